@@ -1,0 +1,83 @@
+"""Small values that every layer shares: topic partitions, uuids, and typing stand-ins.
+
+Nothing here imports `typing` at run time: it costs more than opening a log does.
+"""
+
+from __future__ import annotations
+
+from binascii import a2b_base64, b2a_base64
+from operator import itemgetter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Generic as Generic
+    from typing import TypeVar
+
+    from typing_extensions import Buffer as Buffer
+
+    T = TypeVar("T")
+else:
+
+    class Generic:
+        """`Generic[T]` for a type checker; at run time only the subscription."""
+
+        def __class_getitem__(cls, item):
+            return cls
+
+    T = None
+
+ZERO_UUID = bytes(16)
+ONE_UUID = bytes(15) + b"\x01"
+"""Kafka's reserved id of the metadata topic."""
+
+UUID_TEXT_LENGTH = 22
+
+
+class TopicPartition(tuple[str, int]):
+    """A topic's name and a partition number; hashable, ordered, unpacks as `topic, partition`."""
+
+    __slots__ = ()
+
+    def __new__(cls, topic: str, partition: int) -> TopicPartition:
+        return tuple.__new__(cls, (topic, partition))
+
+    def __getnewargs__(self) -> tuple[str, int]:
+        return self[0], self[1]
+
+    if TYPE_CHECKING:
+
+        @property
+        def topic(self) -> str: ...
+
+        @property
+        def partition(self) -> int: ...
+
+    else:
+        topic = property(itemgetter(0), doc="The topic's name.")
+        partition = property(itemgetter(1), doc="The partition's number, from 0.")
+
+    def __str__(self) -> str:
+        return f"{self[0]}-{self[1]}"
+
+    def __repr__(self) -> str:
+        return f"TopicPartition({self[0]!r}, {self[1]})"
+
+
+def uuid_to_text(uuid: bytes) -> str:
+    """Kafka's text of a uuid: URL-safe base64 of its 16 bytes without padding, 22 characters."""
+    text = b2a_base64(uuid, newline=False).decode("ascii")
+    return text.rstrip("=").replace("+", "-").replace("/", "_")
+
+
+def uuid_from_text(text: str) -> bytes:
+    """The 16 bytes behind Kafka's 22-character text of a uuid.
+
+    Raises:
+        ValueError: `text` is not 22 characters of URL-safe base64.
+    """
+    if len(text) != UUID_TEXT_LENGTH:
+        raise ValueError(f"uuid {text!r}: {len(text)} characters, expected {UUID_TEXT_LENGTH}")
+    uuid = a2b_base64(text.replace("-", "+").replace("_", "/") + "==", strict_mode=True)
+    if len(uuid) != len(ZERO_UUID):
+        raise ValueError(f"uuid {text!r}: {len(uuid)} bytes, expected 16")
+    return uuid

@@ -1,0 +1,122 @@
+"""Every error that embedlog raises on purpose.
+
+`KafkaError` has one subclass for each error code of the protocol, named as the code is:
+`UNKNOWN_TOPIC_OR_PARTITION` is `UnknownTopicOrPartition`. They are made from the table in
+`wire.error_codes` when they are first named, because 137 classes cost more time than opening a
+log. What has no code on the wire derives from `EmbedlogError` alone.
+"""
+
+from __future__ import annotations
+
+from wire.error_codes import ERRORS
+
+
+class EmbedlogError(Exception):
+    """Base of everything embedlog raises on purpose."""
+
+
+class KafkaError(EmbedlogError):
+    """An error that has a code in the Kafka protocol.
+
+    `code` and `retriable` belong to the class. `message` is what goes over the wire as the
+    error message (None: the code says it all). `log_start_offset` is what a produce response
+    reports beside the code; -1 for an error found before the log was looked at.
+    """
+
+    code = -1
+    retriable = False
+    log_start_offset = -1
+    record_errors: tuple[tuple[int, str | None], ...] = ()
+    """(index of the record in its batch, message) for each record that was refused."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message if self.message is not None else _meaning(self.code)
+
+
+class ClosedError(EmbedlogError):
+    """A call on something that was closed."""
+
+
+class ConfigError(EmbedlogError, ValueError):
+    """A configuration key or value that cannot be used; says the key, the value and the rule."""
+
+
+class TimedOut(EmbedlogError, TimeoutError):
+    """A wait of the local process ended without an answer."""
+
+
+class RemoteProtocolError(EmbedlogError):
+    """A peer sent bytes that are not the Kafka protocol."""
+
+
+class DirectoryLocked(EmbedlogError):
+    """Another process has the data directory open; the message names its pid."""
+
+
+class StorageFailed(EmbedlogError):
+    """The file layer failed; the partition refuses writes from here on."""
+
+
+class CorruptRecord(EmbedlogError):
+    """Bytes on disk that are not what was written: `path`, byte `position`, `reason`."""
+
+    def __init__(self, path: str, position: int, reason: str) -> None:
+        super().__init__(f"{path} at byte {position}: {reason}")
+        self.path = path
+        self.position = position
+        self.reason = reason
+
+
+_by_code: dict[int, type[KafkaError]] = {}
+_rows = {row[0]: row for row in ERRORS}
+
+
+def error_class(code: int) -> type[KafkaError]:
+    """The exception class of a wire error code. An unknown code gives `UnknownServerError`."""
+    known = _by_code.get(code)
+    if known is not None:
+        return known
+    row = _rows.get(code)
+    if row is None:
+        return error_class(-1)
+    _, name, retriable, meaning = row
+    made = type(
+        _class_name(name),
+        (KafkaError,),
+        {"__doc__": meaning, "__module__": __name__, "code": code, "retriable": retriable},
+    )
+    _by_code[code] = made
+    return made
+
+
+def error_for(code: int, message: str | None = None) -> KafkaError:
+    """An exception for a wire error code other than 0."""
+    assert code != 0, "error code 0 is success"
+    return error_class(code)(message)
+
+
+def _meaning(code: int) -> str:
+    row = _rows.get(code)
+    return row[3] if row is not None else f"error code {code}"
+
+
+def _class_name(name: str) -> str:
+    """`INVALID_TOPIC_EXCEPTION` -> `InvalidTopic`; only that suffix is dropped."""
+    return "".join(word.capitalize() for word in name.removesuffix("_EXCEPTION").split("_"))
+
+
+def __getattr__(name: str) -> type[KafkaError]:
+    for code, row_name, _, _ in ERRORS:
+        if code != 0 and _class_name(row_name) == name:
+            made = error_class(code)
+            globals()[name] = made
+            return made
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *(_class_name(row[1]) for row in ERRORS if row[0] != 0)])

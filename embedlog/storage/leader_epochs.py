@@ -1,0 +1,161 @@
+"""Which leader epoch wrote which offsets: the cache behind KIP-101 and KIP-320.
+
+A sorted list of (epoch, start offset): `epoch` wrote from `start offset` up to the next entry's
+start, the last one up to the log's end. Both columns strictly increase. A reader that is ahead
+of a truncated log learns from here where its history and the log's part.
+
+The file is Kafka's `leader-epoch-checkpoint`, text, one line each:
+
+    0                    format version
+    2                    number of entries
+    0 0                  epoch, start offset
+    3 1017
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+from embedlog.errors import CorruptRecord
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+UNDEFINED_EPOCH = -1
+UNDEFINED_OFFSET = -1
+
+FILE_NAME = "leader-epoch-checkpoint"
+_VERSION = "0"
+
+
+class LeaderEpochs:
+    """The leader epochs of one log. Mutated under the partition lock by its `Log` only."""
+
+    __slots__ = ("_epochs", "_starts")
+
+    def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
+        self._epochs: list[int] = []
+        self._starts: list[int] = []
+        for epoch, start_offset in entries:
+            self.assign(epoch, start_offset)
+
+    @property
+    def entries(self) -> list[tuple[int, int]]:
+        """(epoch, start offset), oldest first; a copy."""
+        return list(zip(self._epochs, self._starts, strict=True))
+
+    @property
+    def latest_epoch(self) -> int:
+        """The epoch of the last entry, -1 when there is none."""
+        return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """Note that `epoch` writes from `start_offset`; return whether anything changed.
+
+        Known entries that the new one contradicts (same or later epoch, same or later start)
+        were never committed and are dropped.
+        """
+        assert epoch >= 0, epoch
+        assert start_offset >= 0, start_offset
+        epochs, starts = self._epochs, self._starts
+        if epochs and epoch == epochs[-1] and start_offset >= starts[-1]:
+            return False
+        while epochs and (epochs[-1] >= epoch or starts[-1] >= start_offset):
+            epochs.pop()
+            starts.pop()
+        epochs.append(epoch)
+        starts.append(start_offset)
+        return True
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """The largest known epoch not above `epoch`, and the offset at which it ends (exclusive).
+
+        (-1, -1) when unknown: `epoch` is -1 or later than every known one. An epoch below the
+        first known one answers itself with the first one's start.
+        """
+        epochs = self._epochs
+        if epoch == UNDEFINED_EPOCH or not epochs or epoch > epochs[-1]:
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        if epoch == epochs[-1]:
+            return epoch, log_end_offset
+        higher = bisect_right(epochs, epoch)
+        if higher == 0:
+            return epoch, self._starts[0]
+        return epochs[higher - 1], self._starts[higher]
+
+    def epoch_for_offset(self, offset: int) -> int:
+        """The epoch that wrote `offset`, -1 when it lies before the first known one."""
+        slot = bisect_right(self._starts, offset)
+        return self._epochs[slot - 1] if slot else UNDEFINED_EPOCH
+
+    def truncate_from_end(self, offset: int) -> bool:
+        """Forget epochs that start at or after `offset`; return whether any did."""
+        keep = bisect_left(self._starts, offset)
+        changed = keep < len(self._starts)
+        del self._epochs[keep:], self._starts[keep:]
+        return changed
+
+    def truncate_from_start(self, offset: int) -> bool:
+        """Forget what lies below `offset`, the new log start; return whether anything changed.
+
+        The epoch in force at `offset` stays and now starts there.
+        """
+        last_below = bisect_right(self._starts, offset) - 1
+        if last_below < 0 or (last_below == 0 and self._starts[0] == offset):
+            return False
+        del self._epochs[:last_below], self._starts[:last_below]
+        self._starts[0] = offset
+        return True
+
+    def clear(self) -> None:
+        """Forget every epoch (the log restarts somewhere else)."""
+        self._epochs.clear()
+        self._starts.clear()
+
+    def encode(self) -> bytes:
+        """The content of the checkpoint file."""
+        lines = [_VERSION, str(len(self._epochs))]
+        lines += [f"{epoch} {start}" for epoch, start in self.entries]
+        return ("\n".join(lines) + "\n").encode("ascii")
+
+    @classmethod
+    def decode(cls, content: bytes, path: str = FILE_NAME) -> LeaderEpochs:
+        """Read a checkpoint file's content. An empty file holds no entries.
+
+        Raises:
+            CorruptRecord: another version, a malformed line, a wrong count, or entries that
+                do not increase; `position` is the line's first byte.
+        """
+        epochs = cls()
+        if not content:
+            return epochs
+        position = 0
+        lines = content.split(b"\n")
+        if lines[0].strip() != _VERSION.encode():
+            raise CorruptRecord(path, 0, f"version {lines[0]!r}, expected {_VERSION}")
+        count = _integers(path, len(lines[0]) + 1, lines[1] if len(lines) > 1 else b"", 1)[0]
+        position = len(lines[0]) + 1 + (len(lines[1]) + 1 if len(lines) > 1 else 0)
+        for line in lines[2:]:
+            if line.strip():
+                epoch, start_offset = _integers(path, position, line, 2)
+                epochs._append_read(path, position, epoch, start_offset)
+            position += len(line) + 1
+        if len(epochs._epochs) != count:
+            raise CorruptRecord(path, 0, f"{len(epochs._epochs)} entries, expected {count}")
+        return epochs
+
+    def _append_read(self, path: str, position: int, epoch: int, start_offset: int) -> None:
+        previous = (self._epochs[-1], self._starts[-1]) if self._epochs else (-1, -1)
+        if epoch <= previous[0] or start_offset <= previous[1]:
+            reason = f"entry {(epoch, start_offset)} does not increase after {previous}"
+            raise CorruptRecord(path, position, reason)
+        self._epochs.append(epoch)
+        self._starts.append(start_offset)
+
+
+def _integers(path: str, position: int, line: bytes, count: int) -> list[int]:
+    fields = line.split()
+    if len(fields) != count or not all(field.isdigit() for field in fields):
+        raise CorruptRecord(path, position, f"malformed line {line!r}")
+    return [int(field) for field in fields]
