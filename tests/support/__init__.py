@@ -1,0 +1,1 @@
+"""What several tests share: foreign clients and tools, found by package name."""

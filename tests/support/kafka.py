@@ -1,0 +1,71 @@
+"""A real Apache Kafka broker: one KRaft node on loopback, started from Maven packages."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.tools import need_jars
+
+PROPERTIES = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={directory}/data
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+"""
+START_SECONDS_MAX = 60
+
+
+def free_port() -> int:
+    """A port nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def real_kafka(directory: Path, *, heap: str = "512m") -> Iterator[str]:
+    """Format `directory`, run a broker in it, give its address; stop it at the end."""
+    java = ["java", f"-Xmx{heap}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp"]
+    java.append(need_jars("broker"))
+    port, controller = free_port(), free_port()
+    properties = directory / "server.properties"
+    properties.write_text(
+        PROPERTIES.format(port=port, controller=controller, directory=directory)
+    )
+    storage = ["kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ"]
+    subprocess.run([*java, *storage, "-c", str(properties)], check=True, capture_output=True)
+    with (directory / "out.log").open("wb") as log:
+        broker = subprocess.Popen(
+            [*java, "kafka.Kafka", str(properties)], stdout=log, stderr=subprocess.STDOUT
+        )
+        try:
+            _wait_until_it_listens(broker, port)
+            yield f"127.0.0.1:{port}"
+        finally:
+            broker.terminate()
+            broker.wait(30)
+
+
+def _wait_until_it_listens(broker: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if broker.poll() is not None:
+            raise RuntimeError(f"the broker ended with status {broker.returncode}")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.1)
+    raise RuntimeError(f"the broker did not listen on port {port} in {START_SECONDS_MAX} s")

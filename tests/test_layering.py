@@ -1,0 +1,236 @@
+"""Who may import whom, read from the source: the architecture chapter as failing tests."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+OPERATING_SYSTEM = {"os", "time", "mmap", "random", "secrets", "io", "fcntl", "resource"}
+SOCKETS = {"socket", "selectors", "select", "ssl", "asyncio", "threading", "time", "os"}
+
+
+class Import:
+    """One import statement that runs when its module does (or when its function is called)."""
+
+    def __init__(self, file: str, line: int, module: str, names: tuple[str, ...]) -> None:
+        self.file = file
+        self.line = line
+        self.module = module
+        self.names = names
+
+    def reaches(self, *prefixes: str) -> bool:
+        """Does it load `prefix`, something below it, or a name that is a module below it?"""
+        targets = [self.module, *(f"{self.module}.{name}" for name in self.names)]
+        return any(t == p or t.startswith(p + ".") for t in targets for p in prefixes)
+
+    def __repr__(self) -> str:
+        return f"{self.file}:{self.line} imports {self.module} ({', '.join(self.names)})"
+
+
+def _is_type_checking(node: ast.If) -> bool:
+    return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def _imports(path: Path) -> list[Import]:
+    relative = str(path.relative_to(ROOT))
+    package = relative.removesuffix("/__init__.py").removesuffix(".py").split("/")
+    if path.name != "__init__.py":
+        package = package[:-1]
+    found: list[Import] = []
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.If) and _is_type_checking(node):
+            for child in node.orelse:
+                visit(child)
+            return
+        if isinstance(node, ast.Import):
+            found.extend(Import(relative, node.lineno, alias.name, ()) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *(node.module.split(".") if node.module else [])])
+            names = tuple(alias.name for alias in node.names)
+            found.append(Import(relative, node.lineno, module, names))
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text(), str(path)))
+    return found
+
+
+def _all(*folders: str) -> list[Import]:
+    paths: list[Path] = []
+    for folder in folders:
+        target = ROOT / folder
+        paths.extend([target] if target.is_file() else sorted(target.rglob("*.py")))
+    assert paths, folders
+    return [found for path in paths for found in _imports(path)]
+
+
+def _refuse(imports: list[Import], *prefixes: str, allow: tuple[str, ...] = ()) -> None:
+    broken = [i for i in imports if i.reaches(*prefixes) and not (allow and i.reaches(*allow))]
+    assert not broken, "\n".join(map(repr, broken))
+
+
+def test_wire_never_imports_embedlog() -> None:
+    _refuse(_all("wire"), "embedlog")
+
+
+def test_only_wire_net_touches_sockets_threads_and_time() -> None:
+    outside = [i for i in _all("wire") if not i.file.startswith("wire/net/")]
+    _refuse(outside, *SOCKETS)
+
+
+def test_schemas_hold_data_only() -> None:
+    allowed = ("wire.schema", "wire.api_keys", "wire.error_codes", "__future__")
+    broken = [i for i in _all("wire/schemas") if not i.reaches(*allowed)]
+    assert not broken, "\n".join(map(repr, broken))
+    for path in sorted((ROOT / "wire/schemas").glob("*.py")):
+        functions = [
+            node
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.For)
+        ]
+        assert not functions, f"{path}: logic in a schema file"
+
+
+def test_only_runtime_reaches_the_operating_system() -> None:
+    outside = [i for i in _all("embedlog") if not i.file.startswith("embedlog/runtime/")]
+    _refuse(outside, *OPERATING_SYSTEM)
+
+
+def test_no_thread_is_started_outside_runtime() -> None:
+    for path in sorted((ROOT / "embedlog").rglob("*.py")):
+        if path.is_relative_to(ROOT / "embedlog/runtime"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            called = node.func if isinstance(node, ast.Call) else None
+            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            assert name not in {"Thread", "start_new_thread", "Timer_thread"}, f"{path}: {name}("
+
+
+def test_storage_knows_records_and_nothing_above_them() -> None:
+    storage = _all("embedlog/storage")
+    _refuse(
+        storage,
+        "embedlog.purgatory",
+        "embedlog.replication",
+        "embedlog.controller",
+        "embedlog.coordinator",
+        "embedlog.broker",
+        "embedlog.client",
+        "embedlog.transport",
+    )
+    _refuse(storage, "wire", allow=("wire.records",))
+
+
+def test_purgatory_imports_runtime_and_pending_only() -> None:
+    allowed = ("embedlog.runtime", "embedlog.pending", "embedlog.purgatory")
+    _refuse(_all("embedlog/purgatory"), "embedlog", allow=allowed)
+    _refuse(_all("embedlog/purgatory"), "wire")
+
+
+def test_replication_and_controller_do_not_know_each_other() -> None:
+    _refuse(_all("embedlog/replication"), "embedlog.controller", "embedlog.broker")
+    _refuse(_all("embedlog/controller"), "embedlog.replication", "embedlog.broker")
+
+
+def test_runtime_stands_at_the_bottom() -> None:
+    allowed = ("embedlog.runtime", "embedlog.pending", "embedlog.errors", "embedlog.common")
+    _refuse(_all("embedlog/runtime"), "embedlog", allow=allowed)
+
+
+def test_an_api_file_imports_no_other_api_file_and_no_storage() -> None:
+    apis = _all("embedlog/broker/apis")
+    _refuse(apis, "embedlog.broker.apis", "embedlog.storage")
+
+
+def test_clients_know_only_a_transport() -> None:
+    _refuse(
+        _all("embedlog/client"),
+        "embedlog.broker",
+        "embedlog.storage",
+        "embedlog.replication",
+        "embedlog.controller",
+        "embedlog.coordinator",
+    )
+
+
+def test_nothing_imports_the_leaves() -> None:
+    leaves = ("embedlog.spark", "embedlog.cli", "embedlog.testing")
+    inner = [
+        i
+        for i in _all("embedlog")
+        if not i.file.startswith(("embedlog/testing/", "embedlog/cli/", "embedlog/__main__"))
+    ]
+    _refuse(inner, *leaves)
+
+
+def test_wire_net_is_loaded_by_an_address_only() -> None:
+    allowed = (
+        "embedlog/broker/network.py",
+        "embedlog/broker/cluster.py",
+        "embedlog/transport.py",
+        "embedlog/cli/",
+        "embedlog/client/tcp_transport.py",
+        "embedlog/client/network_client.py",
+    )
+    outside = [i for i in _all("embedlog") if not i.file.startswith(allowed)]
+    _refuse(outside, "wire.net")
+
+
+_LOADED_AFTER = """
+import sys
+before = set(sys.modules)
+{code}
+print("\\n".join(sorted(set(sys.modules) - before)))
+"""
+
+
+def _loads(code: str, tmp_path: Path) -> set[str]:
+    script = _LOADED_AFTER.format(code=code)
+    paths = [str(ROOT), *sys.path]
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {paths!r}\n{script}"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=True,
+    )
+    return set(done.stdout.split())
+
+
+HEAVY = {"numpy", "asyncio", "pyspark", "dataclasses", "typing", "enum", "logging", "re"}
+
+
+def test_import_embedlog_loads_nothing_heavy_and_no_socket(tmp_path: Path) -> None:
+    loaded = _loads("import embedlog", tmp_path)
+    assert not loaded & (HEAVY | {"socket", "threading", "selectors", "wire.net"})
+
+
+def test_a_first_record_in_process_loads_no_numpy_and_no_socket(tmp_path: Path) -> None:
+    loaded = _loads(
+        "import embedlog\n"
+        "with embedlog.open('data') as cluster:\n"
+        "    with cluster.producer() as producer:\n"
+        "        producer.send('events', b'value').result()\n",
+        tmp_path,
+    )
+    assert not loaded & (HEAVY | {"socket", "selectors", "wire.net"})
+
+
+@pytest.mark.parametrize("module", ["numpy", "asyncio", "pyspark"])
+def test_serving_loads_nothing_heavy(module: str, tmp_path: Path) -> None:
+    loaded = _loads(
+        "import embedlog\n"
+        "cluster = embedlog.open()\n"
+        "cluster.listen('127.0.0.1', 0)\n"
+        "cluster.close()\n",
+        tmp_path,
+    )
+    assert "wire.net.listener" in loaded
+    assert module not in loaded
