@@ -1,0 +1,110 @@
+"""The settings that one log obeys: a topic's configuration, as plain attributes.
+
+Every attribute is the topic setting of that name with underscores for dots, in the unit of its
+name. Three are not topic settings of Kafka: `durability` (embedlog's acknowledgement level), the
+producer expiry and the transaction limit, which Kafka sets for a whole broker.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import ConfigError
+
+NO_LIMIT = 2**63 - 1
+"""Kafka's Long.MAX_VALUE: a time or count that is never reached."""
+
+DURABILITIES = ("memory", "os", "fsync")
+"""What an acknowledged record survives: nothing, the end of this process, loss of power."""
+
+DEFAULTS: dict[str, object] = {
+    "cleanup_policy": "delete",
+    "compression_type": "producer",
+    "compression_gzip_level": -1,
+    "compression_lz4_level": 9,
+    "compression_zstd_level": 3,
+    "delete_retention_ms": 86_400_000,
+    "file_delete_delay_ms": 60_000,
+    "flush_messages": NO_LIMIT,
+    "flush_ms": NO_LIMIT,
+    "index_interval_bytes": 4096,
+    "max_compaction_lag_ms": NO_LIMIT,
+    "max_decompressed_message_bytes": 64 << 20,
+    "max_message_bytes": 1_048_588,
+    "message_timestamp_type": "CreateTime",
+    "message_timestamp_before_max_ms": NO_LIMIT,
+    "message_timestamp_after_max_ms": 3_600_000,
+    "min_cleanable_dirty_ratio": 0.5,
+    "min_compaction_lag_ms": 0,
+    "preallocate": False,
+    "retention_bytes": -1,
+    "retention_ms": 604_800_000,
+    "segment_bytes": 1 << 30,
+    "segment_index_bytes": 10 << 20,
+    "segment_jitter_ms": 0,
+    "segment_ms": 604_800_000,
+    "producer_id_expiration_ms": 86_400_000,
+    "durability": "os",
+}
+
+
+class LogConfig:
+    """Immutable by convention: a change of configuration makes a new one.
+
+    `compact` and `delete` say what `cleanup_policy` lists; `log_append_time` says whether the
+    broker's clock stamps the records.
+    """
+
+    __slots__ = (*DEFAULTS, "compact", "delete", "log_append_time")
+
+    if TYPE_CHECKING := False:
+        cleanup_policy: str
+        compression_type: str
+        compression_gzip_level: int
+        compression_lz4_level: int
+        compression_zstd_level: int
+        delete_retention_ms: int
+        file_delete_delay_ms: int
+        flush_messages: int
+        flush_ms: int
+        index_interval_bytes: int
+        max_compaction_lag_ms: int
+        max_decompressed_message_bytes: int
+        max_message_bytes: int
+        message_timestamp_type: str
+        message_timestamp_before_max_ms: int
+        message_timestamp_after_max_ms: int
+        min_cleanable_dirty_ratio: float
+        min_compaction_lag_ms: int
+        preallocate: bool
+        retention_bytes: int
+        retention_ms: int
+        segment_bytes: int
+        segment_index_bytes: int
+        segment_jitter_ms: int
+        segment_ms: int
+        producer_id_expiration_ms: int
+        durability: str
+        compact: bool
+        delete: bool
+        log_append_time: bool
+
+    def __init__(self, **values: object) -> None:
+        """Settings named by keyword, defaults for the rest.
+
+        Raises:
+            ConfigError: an unknown setting, or a durability that does not exist.
+        """
+        unknown = values.keys() - DEFAULTS.keys()
+        if unknown:
+            raise ConfigError(f"unknown log settings: {', '.join(sorted(unknown))}")
+        for name, default in DEFAULTS.items():
+            setattr(self, name, values.get(name, default))
+        if self.durability not in DURABILITIES:
+            raise ConfigError(f"durability {self.durability!r}: expected one of {DURABILITIES}")
+        policies = self.cleanup_policy.replace(" ", "").split(",")
+        self.compact = "compact" in policies
+        self.delete = "delete" in policies
+        self.log_append_time = self.message_timestamp_type == "LogAppendTime"
+
+    def replace(self, **values: object) -> LogConfig:
+        """The same settings with some changed."""
+        return LogConfig(**{**{name: getattr(self, name) for name in DEFAULTS}, **values})
