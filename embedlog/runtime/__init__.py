@@ -1,0 +1,41 @@
+"""The only door to the operating system: clock, files, scheduler (threads, waiting), randomness.
+
+Everything that chance can touch comes in through a `Runtime`. `embedlog.testing.sim_runtime`
+makes one in which nothing is left to chance.
+"""
+
+from __future__ import annotations
+
+from embedlog.runtime.clock import Clock
+from embedlog.runtime.randomness import Random
+from embedlog.runtime.scheduler import Scheduler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.runtime.files import Files
+
+__all__ = ["Clock", "Random", "Runtime", "Scheduler", "real_runtime"]
+
+
+class Runtime:
+    """The four edges, passed down together."""
+
+    __slots__ = ("clock", "files", "random", "scheduler")
+
+    def __init__(
+        self, *, clock: Clock, files: Files, scheduler: Scheduler, random: Random
+    ) -> None:
+        self.clock = clock
+        self.files = files
+        self.scheduler = scheduler
+        self.random = random
+
+
+def real_runtime(files: Files | None = None) -> Runtime:
+    """The operating system's clock, threads and randomness; its file system unless given one."""
+    clock = Clock()
+    if files is None:
+        from embedlog.runtime.os_files import OsFiles
+
+        files = OsFiles()
+    return Runtime(clock=clock, files=files, scheduler=Scheduler(clock), random=Random())

@@ -1,0 +1,219 @@
+"""`OsFiles`: the operating system's file system.
+
+Writes go through `pwritev`, reads through read-only mappings of the whole file; the page cache
+keeps the two coherent. Nothing is ever stored through a mapping: on a full disk that is SIGBUS,
+which kills the host program. A mapping is never closed or resized, only forgotten: a view that is
+still in use keeps it alive.
+
+After `fork` the child owns nothing: locks, files and descriptors of the parent are closed in it
+and every call on them fails, because two writers would ruin the log.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _weakref import ref
+from stat import S_ISDIR
+
+from embedlog.errors import DirectoryLocked
+from embedlog.runtime.files import DirectoryLock, File, Files, FileStat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from mmap import mmap
+
+    from embedlog.common import Buffer
+
+_OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC
+_NOTHING = memoryview(b"")
+_pwritev = os.pwritev
+_fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has only fsync
+_posix_fallocate = getattr(os, "posix_fallocate", None)
+
+_open: dict[int, ref[OsFile | OsLock]] = {}
+"""Everything open in this process, by descriptor: what a child must let go of after fork."""
+
+
+class OsFile(File):
+    """One descriptor, and a mapping once it is read. See `File`."""
+
+    __slots__ = ("__weakref__", "_descriptor", "_mapped")
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._mapped = _NOTHING
+        _open[descriptor] = ref(self)
+
+    def write(self, buffers: Sequence[Buffer], position: int) -> int:
+        return _pwritev(self._descriptor, buffers, position)
+
+    def sync(self) -> None:
+        _fdatasync(self._descriptor)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def reserve(self, size: int) -> None:
+        present = os.fstat(self._descriptor).st_size
+        if size <= present:
+            return
+        if _posix_fallocate is None:
+            os.ftruncate(self._descriptor, size)
+        else:
+            _posix_fallocate(self._descriptor, present, size - present)
+
+    def view(self, position: int, size: int) -> memoryview:
+        end = position + size
+        mapped = self._mapped
+        if end > len(mapped):
+            mapped = self._map(end)
+        return mapped[position:end]
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        self._mapped = _NOTHING
+        _close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _map(self, end: int) -> memoryview:
+        """Map the file as long as it is; the former mapping lives on in its views."""
+        size = os.fstat(self._descriptor).st_size
+        if end > size:
+            raise ValueError(f"view to byte {end} of a file of {size}")
+        if size == 0:
+            return _NOTHING
+        self._mapped = mapped = memoryview(_map_read_only(self._descriptor, size))
+        return mapped
+
+
+class OsLock(DirectoryLock):
+    """An flock on a file that names its owner.
+
+    flock and not a POSIX lock alone, because that one vanishes as soon as any descriptor of the
+    file is closed. The POSIX lock is taken too: it is the one that a Java broker looks at.
+    """
+
+    __slots__ = ("__weakref__", "_descriptor")
+
+    def __init__(self, path: str, owner: str) -> None:
+        from fcntl import LOCK_EX, LOCK_NB, flock, lockf
+
+        self._descriptor = -1
+        descriptor = os.open(path, _OPEN_FLAGS | os.O_CREAT, 0o644)
+        try:
+            flock(descriptor, LOCK_EX | LOCK_NB)
+            lockf(descriptor, LOCK_EX | LOCK_NB)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, owner.encode(), 0)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 1024, 0).decode("utf-8", "replace").strip()
+            os.close(descriptor)
+            raise DirectoryLocked(f"{path} is held by {holder or 'an unknown owner'}") from None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+        _open[descriptor] = ref(self)
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        _close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class OsFiles(Files):
+    """The operating system's file system. See `Files`."""
+
+    __slots__ = ("boot_id",)
+
+    def __init__(self) -> None:
+        try:
+            with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as file:
+                self.boot_id = file.read(64).decode().strip()
+        except OSError:
+            # Without one nothing proves that the machine kept running: every boot is another.
+            self.boot_id = ""
+
+    def open(self, path: str, *, create: bool = False) -> OsFile:
+        flags = _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS
+        return OsFile(os.open(path, flags, 0o644))
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb", buffering=0) as file:
+            return file.readall()
+
+    def stat(self, path: str) -> FileStat | None:
+        try:
+            found = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return FileStat(
+            size=found.st_size,
+            modified_ms=found.st_mtime_ns // 1_000_000,
+            is_directory=S_ISDIR(found.st_mode),
+        )
+
+    def list(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_directory(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    def remove(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except (IsADirectoryError, PermissionError):
+            os.rmdir(path)
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: str) -> OsLock:
+        from time import strftime
+
+        owner = f"pid {os.getpid()} since {strftime('%Y-%m-%dT%H:%M:%S%z')} boot {self.boot_id}\n"
+        return OsLock(path, owner)
+
+
+def _close(descriptor: int, _close: Callable[[int], None] = os.close) -> None:
+    """Close a descriptor once; bound early, for objects that die after this module."""
+    if descriptor >= 0:
+        _open.pop(descriptor, None)
+        _close(descriptor)
+
+
+def _let_go_after_fork() -> None:
+    """Close in a child what belongs to its parent; the parent's locks and files are untouched."""
+    for reference in list(_open.values()):
+        held = reference()
+        if held is not None:
+            held.close()
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_let_go_after_fork)
+
+
+def _map_read_only(descriptor: int, size: int) -> mmap:
+    from mmap import PROT_READ, mmap
+
+    if sys.version_info >= (3, 13):
+        # Otherwise every mapping keeps a duplicate of the descriptor.
+        return mmap(descriptor, size, prot=PROT_READ, trackfd=False)
+    return mmap(descriptor, size, prot=PROT_READ)
