@@ -1,0 +1,170 @@
+"""The values of a partition's producer state: entries, their batches, transactions, updates."""
+
+from __future__ import annotations
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+NO_OFFSET = -1
+
+BATCHES_KEPT = 5
+"""A client has at most five requests in flight, so a retry is one of the last five batches."""
+
+SEQUENCE_COUNT = 1 << 31
+
+
+def last_sequence(base_sequence: int, last_offset_delta: int) -> int:
+    """The sequence of a batch's last record; 0 follows 2^31-1. A batch without one has none."""
+    if base_sequence == NO_SEQUENCE:
+        return NO_SEQUENCE
+    return (base_sequence + last_offset_delta) % SEQUENCE_COUNT
+
+
+class CachedBatch:
+    """One of a producer's last batches, as much of it as recognising a retry takes."""
+
+    __slots__ = ("last_offset", "last_sequence", "offset_delta", "timestamp")
+
+    def __init__(
+        self, *, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int
+    ) -> None:
+        self.last_sequence = last_sequence
+        self.last_offset = last_offset
+        self.offset_delta = offset_delta
+        self.timestamp = timestamp
+
+    @property
+    def base_offset(self) -> int:
+        """The offset of the batch's first record."""
+        return self.last_offset - self.offset_delta
+
+    @property
+    def first_sequence(self) -> int:
+        """The sequence of the batch's first record, -1 when it has none."""
+        if self.last_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return (self.last_sequence - self.offset_delta) % SEQUENCE_COUNT
+
+    def __repr__(self) -> str:
+        return (
+            f"CachedBatch(sequences={self.first_sequence}..{self.last_sequence}, "
+            f"offsets={self.base_offset}..{self.last_offset}, timestamp={self.timestamp})"
+        )
+
+
+class ProducerStateEntry:
+    """What one partition knows of one producer id. Never mutated: an append replaces it."""
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "current_txn_first_offset",
+        "last_timestamp",
+        "producer_epoch",
+        "producer_id",
+    )
+
+    def __init__(
+        self,
+        producer_id: int,
+        *,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        batches: tuple[CachedBatch, ...] = (),
+        coordinator_epoch: int = -1,
+        last_timestamp: int = -1,
+        current_txn_first_offset: int = NO_OFFSET,
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.batches = batches
+        """At most five, oldest first, all of `producer_epoch`."""
+        self.coordinator_epoch = coordinator_epoch
+        """Epoch of the transaction coordinator that wrote the last marker, -1 for none."""
+        self.last_timestamp = last_timestamp
+        self.current_txn_first_offset = current_txn_first_offset
+        """Where the open transaction began, -1 when none is open."""
+
+    @property
+    def last_sequence(self) -> int:
+        """The last sequence written, -1 when no batch is known."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_data_offset(self) -> int:
+        """The offset of the last record written, -1 when no batch is known."""
+        return self.batches[-1].last_offset if self.batches else NO_OFFSET
+
+    def find_duplicate(self, epoch: int, base_sequence: int, last: int) -> CachedBatch | None:
+        """The known batch of this epoch with exactly these first and last sequences."""
+        if epoch != self.producer_epoch:
+            return None
+        for batch in self.batches:
+            if batch.last_sequence == last and batch.first_sequence == base_sequence:
+                return batch
+        return None
+
+    def __repr__(self) -> str:
+        return (
+            f"ProducerStateEntry({self.producer_id}, producer_epoch={self.producer_epoch}, "
+            f"batches={list(self.batches)}, coordinator_epoch={self.coordinator_epoch}, "
+            f"last_timestamp={self.last_timestamp}, "
+            f"current_txn_first_offset={self.current_txn_first_offset})"
+        )
+
+
+class VerificationState:
+    """What the leader learned while it asked the coordinator about a producer's first append.
+
+    `lowest_sequence` is the lowest first sequence seen since: a higher one must not overtake it.
+    `supports_epoch_bump` marks a client of transactions version 2, which starts at sequence 0.
+    """
+
+    __slots__ = ("lowest_sequence", "supports_epoch_bump")
+
+    def __init__(self, *, lowest_sequence: int, supports_epoch_bump: bool) -> None:
+        self.lowest_sequence = lowest_sequence
+        self.supports_epoch_bump = supports_epoch_bump
+
+
+class CompletedTransaction:
+    """A transaction that its marker, at `last_offset`, ended."""
+
+    __slots__ = ("first_offset", "is_aborted", "last_offset", "producer_id")
+
+    def __init__(
+        self, *, producer_id: int, first_offset: int, last_offset: int, is_aborted: bool
+    ) -> None:
+        self.producer_id = producer_id
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.is_aborted = is_aborted
+
+    def __repr__(self) -> str:
+        kind = "aborted" if self.is_aborted else "committed"
+        return (
+            f"CompletedTransaction({kind}, producer_id={self.producer_id}, "
+            f"offsets={self.first_offset}..{self.last_offset})"
+        )
+
+
+class Duplicate:
+    """The batch was written before: answer success with what was said then."""
+
+    __slots__ = ("base_offset", "last_offset", "timestamp")
+
+    def __init__(self, batch: CachedBatch) -> None:
+        self.base_offset = batch.base_offset
+        self.last_offset = batch.last_offset
+        self.timestamp = batch.timestamp
+
+
+class ProducerUpdate:
+    """The entry as it will be once the batch is written, and the transaction it ends if any."""
+
+    __slots__ = ("completed", "entry")
+
+    def __init__(
+        self, entry: ProducerStateEntry, completed: CompletedTransaction | None = None
+    ) -> None:
+        self.entry = entry
+        self.completed = completed
