@@ -1,0 +1,89 @@
+"""Writing lists of buffers to a non-blocking socket, payloads by reference."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from itertools import islice
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from socket import socket
+
+_GATHER_COUNT_MAX = min(os.sysconf("SC_IOV_MAX"), 1024) if hasattr(os, "sysconf") else 16
+_JOIN_SIZE_MAX = 32 * 1024
+"""Up to this size one copy is cheaper than a gather write of many small buffers."""
+
+
+class SendQueue:
+    """What a socket has not taken yet.
+
+    Buffers are bytes or memoryviews of bytes; they are held by reference until the socket took
+    them and must not change meanwhile. `size` counts what is held.
+    """
+
+    __slots__ = ("_buffers", "size")
+
+    def __init__(self) -> None:
+        self._buffers: deque[bytes | bytearray | memoryview] = deque()
+        self.size = 0
+
+    def send(self, sock: socket, buffers: Sequence[bytes | bytearray | memoryview]) -> bool:
+        """Write `buffers` after everything before them. True when nothing is left to write.
+
+        Raises:
+            OSError: the connection is broken.
+        """
+        if not self.size:
+            if len(buffers) == 1:
+                joined = buffers[0]
+            else:
+                if sum(map(len, buffers)) > _JOIN_SIZE_MAX:
+                    self._push(buffers)
+                    return self.flush(sock)
+                joined = b"".join(buffers)
+            size = len(joined)
+            try:
+                sent = sock.send(joined) if size else 0
+            except BlockingIOError:
+                sent = 0
+            if sent == size:
+                return True
+            buffers = (memoryview(joined)[sent:],)
+        self._push(buffers)
+        return False
+
+    def flush(self, sock: socket) -> bool:
+        """Write until the socket takes no more. True when nothing is left to write.
+
+        Raises:
+            OSError: the connection is broken.
+        """
+        buffers = self._buffers
+        while buffers:
+            batch = list(islice(buffers, _GATHER_COUNT_MAX))
+            try:
+                sent = sock.sendmsg(batch)
+            except BlockingIOError:
+                return False
+            self.size -= sent
+            for buffer in batch:
+                if len(buffer) > sent:
+                    if sent:
+                        buffers[0] = memoryview(buffer)[sent:]
+                    break
+                sent -= len(buffer)
+                buffers.popleft()
+        return True
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._buffers.clear()
+        self.size = 0
+
+    def _push(self, buffers: Sequence[bytes | bytearray | memoryview]) -> None:
+        for buffer in buffers:
+            if len(buffer):
+                self._buffers.append(buffer)
+                self.size += len(buffer)

@@ -1,0 +1,371 @@
+"""A client's sockets: many non-blocking connections that carry whole frames.
+
+    channels = SocketChannels()
+    channel = channels.connect("localhost", 9092)
+    channels.send(channel, buffers)            # the bytes of whole frames, sizes included
+    for event in channels.poll(1_000): ...     # connected, frame or closed
+
+One thread at a time may use a `SocketChannels`; only `wake` may be called from any. Nothing
+blocks but `poll` and, for a host name, the resolver inside `connect`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from errno import EINPROGRESS, EWOULDBLOCK
+from struct import Struct
+
+from wire.net.poller import READ, WRITE, Waker, make_poller
+from wire.net.send_queue import SendQueue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wire.net.poller import Poller
+
+_SIZE = Struct(">i")
+_CHUNK_SIZE = 64 * 1024
+_NO_BYTES = bytearray()
+
+
+class EventKind:
+    """What happened to a channel."""
+
+    CONNECTED = 1
+    FRAME = 2
+    CLOSED = 3
+
+
+class ChannelEvent:
+    """One thing that happened to a channel.
+
+    `frame` is set for FRAME: a read-only view, without the size, that stays valid and unchanged
+    for as long as it is kept. `reason` is set for CLOSED: one line of text.
+    """
+
+    __slots__ = ("channel", "frame", "kind", "reason")
+
+    def __init__(
+        self, kind: int, channel: Channel, *, frame: memoryview | None = None, reason: str = ""
+    ) -> None:
+        self.kind = kind
+        self.channel = channel
+        self.frame = frame
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        name = {1: "CONNECTED", 2: "FRAME", 3: "CLOSED"}[self.kind]
+        detail = f" {len(self.frame)} bytes" if self.frame is not None else ""
+        return f"<ChannelEvent {name} {self.channel}{detail}{self.reason and ': ' + self.reason}>"
+
+
+class Channel:
+    """One connection, open or on its way. Everything but `host`, `port`, `state` is internal.
+
+    `state` is the caller's, for whatever belongs to the connection.
+    """
+
+    __slots__ = (
+        "_addresses",
+        "_buffer",
+        "_deadline",
+        "_end",
+        "_fd",
+        "_is_connected",
+        "_mask",
+        "_queue",
+        "_sock",
+        "_start",
+        "_waiting",
+        "host",
+        "port",
+        "state",
+    )
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+        self.state: object = None
+        self._addresses: list[tuple[int, tuple[str, int] | tuple[str, int, int, int]]] = []
+        self._sock: socket.socket | None = None
+        self._fd = -1
+        self._mask = 0
+        self._is_connected = False
+        self._deadline = 0.0
+        self._queue = SendQueue()
+        self._waiting: list[bytes | bytearray | memoryview] = []
+        # Received and not yet handed out: _buffer[_start:_end]. Frames are views of the buffer,
+        # so what was handed out is never written again; a used up buffer is replaced.
+        self._buffer = _NO_BYTES
+        self._start = 0
+        self._end = 0
+
+    @property
+    def is_connected(self) -> bool:
+        """May frames flow? False before the connection is made and after it ended."""
+        return self._is_connected
+
+    @property
+    def is_closed(self) -> bool:
+        """Has the channel ended, by either side?"""
+        return self._sock is None
+
+    @property
+    def unsent_size(self) -> int:
+        """Bytes given to `send` that the socket has not taken."""
+        return self._queue.size + sum(map(len, self._waiting))
+
+    @property
+    def local_port(self) -> int:
+        """The port on this side. Requires: not closed."""
+        assert self._sock is not None, self
+        return int(self._sock.getsockname()[1])
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class SocketChannels:
+    """A set of client connections, polled together.
+
+    `frame_size_max` bounds what a peer can make this side allocate: a larger frame closes its
+    channel. `connect_timeout_ms` is for each address of a host.
+    """
+
+    def __init__(
+        self,
+        *,
+        frame_size_max: int = 1 << 30,
+        connect_timeout_ms: int = 10_000,
+        poller: Poller | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._frame_size_max = frame_size_max
+        self._connect_timeout_s = connect_timeout_ms / 1_000
+        self._clock = clock
+        self._poller = poller if poller is not None else make_poller()
+        self._waker = Waker()
+        self._poller.register(self._waker.fd, READ)
+        self._channels: dict[int, Channel] = {}
+        self._connecting: list[Channel] = []
+        self._events: list[ChannelEvent] = []
+
+    def connect(self, host: str, port: int) -> Channel:
+        """Begin a connection. Each address of `host` is tried; a CONNECTED or CLOSED event follows.
+
+        A host that cannot be resolved also ends in a CLOSED event.
+        """
+        channel = Channel(host, port)
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            self._events.append(
+                ChannelEvent(
+                    EventKind.CLOSED,
+                    channel,
+                    reason=f"cannot resolve {host!r}: {error.strerror or error}",
+                )
+            )
+            return channel
+        channel._addresses = [(family, address) for family, _, _, _, address in found]  # type: ignore[misc]
+        self._try_next_address(channel, "no address")
+        return channel
+
+    def send(self, channel: Channel, buffers: Sequence[bytes | bytearray | memoryview]) -> None:
+        """Write bytes, at once as far as the socket takes them, the rest during `poll`.
+
+        Buffers are held by reference until written. Before the channel is connected they wait;
+        after it is closed they are dropped, and the CLOSED event says what happened.
+        """
+        if channel._sock is None:
+            return
+        if not channel._is_connected:
+            channel._waiting.extend(buffers)
+            return
+        try:
+            if not channel._queue.send(channel._sock, buffers):
+                self._set_mask(channel, READ | WRITE)
+        except OSError as error:
+            self._closed(channel, _reason(error))
+
+    def poll(self, timeout_ms: int | None) -> list[ChannelEvent]:
+        """What happened, waiting at most `timeout_ms` for the first event (None: no limit).
+
+        Returns early, perhaps with nothing, when bytes moved or after `wake`. The frames of a channel come in order,
+        and a CLOSED event is the last one of its channel.
+        """
+        timeout = 0.0 if self._events else None if timeout_ms is None else timeout_ms / 1_000
+        if self._connecting:
+            timeout = self._until_connect_deadline(timeout)
+        for fd, mask in self._poller.poll(timeout):
+            channel = self._channels.get(fd)
+            if channel is None:
+                if fd == self._waker.fd:
+                    self._waker.clear()
+            elif channel._is_connected:
+                if mask & WRITE:
+                    self._write(channel)
+                if mask & READ and channel._sock is not None:
+                    self._read(channel)
+            else:
+                self._finish_connect(channel)
+        if self._connecting:
+            self._expire_connects()
+        events, self._events = self._events, []
+        return events
+
+    def close(self, channel: Channel) -> None:
+        """End a channel at once. No event follows, and those not yet polled are dropped."""
+        self._drop(channel)
+        self._events = [event for event in self._events if event.channel is not channel]
+
+    def close_all(self) -> None:
+        """End every channel and give the system's resources back. The last call."""
+        for channel in list(self._channels.values()):
+            self.close(channel)
+        self._events.clear()
+        self._waker.close()
+        self._poller.close()
+
+    def wake(self) -> None:
+        """Make the current or next `poll` return. May be called from any thread."""
+        self._waker.wake()
+
+    def _try_next_address(self, channel: Channel, failure: str) -> None:
+        """Start connecting to the next address; a CLOSED event with `failure` if none is left."""
+        while channel._addresses:
+            family, address = channel._addresses.pop(0)
+            try:
+                sock = socket.socket(family, socket.SOCK_STREAM)
+            except OSError as error:
+                failure = _reason(error)
+                continue
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            try:
+                code = sock.connect_ex(address)
+            except OSError as error:  # a port out of range is an OverflowError, a bug of the caller
+                code, failure = error.errno or -1, _reason(error)
+            if code in {0, EINPROGRESS, EWOULDBLOCK}:
+                channel._sock, channel._fd = sock, sock.fileno()
+                channel._deadline = self._clock() + self._connect_timeout_s
+                channel._mask = WRITE
+                self._channels[channel._fd] = channel
+                self._connecting.append(channel)
+                self._poller.register(channel._fd, WRITE)
+                return
+            sock.close()
+            failure = os.strerror(code) if code > 0 else failure
+        self._events.append(ChannelEvent(EventKind.CLOSED, channel, reason=failure))
+
+    def _finish_connect(self, channel: Channel) -> None:
+        assert channel._sock is not None, channel
+        code = channel._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            self._drop_socket(channel)
+            self._try_next_address(channel, os.strerror(code))
+            return
+        self._connecting.remove(channel)
+        channel._is_connected = True
+        channel._addresses.clear()
+        self._events.append(ChannelEvent(EventKind.CONNECTED, channel))
+        waiting, channel._waiting = channel._waiting, []
+        self._set_mask(channel, READ)
+        if waiting:
+            self.send(channel, waiting)
+
+    def _until_connect_deadline(self, timeout: float | None) -> float:
+        left = min(channel._deadline for channel in self._connecting) - self._clock()
+        return max(left, 0.0) if timeout is None else max(min(timeout, left), 0.0)
+
+    def _expire_connects(self) -> None:
+        now = self._clock()
+        for channel in [each for each in self._connecting if each._deadline <= now]:
+            self._drop_socket(channel)
+            self._try_next_address(channel, f"no answer in {self._connect_timeout_s:g} s")
+
+    def _write(self, channel: Channel) -> None:
+        assert channel._sock is not None, channel
+        try:
+            if channel._queue.flush(channel._sock):
+                self._set_mask(channel, READ)
+        except OSError as error:
+            self._closed(channel, _reason(error))
+
+    def _read(self, channel: Channel) -> None:
+        assert channel._sock is not None, channel
+        if channel._end == len(channel._buffer):
+            # Nothing is left of a frame that began in it, or `_make_room` would have run.
+            channel._buffer = bytearray(_CHUNK_SIZE)
+            channel._start = channel._end = 0
+        with memoryview(channel._buffer) as whole, whole[channel._end :] as room:
+            try:
+                count = channel._sock.recv_into(room)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._closed(channel, _reason(error))
+                return
+        if count == 0:
+            self._closed(channel, "closed by the peer")
+            return
+        channel._end += count
+        self._hand_out_frames(channel)
+
+    def _hand_out_frames(self, channel: Channel) -> None:
+        """Turn whole frames of the buffer into events, and make room for one that is not whole."""
+        buffer, start, end = memoryview(channel._buffer).toreadonly(), channel._start, channel._end
+        needed = _SIZE.size
+        while end - start >= _SIZE.size:
+            (size,) = _SIZE.unpack_from(buffer, start)
+            if not 0 <= size <= self._frame_size_max:
+                self._closed(channel, f"frame of {size} bytes, limit {self._frame_size_max}")
+                return
+            needed = _SIZE.size + size
+            if end - start < needed:
+                break
+            frame = buffer[start + _SIZE.size : start + needed]
+            self._events.append(ChannelEvent(EventKind.FRAME, channel, frame=frame))
+            start += needed
+            needed = _SIZE.size
+        channel._start = start
+        if start < end and start + needed > len(buffer):
+            left = buffer[start:end]
+            channel._buffer = bytearray(max(needed, _CHUNK_SIZE))
+            channel._buffer[: len(left)] = left
+            channel._start, channel._end = 0, len(left)
+
+    def _set_mask(self, channel: Channel, mask: int) -> None:
+        if channel._mask != mask:
+            channel._mask = mask
+            self._poller.modify(channel._fd, mask)
+
+    def _closed(self, channel: Channel, reason: str) -> None:
+        self._drop(channel)
+        self._events.append(ChannelEvent(EventKind.CLOSED, channel, reason=reason))
+
+    def _drop(self, channel: Channel) -> None:
+        if channel._sock is not None:
+            self._drop_socket(channel)
+        channel._waiting.clear()
+        channel._addresses.clear()
+        channel._queue.clear()
+        channel._buffer = _NO_BYTES
+        channel._start = channel._end = 0
+
+    def _drop_socket(self, channel: Channel) -> None:
+        assert channel._sock is not None, channel
+        if not channel._is_connected:
+            self._connecting.remove(channel)
+        channel._is_connected = False
+        self._poller.unregister(channel._fd)
+        del self._channels[channel._fd]
+        channel._sock.close()
+        channel._sock, channel._fd = None, -1
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
