@@ -194,8 +194,8 @@ class SocketChannels:
     def poll(self, timeout_ms: int | None) -> list[ChannelEvent]:
         """What happened, waiting at most `timeout_ms` for the first event (None: no limit).
 
-        Returns early, perhaps with nothing, when bytes moved or after `wake`. The frames of a channel come in order,
-        and a CLOSED event is the last one of its channel.
+        Returns early, perhaps with nothing, when bytes moved or after `wake`. The frames of a
+        channel come in order, and a CLOSED event is the last one of its channel.
         """
         timeout = 0.0 if self._events else None if timeout_ms is None else timeout_ms / 1_000
         if self._connecting:

@@ -198,8 +198,8 @@ def test_every_address_of_a_host_is_tried(
         lambda *_, **__: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in addresses],
     )
     channels.connect("three.example", 9092)
-    peer.accept()
     assert next_event(channels).kind == EventKind.CONNECTED
+    peer.accept()
 
 
 def test_an_address_that_never_answers_is_given_up() -> None:
