@@ -1,0 +1,100 @@
+"""A batch that passed validation: 61 header bytes to stamp, and a body that nobody copied."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from wire.records.batch import (
+    ATTRIBUTES_POSITION,
+    CONTROL_BIT,
+    CRC_POSITION,
+    HEADER_SIZE,
+    MAX_TIMESTAMP_POSITION,
+    TRANSACTIONAL_BIT,
+)
+from wire.records.crc32c import crc32c
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from wire.records.batch import RecordBatch
+
+_INT16 = Struct(">h")
+_INT32 = Struct(">i")
+_UINT32 = Struct(">I")
+_INT64 = Struct(">q")
+_LEADER_EPOCH_POSITION = 12
+
+
+class ValidatedBatch:
+    """What a leader writes for one produced batch, and the facts its log keeps of it.
+
+    `header` is this object's own copy; the log stamps its offset and epoch into it. `body` is a
+    view of the caller's bytes unless the batch had to be rebuilt. The attributes suffice as
+    `BatchFacts` of the producer state.
+    """
+
+    __slots__ = (
+        "base_sequence",
+        "batch",
+        "body",
+        "crc_changed",
+        "header",
+        "is_control",
+        "is_transactional",
+        "last_offset_delta",
+        "log_append_time_ms",
+        "max_timestamp",
+        "offset_of_max_timestamp",
+        "producer_epoch",
+        "producer_id",
+        "record_count",
+        "size",
+    )
+
+    def __init__(
+        self,
+        batch: RecordBatch,
+        *,
+        attributes: int,
+        max_timestamp: int,
+        offset_of_max_timestamp: int,
+        log_append_time_ms: int,
+    ) -> None:
+        view = batch.buffer
+        self.batch = batch
+        """The batch before its header was changed, for its records; keeps `body` alive."""
+        self.header = bytearray(view[:HEADER_SIZE])
+        self.body = view[HEADER_SIZE:]
+        self.size = batch.size
+        self.record_count = batch.record_count
+        self.last_offset_delta = batch.last_offset_delta
+        self.producer_id = batch.producer_id
+        self.producer_epoch = batch.producer_epoch
+        self.base_sequence = batch.base_sequence
+        self.is_transactional = attributes & TRANSACTIONAL_BIT != 0
+        self.is_control = attributes & CONTROL_BIT != 0
+        self.max_timestamp = max_timestamp
+        self.offset_of_max_timestamp = offset_of_max_timestamp
+        """As a delta to the first offset; -1 when no record has a timestamp."""
+        self.log_append_time_ms = log_append_time_ms
+        """What the produce response says: -1 on a CreateTime topic."""
+        self.crc_changed = attributes != batch.attributes or max_timestamp != batch.max_timestamp
+        if self.crc_changed:
+            self._rewrite(attributes, max_timestamp)
+
+    @property
+    def buffers(self) -> list[bytearray | memoryview]:
+        """The bytes to write, in order."""
+        return [self.header, self.body]
+
+    def stamp(self, *, base_offset: int, leader_epoch: int) -> None:
+        """Write the leader's two fields into the header; the checksum does not cover them."""
+        _INT64.pack_into(self.header, 0, base_offset)
+        _INT32.pack_into(self.header, _LEADER_EPOCH_POSITION, leader_epoch)
+
+    def _rewrite(self, attributes: int, max_timestamp: int) -> None:
+        header = self.header
+        _INT16.pack_into(header, ATTRIBUTES_POSITION, attributes)
+        _INT64.pack_into(header, MAX_TIMESTAMP_POSITION, max_timestamp)
+        crc = crc32c(self.body, crc32c(header[ATTRIBUTES_POSITION:]))
+        _UINT32.pack_into(header, CRC_POSITION, crc)
