@@ -1,0 +1,368 @@
+"""The record batch, magic 2: the unit of the wire, of the disk and of replication.
+
+    position  size  field
+    0         8     baseOffset            \\ the broker stamps these two;
+    8         4     batchLength           |  bytes after this field
+    12        4     partitionLeaderEpoch  /  outside the checksum
+    16        1     magic = 2             at the same place in every format
+    17        4     crc                   CRC-32C of the bytes from 21 to the end
+    21        2     attributes            bits 0-2 codec, 3 timestamp type, 4 transactional,
+                                          5 control, 6 baseTimestamp is a delete horizon
+    23        4     lastOffsetDelta       survives compaction, as does baseOffset
+    27        8     baseTimestamp
+    35        8     maxTimestamp
+    43        8     producerId            -1: none
+    51        2     producerEpoch         -1: none
+    53        4     baseSequence          -1: none
+    57        4     recordsCount          0 only after compaction emptied the batch
+    61        ...   records               plain, or one compressed stream of them all
+
+A record inside (lengths and deltas are zig-zag varints):
+
+    length | attributes int8 | timestampDelta | offsetDelta | keyLength | key | valueLength | value
+    | headerCount | headerCount x (keyLength | key | valueLength | value)
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from wire.records.crc32c import crc32c
+from wire.records.errors import CorruptBatch, UnsupportedCodec
+from wire.records.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wire.records.columns import RecordColumns
+    from wire.records.legacy import LegacyBatch
+    from wire.records.record import Buffer
+
+LOG_OVERHEAD = 12
+HEADER_SIZE = 61
+MAGIC_POSITION = 16
+CRC_POSITION = 17
+ATTRIBUTES_POSITION = 21  # the checksum covers the bytes from here on
+MAX_TIMESTAMP_POSITION = 35
+
+HEADER = Struct(">qiibIhiqqqhii")
+ENTRY_HEAD = Struct(">qiib")  # offset, size after LOG_OVERHEAD, epoch (or legacy crc), magic
+LENGTH_MIN = 14  # a magic 0 message with null key and null value
+SEQUENCE_MAX = 0x7FFF_FFFF
+
+CODEC_MASK = 0x07
+TIMESTAMP_TYPE_BIT = 0x08
+TRANSACTIONAL_BIT = 0x10
+CONTROL_BIT = 0x20
+DELETE_HORIZON_BIT = 0x40
+
+DECOMPRESSED_SIZE_MAX = 64 << 20
+
+_INT16 = Struct(">h")
+_INT32 = Struct(">i")
+_UINT32 = Struct(">I")
+_INT64 = Struct(">q")
+_FRAME_HEAD = Struct(">qiibI")  # the header up to its crc
+_CHECKED_HEAD = Struct(">hiqqqhii")  # the header after its crc
+
+
+class Codec:
+    """Compression codecs, as bits 0-2 of the attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+class TimestampType:
+    """Who set a batch's timestamps, as bit 3 of the attributes; magic 0 has none at all."""
+
+    NONE = -1
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+class RecordBatch:
+    """A view over the bytes of one batch of magic 2; nothing is copied or decompressed.
+
+    `buffer` is a memoryview of exactly this batch (bytes that follow it are cut off). The header is
+    decoded on construction and frozen: after `stamp` make a new view.
+
+    Raises:
+        CorruptBatch: fewer bytes than the batch says it has, a wrong magic, or a size below 61.
+    """
+
+    __slots__ = (
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "buffer",
+        "crc",
+        "last_offset_delta",
+        "magic",
+        "max_timestamp",
+        "partition_leader_epoch",
+        "producer_epoch",
+        "producer_id",
+        "record_count",
+        "size",
+    )
+
+    base_offset: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+    size: int
+    buffer: memoryview
+
+    def __init__(self, buffer: Buffer, position: int = 0) -> None:
+        view = buffer if type(buffer) is memoryview else memoryview(buffer)
+        available = len(view) - position
+        if available < HEADER_SIZE:
+            raise CorruptBatch(f"{available} bytes, a batch header has {HEADER_SIZE}")
+        (
+            self.base_offset,
+            length,
+            self.partition_leader_epoch,
+            self.magic,
+            self.crc,
+            self.attributes,
+            self.last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.record_count,
+        ) = HEADER.unpack_from(view, position)
+        self.size = size = length + LOG_OVERHEAD
+        if self.magic != 2:
+            raise CorruptBatch(f"magic {self.magic}, expected 2")
+        if not HEADER_SIZE <= size <= available:
+            raise CorruptBatch(f"batch of {size} bytes in {available}")
+        self.buffer = view if size == len(view) else view[position : position + size]
+
+    @property
+    def codec(self) -> int:
+        """The id of the codec, see `Codec`; 5-7 are not assigned."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def timestamp_type(self) -> int:
+        """Who set the timestamps, see `TimestampType`."""
+        return (self.attributes & TIMESTAMP_TYPE_BIT) >> 3
+
+    @property
+    def is_transactional(self) -> bool:
+        """True if the batch belongs to a transaction."""
+        return self.attributes & TRANSACTIONAL_BIT != 0
+
+    @property
+    def is_control(self) -> bool:
+        """True if the records are markers for the machinery, not for applications."""
+        return self.attributes & CONTROL_BIT != 0
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """True if base_timestamp is the time from which tombstones may go (KIP-534)."""
+        return self.attributes & DELETE_HORIZON_BIT != 0
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """The time from which tombstones and markers may be compacted away, if set."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
+
+    @property
+    def has_producer_id(self) -> bool:
+        """True if an idempotent or transactional producer wrote the batch."""
+        return self.producer_id > -1
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record, also when compaction has removed it."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last one."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last record; -1 without sequences."""
+        if self.base_sequence == -1:
+            return -1
+        return increment_sequence(self.base_sequence, self.last_offset_delta)
+
+    def compute_crc(self) -> int:
+        """Return the CRC-32C of the bytes as they are."""
+        return crc32c(self.buffer[ATTRIBUTES_POSITION:])
+
+    def is_valid_crc(self) -> bool:
+        """Return whether the stored checksum fits the bytes."""
+        return crc32c(self.buffer[ATTRIBUTES_POSITION:]) == self.crc
+
+    def check_crc(self) -> None:
+        """Raise CorruptBatch, with both values, unless the checksum fits."""
+        computed = crc32c(self.buffer[ATTRIBUTES_POSITION:])
+        if computed != self.crc:
+            raise CorruptBatch(
+                f"batch at offset {self.base_offset}: crc {computed:#010x}, stored {self.crc:#010x}"
+            )
+
+    def payload(self, limit: int = DECOMPRESSED_SIZE_MAX) -> Buffer:
+        """Return the bytes of the records: a view, or decompressed bytes of at most `limit`.
+
+        Raises:
+            CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
+        """
+        records = self.buffer[HEADER_SIZE:]
+        codec = self.attributes & CODEC_MASK
+        if codec == Codec.NONE:
+            return records
+        if codec > Codec.ZSTD:
+            raise UnsupportedCodec(f"codec {codec}")
+        from wire.records.compression import decompress
+
+        return decompress(codec, records, limit=limit)
+
+    def records(self, limit: int = DECOMPRESSED_SIZE_MAX) -> Iterator[Record]:
+        """Return an iterator over the records; all errors come here, none while iterating.
+
+        Raises:
+            InvalidRecord: a record is malformed, or their number differs from the declared one.
+            CorruptPayload, TooLarge, UnsupportedCodec: as `payload`.
+        """
+        from wire.records.reader import tuples
+
+        return map(Record, tuples(self, limit))
+
+    def columns(self, limit: int = DECOMPRESSED_SIZE_MAX) -> RecordColumns:
+        """Return offsets, timestamps and the places of keys and values as numpy arrays."""
+        from wire.records.columns import columns
+
+        return columns(self, limit)
+
+    def __repr__(self) -> str:
+        return (
+            f"RecordBatch(offsets {self.base_offset}-{self.last_offset}, {self.record_count} "
+            f"records, {self.size} bytes, epoch {self.partition_leader_epoch}, "
+            f"attributes {self.attributes:#x}, producer {self.producer_id}/{self.producer_epoch} "
+            f"from {self.base_sequence})"
+        )
+
+
+def increment_sequence(sequence: int, increment: int) -> int:
+    """Return the sequence `increment` after `sequence`; after 2147483647 comes 0."""
+    return (sequence + increment) & SEQUENCE_MAX
+
+
+def decrement_sequence(sequence: int, decrement: int) -> int:
+    """Return the sequence `decrement` before `sequence`; before 0 comes 2147483647."""
+    return (sequence - decrement) & SEQUENCE_MAX
+
+
+def iter_batches(
+    buffer: Buffer, position: int = 0, end: int | None = None
+) -> Iterator[RecordBatch | LegacyBatch]:
+    """Yield the whole batches in buffer[position:end], as views; an incomplete tail is ignored.
+
+    Checksums are not looked at.
+
+    Raises:
+        CorruptBatch: an entry's length is impossible or its magic unknown; what came before it
+            has been yielded.
+    """
+    view = buffer if type(buffer) is memoryview else memoryview(buffer)
+    end = len(view) if end is None else end
+    while end - position > MAGIC_POSITION:
+        offset, length, _, magic = ENTRY_HEAD.unpack_from(view, position)
+        if length < LENGTH_MIN:
+            raise CorruptBatch(f"entry at {position}: length {length}, the least is {LENGTH_MIN}")
+        entry_end = position + LOG_OVERHEAD + length
+        if entry_end > end:
+            return
+        if magic == 2:
+            yield RecordBatch(view[position:entry_end])
+        elif magic in (0, 1):
+            from wire.records.legacy import LegacyBatch
+
+            yield LegacyBatch(view[position:entry_end])
+        else:
+            raise CorruptBatch(f"entry at {position}, offset {offset}: unknown magic {magic}")
+        position = entry_end
+
+
+def stamp(
+    buffer: bytearray | memoryview,
+    *,
+    base_offset: int,
+    leader_epoch: int,
+    position: int = 0,
+    timestamp_type: int | None = None,
+    max_timestamp: int | None = None,
+) -> None:
+    """Write the leader's fields into the batch that begins at `position`.
+
+    Base offset and leader epoch lie outside the checksum. When `timestamp_type` or `max_timestamp`
+    is given and differs from what is there, the checksum is computed anew.
+    """
+    _INT64.pack_into(buffer, position, base_offset)
+    _INT32.pack_into(buffer, position + 12, leader_epoch)
+    if timestamp_type is None and max_timestamp is None:
+        return
+    batch = RecordBatch(buffer, position)
+    attributes = batch.attributes
+    if timestamp_type is not None:
+        attributes = attributes & ~TIMESTAMP_TYPE_BIT | timestamp_type << 3
+    latest = batch.max_timestamp if max_timestamp is None else max_timestamp
+    if (attributes, latest) == (batch.attributes, batch.max_timestamp):
+        return
+    _INT16.pack_into(buffer, position + ATTRIBUTES_POSITION, attributes)
+    _INT64.pack_into(buffer, position + MAX_TIMESTAMP_POSITION, latest)
+    _UINT32.pack_into(buffer, position + CRC_POSITION, batch.compute_crc())
+
+
+def pack_header(
+    records: Buffer,
+    *,
+    base_offset: int,
+    leader_epoch: int,
+    attributes: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    record_count: int,
+) -> bytes:
+    """Return the header, with its checksum, for these bytes of records."""
+    checked = _CHECKED_HEAD.pack(
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        record_count,
+    )
+    crc = crc32c(records, crc32c(checked))
+    length = HEADER_SIZE - LOG_OVERHEAD + len(records)
+    return _FRAME_HEAD.pack(base_offset, length, leader_epoch, 2, crc) + checked

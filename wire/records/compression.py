@@ -1,0 +1,313 @@
+"""Compression of the records of a batch, in the exact framings Kafka's clients use.
+
+    id  codec   framing
+    1   gzip    RFC 1952; members may be concatenated
+    2   snappy  xerial stream: 82 53 4E 41 50 50 59 00, int32 1, int32 1, then blocks of
+                (int32 size | raw snappy block of at most 32 KiB); read also: one bare raw block
+    3   lz4     LZ4 frame, independent blocks of 64 KiB, no sizes, no checksums (FLG 60, BD 40)
+    4   zstd    standard frames; not below magic 2
+
+Decompression never trusts its input: the output has a hard limit, checked while it grows, and above
+1 MiB it may not exceed 2,000 times the input. A zstd window may not exceed 128 MiB.
+
+The libraries are imported by the first call that needs them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from struct import Struct
+
+from wire.records.batch import CODEC_NAMES, DECOMPRESSED_SIZE_MAX, Codec
+from wire.records.errors import CorruptPayload, TooLarge, UnsupportedCodec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wire.records.record import Buffer
+
+RATIO_MAX = 2000
+RATIO_FREE_SIZE = 1 << 20  # outputs up to here may have any ratio
+ZSTD_WINDOW_SIZE_MAX = 128 << 20
+
+GZIP_WBITS = 16 + zlib.MAX_WBITS
+GZIP_MAGIC = b"\x1f\x8b\x08"
+
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
+XERIAL_HEADER = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+XERIAL_BLOCK_SIZE = 32 << 10
+
+LZ4_MAGIC = b"\x04\x22\x4d\x18"
+LZ4_CONTENT_SIZE_BIT = 0x08
+LZ4_INDEPENDENT_BIT = 0x20
+LZ4_VERSION_MASK = 0xC0
+LZ4_VERSION = 0x40
+LZ4_LEVEL_DEFAULT = 9  # Kafka's name for the fast compressor; every other level is HC
+LZ4_LEVEL_HC_MIN = 3
+LZ4_CHUNK_SIZE = 256 << 10
+
+ZSTD_LEVEL_DEFAULT = 3
+ZSTD_BLOCK_SIZE_MAX = 128 << 10
+ZSTD_BLOCK_BYTES_MIN = 4  # a run-length block: 3 bytes of header, 1 byte to repeat
+
+_SIZE = Struct(">i")
+
+
+def compress(codec: int, data: Buffer, level: int | None = None, magic: int = 2) -> bytes:
+    """Return `data` compressed; `level` None is the codec's default (Kafka's).
+
+    Raises:
+        UnsupportedCodec: unknown codec, zstd below magic 2, or the library is not installed.
+    """
+    if codec == Codec.NONE:
+        return bytes(data)
+    _check_codec(codec, magic)
+    try:
+        return COMPRESSORS[codec](data, level, magic)
+    except ImportError as error:
+        raise UnsupportedCodec(f"{CODEC_NAMES[codec]}: {error}") from None
+
+
+def decompress(
+    codec: int, data: Buffer, *, limit: int = DECOMPRESSED_SIZE_MAX, magic: int = 2
+) -> bytes:
+    """Return `data` decompressed, at most `limit` bytes.
+
+    Raises:
+        CorruptPayload: the bytes are not what the codec says, or they end early.
+        TooLarge: the output would exceed `limit`, or the ratio allowed to it.
+        UnsupportedCodec: as `compress`.
+    """
+    if codec == Codec.NONE:
+        if len(data) > limit:
+            raise TooLarge(f"{len(data)} bytes, the limit is {limit}")
+        return bytes(data)
+    allowed = min(limit, max(RATIO_FREE_SIZE, RATIO_MAX * len(data)))
+    _check_codec(codec, magic)
+    try:
+        return DECOMPRESSORS[codec](data, allowed, magic)
+    except ImportError as error:
+        raise UnsupportedCodec(f"{CODEC_NAMES[codec]}: {error}") from None
+
+
+def _check_codec(codec: int, magic: int) -> None:
+    if codec not in COMPRESSORS:
+        raise UnsupportedCodec(f"codec {codec}")
+    if codec == Codec.ZSTD and magic < 2:
+        raise UnsupportedCodec(f"zstd with magic {magic}")
+
+
+def _gzip(data: Buffer, level: int | None, magic: int) -> bytes:
+    stream = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, GZIP_WBITS)
+    return stream.compress(data) + stream.flush()
+
+
+def _gunzip(data: Buffer, limit: int, magic: int) -> bytes:
+    rest = bytes(data)
+    output: list[bytes] = []
+    room = limit
+    while True:
+        stream = zlib.decompressobj(GZIP_WBITS)
+        try:
+            # One byte more than allowed tells "exactly the limit" from "beyond it".
+            piece = stream.decompress(rest, room + 1)
+        except zlib.error as error:
+            raise CorruptPayload(f"gzip: {error}") from None
+        if len(piece) > room:
+            raise _too_large("gzip", limit)
+        if not stream.eof:
+            raise CorruptPayload("gzip: the stream ends early")
+        output.append(piece)
+        room -= len(piece)
+        rest = stream.unused_data
+        # As Java's GZIPInputStream: what follows a member and is not another one is ignored.
+        if not rest.startswith(GZIP_MAGIC):
+            return b"".join(output)
+
+
+def _snappy(data: Buffer, level: int | None, magic: int) -> bytes:
+    from cramjam import snappy
+
+    view = memoryview(data)
+    output = [XERIAL_HEADER]
+    for position in range(0, len(view), XERIAL_BLOCK_SIZE):
+        block = bytes(snappy.compress_raw(view[position : position + XERIAL_BLOCK_SIZE]))
+        output += (_SIZE.pack(len(block)), block)
+    return b"".join(output)
+
+
+def _unsnappy(data: Buffer, limit: int, magic: int) -> bytes:
+    view = memoryview(data)
+    if view[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
+        return _unsnappy_block(view, limit, limit)
+    output: list[bytes] = []
+    room = limit
+    position = 0
+    while position < len(view):
+        if view[position : position + len(XERIAL_MAGIC)] == XERIAL_MAGIC:  # streams may be joined
+            position += len(XERIAL_HEADER)
+            continue
+        if len(view) - position < _SIZE.size:
+            raise CorruptPayload("snappy: the stream ends inside a block size")
+        (size,) = _SIZE.unpack_from(view, position)
+        position += _SIZE.size
+        if not 0 < size <= len(view) - position:
+            raise CorruptPayload(f"snappy: block of {size} bytes, {len(view) - position} remain")
+        block = _unsnappy_block(view[position : position + size], room, limit)
+        output.append(block)
+        room -= len(block)
+        position += size
+    return b"".join(output)
+
+
+def _unsnappy_block(block: memoryview, room: int, limit: int) -> bytes:
+    from cramjam import DecompressionError, snappy
+
+    try:
+        if snappy.decompress_raw_len(block) > room:
+            raise _too_large("snappy", limit)
+        return bytes(snappy.decompress_raw(block))
+    except DecompressionError as error:
+        raise CorruptPayload(f"snappy: {error}") from None
+
+
+def _lz4(data: Buffer, level: int | None, magic: int) -> bytes:
+    from lz4 import frame
+
+    fast = level is None or level == LZ4_LEVEL_DEFAULT
+    compressed: bytes = frame.compress(
+        data,
+        compression_level=0 if fast else max(level or 0, LZ4_LEVEL_HC_MIN),
+        block_size=frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        content_checksum=False,
+        store_size=False,
+    )
+    if magic == 0:
+        # KAFKA-3160: readers of magic 0 expect the checksum to start at the frame's magic.
+        wrong = xxh32_small(compressed[:6]) >> 8 & 0xFF
+        compressed = compressed[:6] + bytes((wrong,)) + compressed[7:]
+    return compressed
+
+
+def _unlz4(data: Buffer, limit: int, magic: int) -> bytes:
+    from lz4 import frame
+
+    source = _checked_lz4_header(bytes(data), magic)
+    context = frame.create_decompression_context()
+    output: list[bytes] = []
+    room = limit
+    position = 0
+    while True:
+        # The library allocates what it is allowed to return, so it is allowed a piece at a time.
+        allowed = min(room + 1, LZ4_CHUNK_SIZE if output else max(4 * len(source), 64 << 10))
+        try:
+            piece, consumed, at_end = frame.decompress_chunk(
+                context, memoryview(source)[position:], max_length=allowed
+            )
+        except (RuntimeError, ValueError) as error:
+            raise CorruptPayload(f"lz4: {error}") from None
+        if len(piece) > room:
+            raise _too_large("lz4", limit)
+        output.append(piece)
+        room -= len(piece)
+        position += consumed
+        if at_end:
+            return b"".join(output)
+        if not piece and position == len(source):
+            raise CorruptPayload("lz4: the frame ends early")
+
+
+def _checked_lz4_header(source: bytes, magic: int) -> bytes:
+    """Return the frame, with a right header checksum where magic 0 forgives a wrong one."""
+    if len(source) < 7 or source[:4] != LZ4_MAGIC:
+        raise CorruptPayload("lz4: no frame header")
+    flags = source[4]
+    if flags & LZ4_VERSION_MASK != LZ4_VERSION:
+        raise CorruptPayload(f"lz4: frame version {flags >> 6}, expected 1")
+    if not flags & LZ4_INDEPENDENT_BIT:
+        raise CorruptPayload("lz4: dependent blocks are not allowed")  # as Kafka's reader
+    if magic > 0:
+        return source
+    end = 14 if flags & LZ4_CONTENT_SIZE_BIT else 6
+    checksum = xxh32_small(source[4:end]) >> 8 & 0xFF
+    return source[:end] + bytes((checksum,)) + source[end + 1 :]
+
+
+def _zstd(data: Buffer, level: int | None, magic: int) -> bytes:
+    from zstandard import ZstdCompressor
+
+    return ZstdCompressor(ZSTD_LEVEL_DEFAULT if level is None else level).compress(data)
+
+
+def _unzstd(data: Buffer, limit: int, magic: int) -> bytes:
+    from zstandard import ZstdDecompressor, ZstdError, get_frame_parameters
+
+    source = bytes(data)
+    output: list[bytes] = []
+    room = limit
+    try:
+        while True:
+            window_size = get_frame_parameters(source).window_size
+            if window_size > ZSTD_WINDOW_SIZE_MAX:
+                raise TooLarge(f"zstd: a window of {window_size} bytes")
+            stream = ZstdDecompressor(max_window_size=ZSTD_WINDOW_SIZE_MAX).decompressobj()
+            position = 0
+            while not stream.eof:
+                if position >= len(source):
+                    raise CorruptPayload("zstd: the frame ends early")
+                # The library returns all that its input makes, so it gets only so much input as
+                # cannot make much more than the room left: 4 bytes can make a block of 128 KiB.
+                step = max(256, room // ZSTD_BLOCK_SIZE_MAX * ZSTD_BLOCK_BYTES_MIN)
+                piece = stream.decompress(source[position : position + step])
+                if len(piece) > room:
+                    raise _too_large("zstd", limit)
+                output.append(piece)
+                room -= len(piece)
+                position += step
+            source = stream.unused_data + source[position:]
+            if not source:
+                return b"".join(output)
+    except ZstdError as error:
+        raise CorruptPayload(f"zstd: {error}") from None
+
+
+def xxh32_small(data: bytes) -> int:
+    """Return the XXH32, seed 0, of fewer than 16 bytes: all that an LZ4 header needs."""
+    assert len(data) < 16, len(data)
+    prime1, prime2, prime3 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D
+    prime4, prime5 = 0x27D4EB2F, 0x165667B1
+    mask = 0xFFFF_FFFF
+    result = prime5 + len(data)
+    words_end = len(data) & ~3
+    for position in range(0, words_end, 4):
+        result += int.from_bytes(data[position : position + 4], "little") * prime3
+        result = _rotated(result & mask, 17) * prime4 & mask
+    for byte in data[words_end:]:
+        result = _rotated((result + byte * prime5) & mask, 11) * prime1 & mask
+    result = (result ^ result >> 15) * prime2 & mask
+    result = (result ^ result >> 13) * prime3 & mask
+    return result ^ result >> 16
+
+
+def _rotated(word: int, count: int) -> int:
+    return (word << count | word >> (32 - count)) & 0xFFFF_FFFF
+
+
+def _too_large(name: str, limit: int) -> TooLarge:
+    return TooLarge(f"{name}: decompresses to more than the allowed {limit} bytes")
+
+
+COMPRESSORS: dict[int, Callable[[Buffer, int | None, int], bytes]] = {
+    Codec.GZIP: _gzip,
+    Codec.SNAPPY: _snappy,
+    Codec.LZ4: _lz4,
+    Codec.ZSTD: _zstd,
+}
+DECOMPRESSORS: dict[int, Callable[[Buffer, int, int], bytes]] = {
+    Codec.GZIP: _gunzip,
+    Codec.SNAPPY: _unsnappy,
+    Codec.LZ4: _unlz4,
+    Codec.ZSTD: _unzstd,
+}

@@ -1,0 +1,302 @@
+"""The records section of a batch: the pieces of all records, for one `bytes.join`.
+
+What stands before a value depends on few small numbers (the lengths, the size of the offset delta),
+so it comes out of tables, and every step over the records is a loop in C. The byte that ends a
+record (no headers) is written as the first byte of what precedes the next one. Measured per record
+of 100 B, 1000 to a batch: 33 ns when all values have one length, 80 when they vary, 165 with keys;
+the plain loop takes 600.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+from operator import add
+
+from wire.records.varint import TABLE_SIZE_MAX, VARINTS, encode_varint, varint_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from wire.records.record import Buffer, Headers
+
+TEMPLATE_COUNT_MAX = 1 << 14  # records in a kept template, 48 B each
+TEMPLATES_MAX = 64
+
+
+def encode_records(
+    values: Sequence[Buffer | None],
+    keys: Sequence[Buffer | None] | None,
+    deltas: list[int] | None,
+    headers: Sequence[Headers | None] | None,
+) -> list[Buffer]:
+    """Return the pieces whose join is the records section, for offset deltas 0, 1, 2, ...
+
+    `deltas` are those of the timestamps; None in place of a column is none, none, ..., or zeros.
+    """
+    if headers is not None and any(headers):
+        return _encode_plainly(values, keys, deltas, headers)
+    count = len(values)
+    value_sizes, present_values = _sizes(values)
+    is_uniform = deltas is None and value_sizes.count(value_sizes[0]) == count
+    if keys is None:
+        if is_uniform:
+            return _join_uniform(present_values, value_sizes[0])
+        if deltas is None:
+            return _join_varying(present_values, value_sizes)
+        columns = [map(NO_KEY_TAILS.__getitem__, value_sizes), present_values]
+        sizes = map(add, map(FIELD_SIZES.__getitem__, value_sizes), repeat(1))
+    else:
+        key_sizes, present_keys = _sizes(keys)
+        if is_uniform and key_sizes.count(-1) == count:
+            return _join_uniform(present_values, value_sizes[0])
+        if is_uniform and key_sizes.count(key_sizes[0]) == count:
+            return _join_uniform_keyed(
+                present_keys, present_values, key_size=key_sizes[0], value_size=value_sizes[0]
+            )
+        columns = [
+            map(VARINTS.__getitem__, key_sizes),
+            present_keys,
+            map(VARINTS.__getitem__, value_sizes),
+            present_values,
+        ]
+        sizes = map(
+            add,
+            map(FIELD_SIZES.__getitem__, key_sizes),
+            map(FIELD_SIZES.__getitem__, value_sizes),
+        )
+    if deltas is None:
+        return _join_columns(HEADS, list(sizes), [_offset_deltas(count), *columns])
+    delta_varints = list(map(VARINTS.__getitem__, deltas))
+    sizes = map(add, sizes, map(len, delta_varints))
+    columns = [delta_varints, _offset_deltas(count), *columns]
+    return _join_columns(HEADS_BEFORE_DELTA, list(sizes), columns)
+
+
+def _sizes(
+    fields: Sequence[Buffer | None],
+) -> tuple[list[int], Sequence[Buffer]]:
+    """Return the wire lengths (-1 for null), and the fields with null as nothing."""
+    try:
+        return list(map(len, fields)), fields  # type: ignore[arg-type, return-value]
+    except TypeError:
+        sizes = [-1 if field is None else len(field) for field in fields]
+        return sizes, [b"" if field is None else field for field in fields]
+
+
+def _join_uniform(values: Sequence[Buffer], value_size: int) -> list[Buffer]:
+    count = len(values)
+    parts: list[Buffer] = [b""] * (2 * count + 1)
+    parts[0:-1:2] = _template(-1, value_size, count)
+    parts[1::2] = values
+    return _without_first_byte(parts)
+
+
+def _join_uniform_keyed(
+    keys: Sequence[Buffer], values: Sequence[Buffer], *, key_size: int, value_size: int
+) -> list[Buffer]:
+    count = len(values)
+    parts: list[Buffer] = [VARINTS[value_size]] * (4 * count + 1)
+    parts[0:-1:4] = _template(key_size, value_size, count)
+    parts[1::4] = keys
+    parts[3::4] = values
+    return _without_first_byte(parts)
+
+
+def _join_varying(values: Sequence[Buffer], value_sizes: list[int]) -> list[Buffer]:
+    count = len(values)
+    parts: list[Buffer] = [b""] * (4 * count + 1)
+    for start, stop, offset_size in _offset_sizes(count):
+        heads = NO_KEY_HEADS[offset_size].__getitem__
+        parts[4 * start : 4 * stop : 4] = map(heads, value_sizes[start:stop])
+    parts[1::4] = _offset_deltas(count)
+    parts[2::4] = map(NO_KEY_TAILS.__getitem__, value_sizes)
+    parts[3::4] = values
+    return _without_first_byte(parts)
+
+
+def _join_columns(
+    tables: tuple[dict[int, bytes], ...], sizes: list[int], columns: Sequence[Iterable[Buffer]]
+) -> list[Buffer]:
+    """Join heads, found by the sizes of the fields that follow them, with those fields."""
+    count = len(sizes)
+    width = len(columns) + 1
+    parts: list[Buffer] = [b""] * (width * count + 1)
+    for start, stop, offset_size in _offset_sizes(count):
+        heads = tables[offset_size].__getitem__
+        parts[width * start : width * stop : width] = map(heads, sizes[start:stop])
+    for index, column in enumerate(columns, 1):
+        parts[index::width] = column
+    return _without_first_byte(parts)
+
+
+def _without_first_byte(parts: list[Buffer]) -> list[Buffer]:
+    """Move the end of the record before the first one, of which there is none, to the end."""
+    parts[0] = parts[0][1:]
+    parts[-1] = b"\0"
+    return parts
+
+
+def _offset_sizes(count: int) -> Iterator[tuple[int, int, int]]:
+    """Yield (start, stop, size): the offset deltas start..stop-1 take `size` bytes."""
+    start = 0
+    for offset_size, stop in ((1, 1 << 6), (2, 1 << 13), (3, 1 << 20), (4, 1 << 27), (5, 1 << 31)):
+        if count <= stop:
+            yield start, count, offset_size
+            return
+        yield start, stop, offset_size
+        start = stop
+
+
+def _encode_plainly(
+    values: Sequence[Buffer | None],
+    keys: Sequence[Buffer | None] | None,
+    deltas: list[int] | None,
+    headers: Sequence[Headers | None],
+) -> list[Buffer]:
+    return [
+        encode_record(
+            offset_delta=index,
+            timestamp_delta=delta,
+            key=key,
+            value=value,
+            headers=record_headers,
+        )
+        for index, (value, key, delta, record_headers) in enumerate(
+            zip(
+                values,
+                repeat(None) if keys is None else keys,
+                repeat(0) if deltas is None else deltas,
+                headers,
+                strict=False,  # of the endless ones
+            )
+        )
+    ]
+
+
+def encode_record(
+    *,
+    offset_delta: int,
+    timestamp_delta: int,
+    key: Buffer | None,
+    value: Buffer | None,
+    headers: Headers | None = None,
+) -> bytes:
+    """Return the bytes of one record: the definition, which the joins below must equal."""
+    body = [b"\0", encode_varint(timestamp_delta), encode_varint(offset_delta)]
+    for field in (key, value):
+        if field is None:
+            body.append(b"\x01")
+        else:
+            body += (encode_varint(len(field)), bytes(field))
+    body.append(encode_headers(headers))
+    record = b"".join(body)
+    return encode_varint(len(record)) + record
+
+
+def encode_headers(headers: Headers | None) -> bytes:
+    """Return the header count and the headers as they end a record."""
+    if not headers:
+        return b"\0"
+    parts = [encode_varint(len(headers))]
+    for name, value in headers:
+        key = name.encode()
+        parts += (encode_varint(len(key)), key)
+        if value is None:
+            parts.append(b"\x01")
+        else:
+            parts += (encode_varint(len(value)), value)
+    return b"".join(parts)
+
+
+class _Table(dict[int, bytes]):
+    """size -> bytes, made when first asked for, so that `map(table.__getitem__, sizes)` works."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[int], bytes]) -> None:
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, size: int) -> bytes:
+        made = self.make(size)
+        if len(self) < TABLE_SIZE_MAX:
+            self[size] = made
+        return made
+
+
+class _FieldSizes(dict[int, int]):
+    """Length of a key or value (-1: null) -> bytes it takes, its length included."""
+
+    __slots__ = ()
+
+    def __missing__(self, length: int) -> int:
+        size = varint_size(length) + max(length, 0)
+        if len(self) < TABLE_SIZE_MAX:
+            self[length] = size
+        return size
+
+
+def _head(size: int) -> bytes:
+    """The end of the record before, the length of a record, its attributes."""
+    return b"\0" + encode_varint(size) + b"\0"
+
+
+def _tables(fixed: int, after: bytes, to_size: Callable[[int], int]) -> tuple[_Table, ...]:
+    """Return a table of heads for each size of an offset delta, 1 to 5 (and an idle one for 0).
+
+    `fixed` is the size of a record without its offset delta and what `to_size` tells.
+    """
+    return tuple(
+        _Table(lambda size, rest=fixed + offset_size: _head(rest + to_size(size)) + after)  # type: ignore[misc]
+        for offset_size in range(6)
+    )
+
+
+FIELD_SIZES = _FieldSizes()
+
+# Keyed by the sizes of key and value, their lengths included: timestamp delta 0.
+HEADS = _tables(3, b"\0", lambda size: size)
+# Keyed by the sizes of timestamp delta, key and value.
+HEADS_BEFORE_DELTA = _tables(2, b"", lambda size: size)
+# Keyed by the length of the value: timestamp delta 0, no key; then what stands after the offset.
+NO_KEY_HEADS = _tables(4, b"\0", FIELD_SIZES.__getitem__)
+NO_KEY_TAILS = _Table(lambda size: b"\x01" + encode_varint(size))
+
+_templates: dict[tuple[int, int], list[bytes]] = {}
+_offset_delta_varints: list[bytes] = []
+
+
+def _template(key_size: int, value_size: int, count: int) -> list[bytes]:
+    """Return all that stands before the keys of `count` records, or, without keys, the values."""
+    known = _templates.get((key_size, value_size))
+    if known is None or len(known) < count:
+        known = _make_template(key_size, value_size, max(count, 64))
+        if count <= TEMPLATE_COUNT_MAX:
+            if len(_templates) >= TEMPLATES_MAX:
+                _templates.clear()
+            _templates[key_size, value_size] = known
+    return known if len(known) == count else known[:count]
+
+
+def _make_template(key_size: int, value_size: int, count: int) -> list[bytes]:
+    size = FIELD_SIZES[key_size] + FIELD_SIZES[value_size]
+    after = VARINTS[key_size] + (VARINTS[value_size] if key_size < 0 else b"")
+    offsets = _offset_deltas(count)
+    return [
+        HEADS[offset_size][size] + offset + after
+        for start, stop, offset_size in _offset_sizes(count)
+        for offset in offsets[start:stop]
+    ]
+
+
+def _offset_deltas(count: int) -> list[bytes]:
+    """Return the varints of 0..count-1."""
+    global _offset_delta_varints  # noqa: PLW0603  grown by replacement, so it needs no lock
+    known = _offset_delta_varints
+    if len(known) < count:
+        wanted = max(count, min(2 * len(known), TABLE_SIZE_MAX), 64)
+        known = known + [encode_varint(delta) for delta in range(len(known), wanted)]
+        if count <= TABLE_SIZE_MAX:
+            _offset_delta_varints = known
+    return known if len(known) == count else known[:count]

@@ -1,0 +1,41 @@
+"""What can be wrong with the bytes of a record batch.
+
+Every error of this package is a `RecordsError`; which one it is says what a broker answers:
+
+    CorruptBatch       the frame is broken: size, magic or checksum   CORRUPT_MESSAGE
+    InvalidRecord      the frame is whole, a record inside it is not  INVALID_RECORD
+    CorruptPayload     the compressed records do not decompress
+    UnsupportedCodec   the codec is unknown, or forbidden here        UNSUPPORTED_COMPRESSION_TYPE
+    TooLarge           the records decompress beyond the caller's limit
+"""
+
+from __future__ import annotations
+
+
+class RecordsError(ValueError):
+    """Base of all errors about the bytes of records."""
+
+
+class CorruptBatch(RecordsError):
+    """The size, magic, checksum or structure of a whole batch is wrong."""
+
+
+class InvalidRecord(RecordsError):
+    """Record number `index` of the batch is malformed; -1 when no single record is to blame."""
+
+    def __init__(self, index: int, reason: str) -> None:
+        super().__init__(f"record {index}: {reason}")
+        self.index = index
+        self.reason = reason
+
+
+class UnsupportedCodec(RecordsError):
+    """The codec is unknown, not allowed for this magic, or its library is not installed."""
+
+
+class CorruptPayload(RecordsError):
+    """The compressed bytes of a batch cannot be decompressed."""
+
+
+class TooLarge(RecordsError):
+    """Decompressing would produce more bytes than the limit allows."""

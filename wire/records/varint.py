@@ -1,0 +1,77 @@
+"""Zig-zag varints, as tables where a table pays.
+
+A signed number n becomes the unsigned (n << 1) ^ (n >> 63): 0, -1, 1, -2 -> 0, 1, 2, 3; then groups
+of seven bits, lowest first, the top bit of a byte saying that another follows.
+
+    bytes   holds -64..63: 1   -8192..8191: 2   -2^20..2^20-1: 3   -2^27..2^27-1: 4
+    limit   5 bytes for 32-bit numbers, 10 bytes for 64-bit numbers
+"""
+
+from __future__ import annotations
+
+MAX_VARINT_SIZE = 5
+MAX_VARLONG_SIZE = 10
+
+# A table stops growing here: the numbers of a batch are small, those of an attacker need not be.
+TABLE_SIZE_MAX = 1 << 16
+
+
+def encode_varint(number: int) -> bytes:
+    """Return `number`, of at most 64 bits, as a zig-zag varint."""
+    rest = (number << 1) ^ (number >> 63)
+    if rest < 0x80:
+        return rest.to_bytes(1, "big")
+    encoded = bytearray()
+    while rest >= 0x80:
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)
+
+
+def varint_size(number: int) -> int:
+    """Return how many bytes `number` takes as a zig-zag varint."""
+    rest = (number << 1) ^ (number >> 63)
+    return (rest.bit_length() + 6) // 7 or 1
+
+
+class VarintTable(dict[int, bytes]):
+    """number -> its varint, made when first asked for: `map(table.__getitem__, numbers)`."""
+
+    __slots__ = ()
+
+    def __missing__(self, number: int) -> bytes:
+        encoded = encode_varint(number)
+        if len(self) < TABLE_SIZE_MAX:
+            self[number] = encoded
+        return encoded
+
+
+VARINTS = VarintTable()
+
+
+def read_varint(data: bytes | memoryview, position: int, size_max: int) -> tuple[int, int]:
+    """Return the zig-zag varint at `position` and the position after it.
+
+    Raises:
+        IndexError: the data ends inside the varint.
+        ValueError: the varint is longer than `size_max` bytes.
+    """
+    byte = data[position]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    unsigned = byte & 0x7F
+    for shift in range(7, 7 * size_max, 7):
+        position += 1
+        byte = data[position]
+        if byte < 0x80:
+            unsigned |= byte << shift
+            return _signed(unsigned, size_max), position + 1
+        unsigned |= (byte & 0x7F) << shift
+    raise ValueError(f"varint longer than {size_max} bytes")
+
+
+def _signed(unsigned: int, size_max: int) -> int:
+    # The last byte may carry more bits than the number has; Java drops them, so do we.
+    unsigned &= 0xFFFF_FFFF if size_max == MAX_VARINT_SIZE else 0xFFFF_FFFF_FFFF_FFFF
+    return (unsigned >> 1) ^ -(unsigned & 1)
