@@ -1,0 +1,174 @@
+"""From (message class, version) to a pair of functions, generated once, on first use.
+
+Generating and compiling takes about half a millisecond; a program pays it for the versions it
+speaks, not for all that are declared. Tracebacks through generated code show its lines, and
+`explain` prints them.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from wire.decoder import generate_decoder
+from wire.encoder import generate_encoder
+from wire.errors import InvalidMessage, MalformedMessage, UnknownVersion
+from wire.layout import layout
+from wire.schema import Payload, declaration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    from wire.source import Source
+
+    T = TypeVar("T")
+
+COPY_SIZE_MAX = 16 * 1024
+"""A message up to this size is copied out of a memoryview: bytes are the faster to slice."""
+
+
+def encode(message: Any, version: int) -> bytes:
+    """Return the bytes of a message.
+
+    Raises:
+        UnsupportedField: a field that is not ignorable has a value this version cannot carry.
+        InvalidMessage: a value does not fit its type.
+        UnknownVersion: the message class has no such version.
+
+    >>> from wire.schemas.sasl_handshake import SaslHandshakeRequest
+    >>> encode(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    b'\\x00\\x05PLAIN'
+    """
+    out: list[Payload] = []
+    encode_into(message, version, out, None)
+    return b"".join(out)
+
+
+def encode_buffers(message: Any, version: int) -> list[Payload]:
+    """Return a message as buffers to be written one after the other.
+
+    Record batches of 1 KiB or more are the caller's own objects, not copies; what lies between
+    them is joined. Raises as `encode` does.
+    """
+    out: list[Payload] = []
+    buffers: list[Payload] = []
+    encode_into(message, version, out, buffers)
+    if out:
+        buffers.append(b"".join(out))
+    return buffers
+
+
+def encode_into(
+    message: Any, version: int, out: list[Payload], buffers: list[Payload] | None
+) -> None:
+    """Append the pieces of a message to `out`; large payloads end up in `buffers`, if given.
+
+    Whatever `out` held when a large payload comes is moved, joined, into `buffers` before it, so
+    the bytes of the message are those of `buffers`, then those of `out`.
+    """
+    try:
+        function = message.__encoders__[version]
+    except KeyError:
+        function = _compile_encoder(type(message), version)
+    try:
+        function(message, out, out.append, buffers)
+    except (struct.error, TypeError, AttributeError, UnicodeEncodeError) as error:
+        name = type(message).__name__
+        raise InvalidMessage(f"{name} version {version} has no encoding: {error}") from error
+
+
+def decode(cls: type[T], version: int, buffer: Payload, position: int = 0) -> T:
+    """Return the message that starts at `position`; bytes behind it are ignored, as Kafka does.
+
+    Strings and bytes are copies, records are slices of `buffer`.
+
+    Raises:
+        MalformedMessage: the bytes are no such message.
+        UnknownVersion: the message class has no such version.
+    """
+    return decode_from(cls, version, buffer, position)[0]
+
+
+def decode_from(cls: type[T], version: int, buffer: Payload, position: int) -> tuple[T, int]:
+    """Return (message, position after it); raises as `decode` does."""
+    try:
+        function = cls.__decoders__[version]  # type: ignore[attr-defined]
+    except KeyError:
+        function = _compile_decoder(cls, version)
+    end = len(buffer)
+    view = buffer
+    if type(buffer) is not memoryview:
+        view = memoryview(buffer)
+    elif end <= COPY_SIZE_MAX and not function.keeps_views:
+        buffer = bytes(buffer)
+    try:
+        result: tuple[T, int] = function(buffer, position, end, view)
+    except (struct.error, IndexError) as error:
+        raise MalformedMessage(
+            f"{cls.__name__} version {version} at {position} is cut off: it ends at {end}"
+        ) from error
+    except MalformedMessage as error:
+        raise MalformedMessage(f"{cls.__name__} version {version}: {error}") from error
+    return result
+
+
+def explain(cls: type[Any], version: int) -> str:
+    """Return the generated source that encodes and decodes a message class at a version."""
+    _require_version(cls, version)
+    return f"{_encoder_source(cls, version).text()}\n\n{_decoder_source(cls, version).text()}"
+
+
+def _encoder_source(cls: type[Any], version: int) -> Source:
+    return generate_encoder(layout(cls, version), cls.__name__, version)
+
+
+def _decoder_source(cls: type[Any], version: int) -> Source:
+    return generate_decoder(layout(cls, version), cls.__name__, version)
+
+
+def _compile_encoder(cls: type[Any], version: int) -> Any:
+    _require_version(cls, version)
+    function = _compile(_encoder_source(cls, version), f"{cls.__name__}.v{version}.encode")
+    cls.__encoders__[version] = function
+    return function
+
+
+def _compile_decoder(cls: type[Any], version: int) -> Any:
+    _require_version(cls, version)
+    source = _decoder_source(cls, version)
+    function = _compile(source, f"{cls.__name__}.v{version}.decode")
+    function.keeps_views = "view[" in source.text()
+    cls.__decoders__[version] = function
+    return function
+
+
+def _require_version(cls: type[Any], version: int) -> None:
+    declared = declaration(cls)
+    if not declared.first_version <= version <= declared.last_version:
+        raise UnknownVersion(
+            f"{cls.__name__} has versions {declared.first_version}-{declared.last_version},"
+            f" not {version}"
+        )
+
+
+class _Text:
+    """A loader, as `linecache` looks for one in a module, that holds the source itself.
+
+    `linecache` finds it through the globals of a generated function when it prints a traceback:
+    registering with it beforehand would import it, and with it `tokenize` and `re`.
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def get_source(self, _name: str) -> str:
+        return self._text
+
+
+def _compile(source: Source, name: str) -> Any:
+    text = source.text()
+    scope = {**source.constants, "__name__": f"wire.generated.{name}", "__loader__": _Text(text)}
+    exec(compile(text, f"wire/generated/{name}", "exec"), scope)
+    return scope[name.rpartition(".")[2]]

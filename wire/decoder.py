@@ -1,0 +1,296 @@
+"""Generates the decoder of one message class at one version.
+
+The function is flat, as the encoder is. Neighbouring fixed-size fields are read by one
+`unpack_from`, straight into the slots of the message, and the first byte of a compact length or
+of the tagged section is the last value of that call. For two ints and a string:
+
+    def decode(buf, pos, end, view):
+        m = new(Example)
+        m.id, m.kind, n1 = unpack_ihh(buf, pos)
+        pos += 8
+        stop = pos + n1
+        if not pos <= stop <= end:
+            raise bad_length("name", n1, pos, end)
+        m.name = str(buf[pos:stop], "utf-8", "replace")
+        pos = stop
+        m.unknown_tags = NO_TAGS
+        return m, pos
+
+No count is believed: before a list is made, count times the least size of an element must fit
+into the bytes that are left. Reading past the end raises IndexError or struct.error, which the
+caller turns into MalformedMessage. Tolerated, as Kafka does: bytes after the message, tags that
+are repeated or out of order, strings that are not UTF-8 (U+FFFD takes the place of bad bytes).
+"""
+
+from __future__ import annotations
+
+import struct
+
+from wire.errors import MalformedMessage
+from wire.layout import FORMATS, Layout, Slot
+from wire.primitives import continue_uvarint, read_uvarint
+from wire.schema import DEFAULT, NO_TAGS, Field
+from wire.source import Run, Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def generate_decoder(layout: Layout, name: str, version: int) -> Source:
+    """Return the source of `decode(buf, pos, end, view) -> (message, position after it)`.
+
+    `view` is a memoryview of `buf`: records are slices of it, all else is read from `buf`.
+    """
+    source = Source("def decode(buf, pos, end, view):", f"bytes -> {name} v{version}.")
+    source.constant("new", object.__new__)
+    decoder = _Decoder(source)
+    decoder.read_struct(layout, "m")
+    source.line("return m, pos")
+    return source
+
+
+class _Decoder:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.run = Run()
+
+    # -- structs -----------------------------------------------------------------------------
+
+    def read_struct(self, layout: Layout, target: str) -> None:
+        """Read a struct into the new variable `target`; nothing is left waiting in the run."""
+        source = self.source
+        cls = source.constant(layout.cls.__name__, layout.cls)
+        source.line(f"{target} = new({cls})")
+        for slot in layout.slots:
+            self.read(slot, f"{target}.{slot.name}")
+        for field in layout.absent:
+            self.set_default(field, target)
+        if layout.flexible:
+            self.read_tags(layout, target)
+        else:
+            self.flush()
+            source.line(f"{target}.unknown_tags = {source.constant('NO_TAGS', NO_TAGS)}")
+
+    def set_default(self, field: Field, target: str) -> None:
+        value = repr(field.default)
+        if field.default is DEFAULT and field.struct is not None:
+            value = self.source.constant(f"DEFAULT_{field.struct.__name__}", field.default_value())
+        elif field.default is DEFAULT:
+            value = "[]"
+        elif field.kind == "uuid":
+            value = self.source.constant("ZERO_UUID", _ZERO_UUID)
+        self.source.line(f"{target}.{field.name} = {value}")
+
+    def read_tags(self, layout: Layout, target: str) -> None:
+        source = self.source
+        count = source.name("n")
+        self.run.add("B", count)
+        self.flush()
+        source.line(f"{target}.unknown_tags = {source.constant('NO_TAGS', NO_TAGS)}")
+        for slot in layout.tagged:
+            self.set_default(slot.field, target)
+        with source.block(f"if {count}:"):
+            if layout.tagged:
+                self.read_known_tags(layout, target, count)
+            else:
+                skip = source.constant("read_unknown_tags", read_unknown_tags)
+                source.line(f"{target}.unknown_tags, pos = {skip}(buf, pos, end, {count})")
+
+    def read_known_tags(self, layout: Layout, target: str, count: str) -> None:
+        source = self.source
+        varint = source.constant("read_uvarint", read_uvarint)
+        self.finish_length(count)
+        unknown, tag, size, stop = (source.name(prefix) for prefix in ("u", "t", "n", "stop"))
+        source.line(f"{unknown} = {{}}")
+        with source.block(f"for _ in range({count}):"):
+            source.line(f"{tag}, pos = {varint}(buf, pos)")
+            source.line(f"{size}, pos = {varint}(buf, pos)")
+            source.line(f"{stop} = pos + {size}")
+            with source.block(f"if {stop} > end:"):
+                self.raise_bad_length(f"{layout.path} tag", size)
+            for slot in layout.tagged:
+                with source.block(f"if {tag} == {slot.tag}:"):
+                    self.read(slot, f"{target}.{slot.name}")
+                    self.flush()
+                    with source.block(f"if pos > {stop}:"):
+                        self.raise_bad_length(slot.path, size)
+                    source.line(f"pos = {stop}")
+                    source.line("continue")
+            source.line(f"{unknown}[{tag}] = bytes(buf[pos:{stop}])")
+            source.line(f"pos = {stop}")
+        with source.block(f"if {unknown}:"):
+            source.line(f"{target}.unknown_tags = {unknown}")
+
+    # -- fields ------------------------------------------------------------------------------
+
+    def read(self, slot: Slot, target: str) -> None:
+        if slot.kind in FORMATS:
+            self.run.add(FORMATS[slot.kind], target)
+        elif slot.kind == "array":
+            self.read_array(slot, target)
+        elif slot.kind == "struct_":
+            self.read_nested(slot, target)
+        else:
+            self.read_blob(slot, target)
+
+    def read_blob(self, slot: Slot, target: str) -> None:
+        """Strings, bytes and records: a length, then the bytes."""
+        source = self.source
+        length = self.read_length(compact=slot.compact, code="h" if slot.kind == "string" else "i")
+        content = {
+            "string": 'str(buf[pos:stop], "utf-8", "replace")',
+            "bytes_": "bytes(buf[pos:stop])",
+            "records_": "view[pos:stop]",
+        }[slot.kind]
+        null = f"{length} == 0" if slot.compact else f"{length} < 0"
+        if not slot.nullable:
+            self.read_content(slot, target, length, content)
+            return
+        with source.block(f"if {null}:"):
+            source.line(f"{target} = None")
+        with source.block("else:"):
+            self.read_content(slot, target, length, content)
+
+    def read_content(self, slot: Slot, target: str, length: str, content: str) -> None:
+        source = self.source
+        source.line(f"stop = pos + {length}{' - 1' if slot.compact else ''}")
+        with source.block("if not pos <= stop <= end:"):
+            self.raise_bad_length(slot.path, f"{length} - 1" if slot.compact else length)
+        source.line(f"{target} = {content}")
+        source.line("pos = stop")
+
+    def read_length(self, *, compact: bool, code: str) -> str:
+        """Read a length or count into a new variable; compact ones are one more than it."""
+        length = self.source.name("n")
+        self.run.add("B" if compact else code, length)
+        self.flush()
+        if compact:
+            self.finish_length(length)
+        return length
+
+    def finish_length(self, length: str) -> None:
+        more = self.source.constant("continue_uvarint", continue_uvarint)
+        with self.source.block(f"if {length} > 127:"):
+            self.source.line(f"{length}, pos = {more}(buf, pos, {length})")
+
+    def read_array(self, slot: Slot, target: str) -> None:
+        source = self.source
+        count = self.read_length(compact=slot.compact, code="i")
+        if not slot.nullable:
+            self.read_elements(slot, target, count)
+            return
+        null = f"{count} == 0" if slot.compact else f"{count} < 0"
+        with source.block(f"if {null}:"):
+            source.line(f"{target} = None")
+        with source.block("else:"):
+            self.read_elements(slot, target, count)
+
+    def read_elements(self, slot: Slot, target: str, count: str) -> None:
+        source = self.source
+        element = slot.element
+        assert element is not None, slot.path
+        assert element.size_min > 0, slot.path
+        if slot.compact:
+            source.line(f"{count} -= 1")
+        with source.block(f"if not 0 <= {count} * {element.size_min} <= end - pos:"):
+            bad_count = source.constant("bad_count", _bad_count)
+            source.line(f'raise {bad_count}("{slot.path}", {count}, {element.size_min}, pos, end)')
+        code = FORMATS.get(element.kind)
+        if code is not None and element.kind != "uuid":
+            unpack = source.constant("unpack_from", struct.unpack_from)
+            source.line(f'{target} = list({unpack}(f">{{{count}}}{code}", buf, pos))')
+            source.line(f"pos += {count} * {element.size_min}")
+            return
+        items = source.name("a")
+        source.line(f"{items} = []")
+        with source.block(f"for _ in range({count}):"):
+            item = source.name("e")
+            self.read(element, item)
+            self.flush()
+            source.line(f"{items}.append({item})")
+        source.line(f"{target} = {items}")
+
+    def read_nested(self, slot: Slot, target: str) -> None:
+        source = self.source
+        assert slot.layout is not None, slot.path
+        nested = target if "." not in target else source.name("s")
+        if not slot.nullable:
+            self.read_struct(slot.layout, nested)
+        else:
+            present = source.name("n")
+            self.run.add("b", present)
+            self.flush()
+            with source.block(f"if {present} < 0:"):
+                source.line(f"{nested} = None")
+            with source.block("else:"):
+                self.read_struct(slot.layout, nested)
+        if nested != target:
+            source.line(f"{target} = {nested}")
+
+    def raise_bad_length(self, path: str, length: str) -> None:
+        bad_length = self.source.constant("bad_length", _bad_length)
+        self.source.line(f'raise {bad_length}("{path}", {length}, pos, end)')
+
+    # -- runs --------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        codes, targets = self.run.take()
+        if not codes:
+            return
+        if codes == "B":
+            self.source.line(f"{targets[0]} = buf[pos]")
+            self.source.line("pos += 1")
+            return
+        unpack_from, size = _unpacker(codes)
+        unpack = self.source.constant("unpack_" + codes.replace("?", "t"), unpack_from)
+        comma = "," if len(targets) == 1 else ""
+        self.source.line(f"{', '.join(targets)}{comma} = {unpack}(buf, pos)")
+        self.source.line(f"pos += {size}")
+
+
+_ZERO_UUID = bytes(16)
+_unpackers: dict[str, tuple[Any, int]] = {}
+
+
+def _unpacker(codes: str) -> tuple[Any, int]:
+    found = _unpackers.get(codes)
+    if found is None:
+        layout = struct.Struct(">" + codes)
+        found = _unpackers[codes] = layout.unpack_from, layout.size
+    return found
+
+
+# What the generated functions call.
+
+
+def read_unknown_tags(
+    buffer: Any, position: int, end: int, count: int
+) -> tuple[dict[int, bytes], int]:
+    """Return ({tag: data}, position after them) of a section that starts with the byte `count`."""
+    if count > 127:
+        count, position = continue_uvarint(buffer, position, count)
+    tags = {}
+    for _ in range(count):
+        tag, position = read_uvarint(buffer, position)
+        size, position = read_uvarint(buffer, position)
+        if size > end - position:
+            raise _bad_length("tag", size, position, end)
+        tags[tag] = bytes(buffer[position : position + size])
+        position += size
+    return tags, position
+
+
+def _bad_length(path: str, length: int, position: int, end: int) -> MalformedMessage:
+    if length < 0:
+        return MalformedMessage(f"{path} must not be null (length {length} before {position})")
+    return MalformedMessage(f"{path} of {length} bytes at {position} passes the end at {end}")
+
+
+def _bad_count(path: str, count: int, size_min: int, position: int, end: int) -> MalformedMessage:
+    if count < 0:
+        return MalformedMessage(f"{path} must not be null (count {count} before {position})")
+    return MalformedMessage(
+        f"{path} of {count} elements, {size_min} bytes or more each, at {position}"
+        f" passes the end at {end}"
+    )

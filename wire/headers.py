@@ -1,0 +1,160 @@
+"""Request and response headers: which version goes with which API, and how to read and write them.
+
+    request v1    api key int16, api version int16, correlation id int32, client id string
+    request v2    the same (the client id keeps its int16 length), then tagged fields
+    response v0   correlation id int32
+    response v1   correlation id int32, then tagged fields
+
+Flexible API versions have request v2 and response v1. ApiVersions responses have v0 at every
+version: the client that sent a version unknown to the broker must be able to read the answer.
+Request v0, without client id, belonged to ControlledShutdown v0 alone, which left with Kafka 4.0.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from wire.api_keys import ApiKey
+from wire.decoder import read_unknown_tags
+from wire.errors import MalformedMessage, UnknownApi
+from wire.registry import first_flexible_version
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from wire.schema import Payload
+
+_REQUEST = struct.Struct(">hhih")
+_RESPONSE = struct.Struct(">i")
+
+
+class RequestHeader:
+    """The header of a request; `position` is where its body starts in the frame.
+
+    `header_version` is 1 for keys that are not known, whose body cannot be read anyway.
+    """
+
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "position")
+
+    def __init__(
+        self,
+        *,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        position: int,
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.position = position
+
+
+def request_header_version(api_key: int, version: int) -> int:
+    """Return 1 or 2.
+
+    >>> request_header_version(ApiKey.PRODUCE, 8), request_header_version(ApiKey.PRODUCE, 9)
+    (1, 2)
+    """
+    return 2 if _is_flexible(api_key, version) else 1
+
+
+def response_header_version(api_key: int, version: int) -> int:
+    """Return 0 or 1.
+
+    >>> response_header_version(ApiKey.FETCH, 12), response_header_version(ApiKey.API_VERSIONS, 4)
+    (1, 0)
+    """
+    return 1 if api_key != ApiKey.API_VERSIONS and _is_flexible(api_key, version) else 0
+
+
+def _is_flexible(api_key: int, version: int) -> bool:
+    flexible = first_flexible_version(api_key)
+    return flexible is not None and version >= flexible
+
+
+def encode_request_header(
+    *, api_key: int, api_version: int, correlation_id: int, client_id: str | None
+) -> bytes:
+    if client_id is None:
+        head = _REQUEST.pack(api_key, api_version, correlation_id, -1)
+    else:
+        name = client_id.encode()
+        head = _REQUEST.pack(api_key, api_version, correlation_id, len(name)) + name
+    return head + b"\0" if _is_flexible(api_key, api_version) else head
+
+
+def decode_request_header(frame: Payload) -> RequestHeader:
+    """Read a request's header; its tagged fields are skipped.
+
+    A client id of any negative length is null, as Kafka reads it. An unknown API key is not an
+    error here: the caller may want to log who asked for it.
+
+    Raises:
+        MalformedMessage: the frame ends inside the header.
+    """
+    try:
+        api_key, api_version, correlation_id, size = _REQUEST.unpack_from(frame)
+        position = _REQUEST.size
+        client_id = None
+        if size >= 0:
+            client_id = str(frame[position : position + size], "utf-8", "replace")
+            position += size
+        if position > len(frame):
+            raise MalformedMessage(f"client id of {size} bytes passes the end at {len(frame)}")
+        if _has_tags(api_key, api_version):
+            count = frame[position]
+            position += 1
+            if count:
+                position = read_unknown_tags(frame, position, len(frame), count)[1]
+    except (struct.error, IndexError):
+        raise MalformedMessage(f"request of {len(frame)} bytes ends inside its header") from None
+    return RequestHeader(
+        api_key=api_key,
+        api_version=api_version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+        position=position,
+    )
+
+
+def _has_tags(api_key: int, api_version: int) -> bool:
+    try:
+        return _is_flexible(api_key, api_version)
+    except UnknownApi:
+        return False
+
+
+def encode_response_header(*, api_key: int, api_version: int, correlation_id: int) -> bytes:
+    head = _RESPONSE.pack(correlation_id)
+    return head + b"\0" if response_header_version(api_key, api_version) else head
+
+
+def decode_correlation_id(frame: Payload) -> int:
+    """Return the correlation id of a response.
+
+    Raises:
+        MalformedMessage: the frame is shorter than that.
+    """
+    if len(frame) < _RESPONSE.size:
+        raise MalformedMessage(f"response of {len(frame)} bytes has no correlation id")
+    correlation_id: int = _RESPONSE.unpack_from(frame)[0]
+    return correlation_id
+
+
+def response_body_position(frame: Payload, *, api_key: int, api_version: int) -> int:
+    """Return where a response's body starts; the header's tagged fields are skipped.
+
+    Raises:
+        MalformedMessage: the frame ends inside the header.
+    """
+    position = _RESPONSE.size
+    if not response_header_version(api_key, api_version):
+        return position
+    if len(frame) <= position:
+        raise MalformedMessage(f"response of {len(frame)} bytes ends inside its header")
+    count = frame[position]
+    if count == 0:
+        return position + 1
+    return read_unknown_tags(frame, position + 1, len(frame), count)[1]

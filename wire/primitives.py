@@ -1,0 +1,107 @@
+"""The variable-length integers that lengths, counts and tags are made of.
+
+    unsigned varint   7 bits per byte, least significant group first, at most 5 bytes
+    zig-zag           a signed number n as n << 1 ^ n >> 63, so that small negatives stay short
+
+Fixed-size types are `struct` formats (see `wire.layout`); strings, bytes and arrays are a length
+and its content.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from wire.errors import MalformedMessage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from wire.schema import Payload
+
+UVARINT_SIZE_MAX = 5
+VARLONG_SIZE_MAX = 10
+
+ONE_BYTE = tuple([bytes((value,)) for value in range(128)])
+"""The unsigned varints below 128."""
+
+_two_bytes = struct.Struct("2B").pack
+_three_bytes = struct.Struct("3B").pack
+
+
+def uvarint(value: int) -> bytes:
+    """Encode an unsigned varint.
+
+    >>> uvarint(300).hex()
+    'ac02'
+    """
+    if value < 128:
+        return ONE_BYTE[value]
+    if value < 1 << 14:
+        return _two_bytes(value & 127 | 128, value >> 7)
+    if value < 1 << 21:
+        return _three_bytes(value & 127 | 128, value >> 7 & 127 | 128, value >> 14)
+    groups = bytearray()
+    while value > 127:
+        groups.append(value & 127 | 128)
+        value >>= 7
+    groups.append(value)
+    return bytes(groups)
+
+
+def read_uvarint(buffer: Payload, position: int) -> tuple[int, int]:
+    """Return (value, position after it).
+
+    Raises:
+        MalformedMessage: the number does not end within 5 bytes, or the buffer does.
+    """
+    try:
+        first = buffer[position]
+        if first < 128:
+            return first, position + 1
+        return continue_uvarint(buffer, position + 1, first)
+    except IndexError:
+        raise MalformedMessage(f"varint at {position} is cut off") from None
+
+
+def continue_uvarint(buffer: Payload, position: int, first: int) -> tuple[int, int]:
+    """Read the rest of an unsigned varint whose first byte, >= 128, was read already.
+
+    Raises:
+        MalformedMessage: the number does not end within 5 bytes.
+        IndexError: the buffer ends first.
+    """
+    value = first & 127
+    for shift in (7, 14, 21, 28):
+        group = buffer[position]
+        position += 1
+        if group < 128:
+            return value | group << shift, position
+        value |= (group & 127) << shift
+    raise MalformedMessage(f"varint before {position} is longer than {UVARINT_SIZE_MAX} bytes")
+
+
+def zigzag(value: int) -> bytes:
+    """Encode a signed varint or varlong, as record fields have them.
+
+    >>> zigzag(-1).hex(), zigzag(64).hex()
+    ('01', '8001')
+    """
+    return uvarint(value << 1 if value >= 0 else (-value << 1) - 1)
+
+
+def read_zigzag(buffer: Payload, position: int) -> tuple[int, int]:
+    """Return (value, position after it) of a signed varint or varlong.
+
+    Raises:
+        MalformedMessage: the number does not end within 10 bytes, or the buffer does.
+    """
+    value = 0
+    try:
+        for shift in range(0, 7 * VARLONG_SIZE_MAX, 7):
+            group = buffer[position]
+            position += 1
+            value |= (group & 127) << shift
+            if group < 128:
+                return value >> 1 ^ -(value & 1), position
+    except IndexError:
+        raise MalformedMessage(f"varint before {position} is cut off") from None
+    raise MalformedMessage(f"varint before {position} is longer than {VARLONG_SIZE_MAX} bytes")

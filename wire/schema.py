@@ -1,0 +1,396 @@
+"""The schema language: a Kafka message, in all its versions, is one class that is plain data.
+
+    @struct
+    class EndpointRecord:
+        host: str = string()
+        port: int = int32("1+", default=9092)
+
+    @message(api=ApiKey.FETCH, kind="response", versions="0-3", flexible="2+")
+    class Example:
+        throttle_time_ms: int = int32("1+", ignorable=True)
+        endpoints: list[EndpointRecord] = array(EndpointRecord, "0-2", nullable="1+")
+
+Each field is made by a function named as its type. Its arguments are Kafka's words:
+
+    versions   where the field exists: "0+", "3", "1-4"
+    nullable   where it may be None
+    default    the value of a field that is absent or was not given
+    tag        number of a tagged field; `tagged` says where it is tagged, if not everywhere
+    ignorable  a value that the version cannot carry is dropped, and is no `UnsupportedField`
+
+The decorators replace the class by one with `__slots__`, keyword arguments, `repr` and equality.
+Declaring stays cheap, as an import pays for it: version ranges are read, and `__init__` is
+generated, when first needed.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar, dataclass_transform
+
+    T = TypeVar("T")
+else:
+
+    def dataclass_transform(**_options):
+        return lambda decorator: decorator
+
+
+Payload = bytes | bytearray | memoryview
+"""Record batches inside a message: decoding makes a memoryview, encoding takes any of these."""
+
+VERSION_MAX = 32767
+NO_VERSIONS = (0, -1)
+
+
+def version_range(text: str | None) -> tuple[int, int]:
+    """Return (first, last) of "2-5", "3" or "4+"; an empty range for "none" and None."""
+    if text is None or text == "none":
+        return NO_VERSIONS
+    if text.endswith("+"):
+        return int(text[:-1]), VERSION_MAX
+    first, _, last = text.partition("-")
+    return int(first), int(last or first)
+
+
+class Field:
+    """One declared field; `kind` is the name of its maker, e.g. "int32" or "array"."""
+
+    __slots__ = (
+        "default",
+        "element",
+        "ignorable",
+        "kind",
+        "name",
+        "nullable",
+        "old_form",
+        "struct",
+        "tag",
+        "tagged",
+        "versions",
+    )
+
+    def __init__(
+        self,
+        kind: str,
+        versions: str,
+        *,
+        nullable: str | None = None,
+        default: object = None,
+        tag: int | None = None,
+        tagged: str | None = None,
+        ignorable: bool = False,
+        element: Field | None = None,
+        struct: type[Message] | None = None,
+        old_form: bool = False,
+    ) -> None:
+        self.name = ""
+        self.kind = kind
+        self.versions = versions
+        self.nullable = nullable
+        self.default = default
+        self.tag = tag
+        self.tagged = tagged if tagged is not None or tag is None else versions
+        self.ignorable = ignorable
+        self.element = element
+        self.struct = struct
+        self.old_form = old_form
+
+    def exists(self, version: int) -> bool:
+        first, last = version_range(self.versions)
+        return first <= version <= last
+
+    def is_nullable(self, version: int) -> bool:
+        first, last = version_range(self.nullable)
+        return first <= version <= last
+
+    def is_tagged(self, version: int) -> bool:
+        first, last = version_range(self.tagged)
+        return first <= version <= last
+
+    def default_value(self) -> Any:
+        """Return the value a message gets when the field is not given; lists are fresh."""
+        if self.default is not DEFAULT:
+            return self.default
+        return [] if self.struct is None else shared_default(self.struct)
+
+
+class _Default:
+    """Marks the default of arrays (an empty list) and structs (all their fields at default)."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "DEFAULT"
+
+
+DEFAULT = _Default()
+
+
+def int8(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
+    return Field("int8", versions, default=default, **options)
+
+
+def int16(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
+    return Field("int16", versions, default=default, **options)
+
+
+def int32(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
+    return Field("int32", versions, default=default, **options)
+
+
+def int64(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
+    return Field("int64", versions, default=default, **options)
+
+
+def uint16(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
+    return Field("uint16", versions, default=default, **options)
+
+
+def uint32(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
+    return Field("uint32", versions, default=default, **options)
+
+
+def float64(versions: str = "0+", *, default: float = 0.0, **options: Any) -> Any:
+    return Field("float64", versions, default=default, **options)
+
+
+def boolean(versions: str = "0+", *, default: bool = False, **options: Any) -> Any:
+    return Field("boolean", versions, default=default, **options)
+
+
+def uuid(versions: str = "0+", **options: Any) -> Any:
+    """16 plain bytes; Kafka's "no id" is all zero."""
+    return Field("uuid", versions, default=bytes(16), **options)
+
+
+def string(versions: str = "0+", *, default: str | None = "", **options: Any) -> Any:
+    """`old_form=True` keeps the int16 length in flexible versions too: the header's client id."""
+    return Field("string", versions, default=default, **options)
+
+
+def bytes_(versions: str = "0+", *, default: bytes | None = b"", **options: Any) -> Any:
+    return Field("bytes_", versions, default=default, **options)
+
+
+def records_(versions: str = "0+", *, default: bytes | None = None, **options: Any) -> Any:
+    """Record batches, which pass by reference: see `Payload`."""
+    return Field("records_", versions, default=default, **options)
+
+
+def array(element: Any, versions: str = "0+", *, default: object = DEFAULT, **options: Any) -> Any:
+    """A list of structs, `array(Endpoint)`, or of plain values, `array(int32)`."""
+    if isinstance(element, type):
+        item = Field("struct_", "0+", struct=element, default=DEFAULT)
+    else:
+        item = element()
+    return Field("array", versions, default=default, element=item, **options)
+
+
+def struct_(
+    struct: type[Any], versions: str = "0+", *, default: object = DEFAULT, **options: Any
+) -> Any:
+    return Field("struct_", versions, default=default, struct=struct, **options)
+
+
+class NoTags(dict[int, bytes]):
+    """The one empty dict that all messages without unknown tags share; assign, never fill it."""
+
+    __slots__ = ()
+
+    def __setitem__(self, tag: int, data: bytes) -> None:
+        raise TypeError("assign a new dict to unknown_tags: the empty one is shared")
+
+
+NO_TAGS = NoTags()
+
+
+class Message:
+    """What every declared class becomes: slots, keyword arguments, repr, equality.
+
+    `unknown_tags` holds the tagged fields of a newer peer as {tag: bytes}; they are written back.
+    """
+
+    __slots__ = ("unknown_tags",)
+    __fields__: tuple[Field, ...] = ()
+    __declaration__: Declaration | None = None
+    __encoders__: dict[int, Any] = {}
+    __decoders__: dict[int, Any] = {}
+    __hash__ = None  # type: ignore[assignment]
+
+    unknown_tags: dict[int, bytes]
+
+    def __init__(self, **values: Any) -> None:
+        # Only the first instance comes here: generating at the declaration would cost every
+        # import 0.1 ms per class, and interpreting the fields costs each instance a microsecond.
+        cls = type(self)
+        cls.__init__ = _generate_init(cls)  # type: ignore[method-assign]
+        cls.__init__(self, **values)
+
+    def __repr__(self) -> str:
+        """Show the fields that are not at their default."""
+        shown = []
+        for field in self.__fields__:
+            value = getattr(self, field.name)
+            if value != field.default_value():
+                shown.append(f"{field.name}={_shorten(value)}")
+        if self.unknown_tags:
+            shown.append(f"unknown_tags={self.unknown_tags!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message) or self.__fields__ is not other.__fields__:
+            return NotImplemented
+        for field in self.__fields__:
+            if getattr(self, field.name) != getattr(other, field.name):
+                return False
+        return self.unknown_tags == other.unknown_tags
+
+
+def _shorten(value: object) -> str:
+    if isinstance(value, Payload) and len(value) > 64:
+        return f"<{len(value)} bytes>"
+    return repr(value)
+
+
+def _generate_init(cls: type[Message]) -> Any:
+    scope: dict[str, Any] = {"DEFAULT": DEFAULT, "NO_TAGS": NO_TAGS}
+    parameters, body = [], []
+    for number, field in enumerate(cls.__fields__):
+        name = field.name
+        value = name
+        if field.default is DEFAULT and field.struct is None:
+            value = f"[] if {name} is DEFAULT else {name}"
+            parameters.append(f"{name}=DEFAULT")
+        else:
+            scope[f"d{number}"] = field.default_value()
+            parameters.append(f"{name}=d{number}")
+        body.append(f"    self.{name} = {value}\n")
+    signature = ", ".join(["self", "*", *parameters]) if parameters else "self"
+    source = f"def __init__({signature}):\n{''.join(body)}    self.unknown_tags = NO_TAGS\n"
+    exec(compile(source, f"wire/generated/{cls.__name__}.__init__", "exec"), scope)
+    return scope["__init__"]
+
+
+def _refuse(self: Message, name: str, value: object = None) -> None:
+    raise AttributeError(
+        f"this {type(self).__name__} is the default that all messages share:"
+        f" assign a new one before setting {name}"
+    )
+
+
+_shared_defaults: dict[type[Message], Message] = {}
+
+
+def shared_default(cls: type[Message]) -> Message:
+    """Return the one read-only instance of a struct that has every field at its default.
+
+    A fetch response of nine partitions holds 27 such structs, nearly always untouched: sharing
+    them saves 4 us per message, and the encoder recognises them by identity.
+    """
+    default = _shared_defaults.get(cls)
+    if default is None:
+        frozen = {"__slots__": (), "__setattr__": _refuse, "__delattr__": _refuse}
+        default = cls()
+        default.__class__ = type(cls.__name__, (cls,), frozen)
+        _shared_defaults[cls] = default
+    return default
+
+
+class Declaration:
+    """What `@message` was told: the message's name, key and versions."""
+
+    __slots__ = ("api", "first_version", "flexible", "kind", "last_version", "name", "record_type")
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        *,
+        api: int | None,
+        record_type: int | None,
+        versions: str,
+        flexible: str,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.api = api
+        self.record_type = record_type
+        self.first_version, self.last_version = version_range(versions)
+        self.flexible = flexible
+
+    def is_flexible(self, version: int) -> bool:
+        """Say whether the version has compact lengths and tagged fields (KIP-482)."""
+        first, last = version_range(self.flexible)
+        return first <= version <= last
+
+
+def declaration(cls: type[Any]) -> Declaration:
+    """Return the declaration of a message class.
+
+    >>> from wire.schemas.produce import ProduceRequest
+    >>> declaration(ProduceRequest).last_version
+    13
+    """
+    found: Declaration | None = getattr(cls, "__declaration__", None)
+    if found is None:
+        raise TypeError(f"{cls.__name__} is not declared as a message")
+    return found
+
+
+@dataclass_transform(kw_only_default=True)
+def message(
+    *,
+    kind: str,
+    versions: str,
+    flexible: str = "none",
+    api: int | None = None,
+    record_type: int | None = None,
+) -> Callable[[type[T]], type[T]]:
+    """Declare a message that stands alone.
+
+    `kind` is "request", "response", "header" or "data". `api` is the API key of requests and
+    responses; `record_type` tells the records of one internal topic apart.
+    """
+
+    def declare(cls: type[T]) -> type[T]:
+        made: Any = _rebuild(cls)
+        made.__declaration__ = Declaration(
+            cls.__name__,
+            kind,
+            api=api,
+            record_type=record_type,
+            versions=versions,
+            flexible=flexible,
+        )
+        made.__encoders__ = {}
+        made.__decoders__ = {}
+        typed: type[T] = made
+        return typed
+
+    return declare
+
+
+@dataclass_transform(kw_only_default=True)
+def struct(cls: type[T]) -> type[T]:
+    """Declare a part of messages; its versions are those of the message around it."""
+    made: type[T] = _rebuild(cls)
+    return made
+
+
+def _rebuild(cls: type[Any]) -> Any:
+    fields = []
+    for name, value in cls.__dict__.items():
+        if isinstance(value, Field):
+            value.name = name
+            fields.append(value)
+    body = {
+        "__slots__": tuple([field.name for field in fields]),
+        "__fields__": tuple(fields),
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+        "__annotations__": cls.__dict__.get("__annotations__", {}),
+    }
+    return type(cls.__name__, (Message,), body)

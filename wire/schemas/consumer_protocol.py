@@ -1,0 +1,30 @@
+"""What the members of a classic consumer group tell each other, inside JoinGroup and SyncGroup.
+
+Both are preceded by their version as an int16, which readers take for "at least": fields of later
+versions follow those of earlier ones.
+"""
+
+from __future__ import annotations
+
+from wire.schema import array, bytes_, int32, message, string, struct
+
+
+@struct
+class TopicPartition:
+    topic: str = string()
+    partitions: list[int] = array(int32)
+
+
+@message(kind="data", versions="0-3")
+class ConsumerProtocolSubscription:
+    topics: list[str] = array(string)
+    user_data: bytes | None = bytes_(nullable="0+", default=None)
+    owned_partitions: list[TopicPartition] = array(TopicPartition, "1+", ignorable=True)
+    generation_id: int = int32("2+", default=-1, ignorable=True)
+    rack_id: str | None = string("3+", nullable="3+", default=None, ignorable=True)
+
+
+@message(kind="data", versions="0-3")
+class ConsumerProtocolAssignment:
+    assigned_partitions: list[TopicPartition] = array(TopicPartition)
+    user_data: bytes | None = bytes_(nullable="0+", default=None)

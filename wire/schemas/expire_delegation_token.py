@@ -1,0 +1,21 @@
+"""ExpireDelegationToken (API key 40), versions 0-2, flexible from 2: set the expiry of a delegation
+token.
+"""
+
+from __future__ import annotations
+
+from wire.api_keys import ApiKey
+from wire.schema import bytes_, int16, int32, int64, message
+
+
+@message(api=ApiKey.EXPIRE_DELEGATION_TOKEN, kind="request", versions="0-2", flexible="2+")
+class ExpireDelegationTokenRequest:
+    hmac: bytes = bytes_()
+    expiry_time_period_ms: int = int64()
+
+
+@message(api=ApiKey.EXPIRE_DELEGATION_TOKEN, kind="response", versions="0-2", flexible="2+")
+class ExpireDelegationTokenResponse:
+    error_code: int = int16()
+    expiry_timestamp_ms: int = int64()
+    throttle_time_ms: int = int32()

@@ -1,0 +1,22 @@
+"""Request and response headers as declarations; `wire.headers` has the rules, and a faster path.
+
+Request v0 lacks the client id. From request v2 and response v1 on they are flexible, but for the
+client id: a broker must be able to read it in requests newer than itself.
+"""
+
+from __future__ import annotations
+
+from wire.schema import int16, int32, message, string
+
+
+@message(kind="header", versions="0-2", flexible="2+")
+class RequestHeader:
+    request_api_key: int = int16()
+    request_api_version: int = int16()
+    correlation_id: int = int32()
+    client_id: str | None = string("1+", nullable="1+", old_form=True)
+
+
+@message(kind="header", versions="0-1", flexible="1+")
+class ResponseHeader:
+    correlation_id: int = int32()

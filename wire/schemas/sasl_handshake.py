@@ -1,0 +1,20 @@
+"""SaslHandshake (API key 17), versions 0-1: choose the SASL mechanism.
+
+After v0 the tokens follow as bare frames, after v1 inside SaslAuthenticate. Never flexible.
+"""
+
+from __future__ import annotations
+
+from wire.api_keys import ApiKey
+from wire.schema import array, int16, message, string
+
+
+@message(api=ApiKey.SASL_HANDSHAKE, kind="request", versions="0-1")
+class SaslHandshakeRequest:
+    mechanism: str = string()
+
+
+@message(api=ApiKey.SASL_HANDSHAKE, kind="response", versions="0-1")
+class SaslHandshakeResponse:
+    error_code: int = int16()
+    mechanisms: list[str] = array(string)

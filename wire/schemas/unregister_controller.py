@@ -1,0 +1,18 @@
+"""UnregisterController (API key 94), version 0, flexible: forget a controller."""
+
+from __future__ import annotations
+
+from wire.api_keys import ApiKey
+from wire.schema import int16, int32, message, string
+
+
+@message(api=ApiKey.UNREGISTER_CONTROLLER, kind="request", versions="0", flexible="0+")
+class UnregisterControllerRequest:
+    controller_id: int = int32()
+
+
+@message(api=ApiKey.UNREGISTER_CONTROLLER, kind="response", versions="0", flexible="0+")
+class UnregisterControllerResponse:
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+")

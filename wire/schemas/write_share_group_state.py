@@ -1,0 +1,58 @@
+"""WriteShareGroupState (API key 85), versions 0-1, flexible: update the stored state of share
+partitions.
+
+v1 count of completed deliveries.
+"""
+
+from __future__ import annotations
+
+from wire.api_keys import ApiKey
+from wire.schema import array, int8, int16, int32, int64, message, string, struct, uuid
+
+
+@struct
+class StateBatch:
+    first_offset: int = int64()
+    last_offset: int = int64()
+    delivery_state: int = int8()
+    delivery_count: int = int16()
+
+
+@struct
+class PartitionData:
+    partition: int = int32()
+    state_epoch: int = int32()
+    leader_epoch: int = int32()
+    start_offset: int = int64()
+    delivery_complete_count: int = int32("1+", default=-1, ignorable=True)
+    state_batches: list[StateBatch] = array(StateBatch)
+
+
+@struct
+class WriteStateData:
+    topic_id: bytes = uuid()
+    partitions: list[PartitionData] = array(PartitionData)
+
+
+@message(api=ApiKey.WRITE_SHARE_GROUP_STATE, kind="request", versions="0-1", flexible="0+")
+class WriteShareGroupStateRequest:
+    group_id: str = string()
+    topics: list[WriteStateData] = array(WriteStateData)
+
+
+@struct
+class PartitionResult:
+    partition: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+
+
+@struct
+class WriteStateResult:
+    topic_id: bytes = uuid()
+    partitions: list[PartitionResult] = array(PartitionResult)
+
+
+@message(api=ApiKey.WRITE_SHARE_GROUP_STATE, kind="response", versions="0-1", flexible="0+")
+class WriteShareGroupStateResponse:
+    results: list[WriteStateResult] = array(WriteStateResult)

@@ -1,0 +1,84 @@
+"""Writing Python source line by line: what the encoder and decoder generators share."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+
+class Source:
+    """Lines of a function under construction, its indentation, its names and its constants."""
+
+    def __init__(self, signature: str, summary: str) -> None:
+        self.lines = [signature, f'    """{summary}"""']
+        self.constants: dict[str, Any] = {}
+        self._depth = 1
+        self._name_count = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self._depth + text)
+
+    def block(self, head: str) -> Block:
+        """Write `head` and indent what is written inside the `with` statement."""
+        self.line(head)
+        return Block(self)
+
+    def indent(self, by: int) -> None:
+        self._depth += by
+
+    def name(self, prefix: str) -> str:
+        """Return a variable name that is not in use."""
+        self._name_count += 1
+        return f"{prefix}{self._name_count}"
+
+    def constant(self, name: str, value: object) -> str:
+        """Make `value` known to the function; the same value under the same name only once."""
+        unique, number = name, 1
+        while self.constants.setdefault(unique, value) is not value:
+            number += 1
+            unique = f"{name}_{number}"
+        return unique
+
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+class Block:
+    __slots__ = ("_source",)
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def __enter__(self) -> None:
+        self._source.indent(1)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._source.indent(-1)
+
+
+class Run:
+    """Neighbouring fixed-size values, gathered to be packed or unpacked by one struct call."""
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self) -> None:
+        self.codes: list[str] = []
+        self.values: list[str] = []
+
+    def add(self, code: str, value: str) -> None:
+        self.codes.append(code)
+        self.values.append(value)
+
+    def take(self) -> tuple[str, list[str]]:
+        """Return (format, values) and start anew."""
+        format_text = "".join(self.codes)
+        values = self.values
+        self.codes, self.values = [], []
+        return format_text, values
