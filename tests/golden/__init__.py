@@ -1,0 +1,6 @@
+"""The same requests to a real Apache Kafka 4.4.0 and to embedlog, compared field by field.
+
+`python -m tests.golden.record` starts the real broker, plays every scenario against it and writes
+its answers to `recorded/`. `test_golden.py` plays the scenarios against embedlog and compares, so
+that CI needs no JVM. What differs on purpose is in `differences.py`, with the reason.
+"""

@@ -1,0 +1,110 @@
+"""Answers as plain data, with what must differ between two brokers replaced by stand-ins.
+
+Uuids, producer ids and session ids become names in the order in which a scenario meets them, so
+that "the same id again" is still compared. Ports, cluster ids, directories and the present time
+become one word each. Arrays whose order Kafka leaves to a hash map are sorted by their name.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from typing import Any
+
+from wire.schema import field_names
+
+NOW_MARGIN_MS = 3_600_000
+SORT_KEYS = ("name", "topic", "topic_name", "api_key", "resource_name", "partition_index")
+SORT_KEYS += ("partition", "index", "topic_id")
+HEADER = struct.Struct(">qiibIhiqqqhii")
+IDS = {"producer_id": "producer", "session_id": "session", "ongoing_txn_producer_id": "producer"}
+WORDS = {
+    "cluster_id": "<cluster>",
+    "port": "<port>",
+    "log_dir": "<directory>",
+    "total_bytes": "<bytes>",
+    "usable_bytes": "<bytes>",
+}
+
+
+class Normaliser:
+    """Turns one scenario's answers into comparable data; remembers the names it gave."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, Any], str] = {}
+        self._counts: dict[str, int] = {}
+
+    def learn(self, value: Any, name: str) -> None:
+        """Call a uuid by `name` from here on."""
+        self._names["uuid", value] = f"<{name}>"
+
+    def __call__(self, message: Any) -> dict[str, Any]:
+        plain = {}
+        for name in field_names(type(message)):
+            plain[name] = self._value(name, getattr(message, name))
+        return plain
+
+    def _value(self, name: str, value: Any) -> Any:
+        if value is None or isinstance(value, bool | float):
+            return value
+        if name in WORDS and value not in ("", -1, 0):
+            return WORDS[name]
+        if name in IDS and isinstance(value, int) and value > 0:
+            return self._named(IDS[name], value)
+        if isinstance(value, int):
+            return "<now>" if _is_now(value) else value
+        if isinstance(value, str):
+            return value
+        if isinstance(value, list):
+            return self._list(name, value)
+        if isinstance(value, bytes | bytearray | memoryview):
+            return self._bytes(name, bytes(value))
+        return self(value)
+
+    def _list(self, name: str, values: list[Any]) -> list[Any]:
+        plain = [self._value(name, value) for value in values]
+        if plain and isinstance(plain[0], dict):
+            keys = [key for key in SORT_KEYS if key in plain[0]]
+            plain.sort(key=lambda row: [str(row[key]) for key in keys])
+        return plain
+
+    def _bytes(self, name: str, value: bytes) -> Any:
+        if name == "records":
+            return self._batches(value)
+        if len(value) == 16:
+            return self._named("uuid", value) if any(value) else "<no id>"
+        return value.hex()
+
+    def _batches(self, data: bytes) -> list[dict[str, Any]]:
+        """A record set as its batches: header fields and the record bytes."""
+        rows = []
+        position = 0
+        while position + HEADER.size <= len(data):
+            fields = HEADER.unpack_from(data, position)
+            end = position + 12 + fields[1]
+            names = ("base_offset", "length", "leader_epoch", "magic", "crc", "attributes",
+                     "last_offset_delta", "base_timestamp", "max_timestamp", "producer_id",
+                     "producer_epoch", "base_sequence", "count")  # fmt: skip
+            row: dict[str, Any] = dict(zip(names, fields, strict=True))
+            if _is_now(row["max_timestamp"]):
+                # The leader's clock is in the covered bytes.
+                row["max_timestamp"], row["crc"] = "<now>", "<depends on now>"
+            if row["producer_id"] > 0:
+                row["producer_id"] = self._named("producer", row["producer_id"])
+                row["crc"] = "<depends on the producer>"
+            row["records"] = data[position + HEADER.size : end].hex()
+            rows.append(row)
+            position = end
+        if position < len(data):
+            rows.append({"incomplete": data[position:].hex()})
+        return rows
+
+    def _named(self, kind: str, value: Any) -> str:
+        if (kind, value) not in self._names:
+            self._counts[kind] = self._counts.get(kind, 0) + 1
+            self._names[kind, value] = f"<{kind} {self._counts[kind]}>"
+        return self._names[kind, value]
+
+
+def _is_now(value: int) -> bool:
+    return abs(value - time.time() * 1000) < NOW_MARGIN_MS

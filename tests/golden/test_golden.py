@@ -1,0 +1,77 @@
+"""embedlog answers as Apache Kafka 4.4.0 does, field by field; differences are listed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import embedlog
+import tests.golden.scenarios  # noqa: F401  (registers them)
+from tests.golden.differences import DIFFERENCES
+from tests.golden.record import RECORDED
+from tests.golden.run import SCENARIOS, play
+
+MISSING = "<nothing>"
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with embedlog.open() as cluster:
+        yield cluster.listen("127.0.0.1", 0).address
+
+
+def recorded(name: str) -> list[dict[str, Any]]:
+    steps: list[dict[str, Any]] = json.loads((RECORDED / f"{name}.json").read_text())
+    return steps
+
+
+def differing(expected: Any, found: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Each place where two answers part: its path, the expected and the found value."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        for key in [*expected, *(key for key in found if key not in expected)]:
+            yield from differing(
+                expected.get(key, MISSING), found.get(key, MISSING), f"{path}.{key}"
+            )
+    elif isinstance(expected, list) and isinstance(found, list):
+        longer = max(len(expected), len(found))
+        pad: list[Any] = [MISSING] * longer
+        pairs = zip([*expected, *pad][:longer], [*found, *pad][:longer], strict=True)
+        for index, (one, other) in enumerate(pairs):
+            name = one.get("name", index) if isinstance(one, dict) else index
+            yield from differing(one, other, f"{path}[{name}]")
+    elif expected != found:
+        yield path, expected, found
+
+
+def title(step: dict[str, Any]) -> str:
+    return " ".join(str(step[key]) for key in ("api", "version", "note") if key in step)
+
+
+@pytest.mark.parametrize("name", sorted(SCENARIOS))
+def test_answers_as_kafka_does(name: str, address: str) -> None:
+    expected = recorded(name)
+    found = play(address, name)
+    assert [title(step) for step in found] == [title(step) for step in expected]
+    unlisted = [
+        f"{title(one)}\n    {path}: Kafka {kafka!r}, embedlog {ours!r}"
+        for one, other in zip(expected, found, strict=True)
+        for path, kafka, ours in differing(one["answer"], other["answer"])
+        if not any(row.covers(name, title(one), path) for row in DIFFERENCES)
+    ]
+    assert not unlisted, f"{len(unlisted)} differences\n" + "\n".join(unlisted)
+
+
+def test_every_scenario_is_recorded_and_there_are_enough() -> None:
+    files = {path.stem for path in RECORDED.glob("*.json")}
+    assert files == set(SCENARIOS)
+    assert sum(len(recorded(name)) for name in SCENARIOS) >= 400
+
+
+def test_each_listed_difference_names_a_scenario_and_a_reason() -> None:
+    for row in DIFFERENCES:
+        assert any(row.covers(name, "*", "*") or row.scenario == name or "*" in row.scenario
+                   for name in SCENARIOS), row  # fmt: skip
+        assert len(row.reason) > 20, row
