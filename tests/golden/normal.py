@@ -11,8 +11,6 @@ import struct
 import time
 from typing import Any
 
-from wire.schema import field_names
-
 NOW_MARGIN_MS = 3_600_000
 SORT_KEYS = ("name", "topic", "topic_name", "api_key", "resource_name", "partition_index")
 SORT_KEYS += ("partition", "index", "topic_id")
@@ -40,7 +38,7 @@ class Normaliser:
 
     def __call__(self, message: Any) -> dict[str, Any]:
         plain = {}
-        for name in field_names(type(message)):
+        for name in (field.name for field in type(message).__fields__):
             plain[name] = self._value(name, getattr(message, name))
         return plain
 

@@ -12,11 +12,11 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from wire.headers import request_header_version, response_header_version
-from wire.registry import request_class, response_class
-
 import wire
 from tests.golden.normal import Normaliser
+from wire.headers import request_header_version, response_header_version
+from wire.registry import response_class
+from wire.schema import declaration
 
 Scenario = Callable[["Run"], None]
 SCENARIOS: dict[str, Scenario] = {}
@@ -130,7 +130,7 @@ class Run:
         self.steps.append({"api": api, "version": version, "note": note, "answer": answer})
 
     def _ask(self, request: Any, version: int) -> Any:
-        api_key = type(request).API_KEY
+        api_key = declaration(type(request)).api
         try:
             self._write(self._frame(request, version))
             answer = self._connection().receive()
@@ -147,12 +147,12 @@ class Run:
         return wire.decode(response_class(api_key), version, answer, position)
 
     def _frame(self, request: Any, version: int, *, api_key: int | None = None) -> bytes:
-        key = type(request).API_KEY if api_key is None else api_key
+        key = declaration(type(request)).api if api_key is None else api_key
         self._correlation_id += 1
         client_id = b"golden"
         header = struct.pack(">hhih", key, version, self._correlation_id, len(client_id))
         header += client_id
-        if request_header_version(type(request).API_KEY, version) >= 2:
+        if request_header_version(declaration(type(request)).api, version) >= 2:
             header += b"\x00"
         return header + wire.encode(request, version)
 
@@ -183,4 +183,4 @@ def play(address: str, name: str) -> list[dict[str, Any]]:
     return run.steps
 
 
-__all__ = ["CLOSED", "NO_ANSWER", "SCENARIOS", "Run", "play", "request_class", "scenario"]
+__all__ = ["CLOSED", "NO_ANSWER", "SCENARIOS", "Run", "play", "scenario"]
