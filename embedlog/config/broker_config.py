@@ -1,0 +1,185 @@
+"""The settings of one broker: what it was started with, and what was changed while it ran.
+
+Kafka's own names and texts: `BrokerConfig({"num.partitions": 3})`. A setting is read as an
+attribute with underscores for dots, as a value of its type: `config.num_partitions`.
+
+    per-broker change  >  cluster-wide change  >  started with  >  default
+"""
+
+from __future__ import annotations
+
+from embedlog.config import types
+from embedlog.config.definitions import BROKER, ConfigKey
+from embedlog.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from embedlog.config.types import Value
+
+    Texts = Mapping[str, str]
+
+SOURCE_DYNAMIC_BROKER = 2
+SOURCE_DYNAMIC_DEFAULT = 3
+SOURCE_STATIC = 4
+SOURCE_DEFAULT = 5
+
+_ROLES = {
+    "process.roles": "broker,controller",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.voters": "1@localhost:9093",
+}
+"""What every embedlog broker is; Kafka wants these spelled out."""
+
+CHAINS: dict[str, tuple[tuple[str, int], ...]] = {
+    "log.retention.ms": (
+        ("log.retention.ms", 1),
+        ("log.retention.minutes", 60_000),
+        ("log.retention.hours", 3_600_000),
+    ),
+    "log.roll.ms": (("log.roll.ms", 1), ("log.roll.hours", 3_600_000)),
+    "log.roll.jitter.ms": (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", 3_600_000)),
+    "log.flush.interval.ms": (
+        ("log.flush.interval.ms", 1),
+        ("log.flush.scheduler.interval.ms", 1),
+    ),
+}
+"""Settings that exist in several units: the first that is set counts, times its milliseconds."""
+
+
+class BrokerConfig:
+    """Reads are safe from any thread; `set_dynamic` replaces the changed layers at once."""
+
+    __slots__ = ("_layers", "node_id", "unknown")
+
+    def __init__(
+        self, values: Mapping[str, object] | None = None, *, node_id: int = 1
+    ) -> None:
+        """Settings by Kafka's names; values as text or as Python values.
+
+        A name that does not exist is kept in `unknown` and warned about once with the nearest
+        name that does, as Kafka logs it; it is not an error there either.
+
+        Raises:
+            ConfigError: a value that its setting does not take.
+        """
+        self.node_id = node_id
+        self.unknown: dict[str, str] = {}
+        static = {**_ROLES, "node.id": str(node_id), "broker.id": str(node_id)}
+        for name, value in (values or {}).items():
+            text = _text(value)
+            if text is None:
+                continue
+            key = BROKER.find(name)
+            if key is not None:
+                key.parse(text)
+                static[name] = text
+            elif not name.startswith("listener.name."):
+                self.unknown[name] = text
+        self._layers = _Layers({}, {}, static)
+        if self.unknown:
+            _warn(self.unknown)
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        return self._layers.value(attribute.replace("_", "."))
+
+    def value(self, name: str) -> Value:
+        """The value of a setting by Kafka's name; None when it has none.
+
+        Raises:
+            AttributeError: there is no such setting.
+        """
+        return self._layers.value(name)
+
+    def chain_ms(self, name: str) -> int:
+        """Milliseconds of a setting that exists in several units; -1 for any negative value."""
+        for member, unit_ms in CHAINS[name]:
+            value = self._layers.value(member)
+            if value is not None:
+                assert isinstance(value, int), (member, value)
+                return value * unit_ms if value >= 0 else -1
+        raise AssertionError(name)
+
+    def set_dynamic(self, cluster: Texts, broker: Texts) -> None:
+        """Take over the changes made while running: cluster-wide ones, and this broker's own."""
+        self._layers = _Layers(broker, cluster, self._layers.static)
+
+    def set_static(self, name: str, text: str) -> None:
+        """Record what the start of the process decided, such as the directory or a listener."""
+        layers = self._layers
+        self._layers = _Layers(layers.broker, layers.cluster, {**layers.static, name: text})
+
+    def is_set(self, name: str) -> bool:
+        """Is there any value beside the default?"""
+        return any(name in texts for texts, _ in self._layers.sources())
+
+    def set_names(self) -> set[str]:
+        """Every name with a value beside the default."""
+        return {name for texts, _ in self._layers.sources() for name in texts}
+
+    def sources(self) -> tuple[tuple[Texts, int], ...]:
+        """The layers as (texts by name, Kafka's number of the source), strongest first."""
+        return self._layers.sources()
+
+
+class _Layers:
+    """One state of the three layers, and the values read from it so far."""
+
+    __slots__ = ("broker", "cluster", "static", "values")
+
+    def __init__(self, broker: Texts, cluster: Texts, static: Texts) -> None:
+        self.broker = broker
+        self.cluster = cluster
+        self.static = static
+        # Kept per state: a value computed from an old state can never outlive it.
+        self.values: dict[str, Value] = {}
+
+    def sources(self) -> tuple[tuple[Texts, int], ...]:
+        return (
+            (self.broker, SOURCE_DYNAMIC_BROKER),
+            (self.cluster, SOURCE_DYNAMIC_DEFAULT),
+            (self.static, SOURCE_STATIC),
+        )
+
+    def value(self, name: str) -> Value:
+        try:
+            return self.values[name]
+        except KeyError:
+            key = BROKER.find(name)
+            if key is None:
+                raise AttributeError(f"no broker setting {name!r}") from None
+            value = self.values[name] = self._read(key)
+            return value
+
+    def _read(self, key: ConfigKey) -> Value:
+        for texts, _ in self.sources():
+            if key.name in texts:
+                return types.parse(key.name, key.type, texts[key.name])
+        return key.default_value()
+
+
+def normalise_names(values: Mapping[str, object]) -> dict[str, object]:
+    """Keyword arguments as settings: underscores become dots."""
+    return {name.replace("_", "."): value for name, value in values.items()}
+
+
+def _text(value: object) -> str | None:
+    """Text of a value given in Python; None means: leave the default."""
+    if isinstance(value, list):
+        value = tuple(value)
+    if value is None or isinstance(value, str | bool | int | float | tuple):
+        return types.format_value(value)
+    raise ConfigError(f"a setting is text, a number, a truth value or a list, not {value!r}")
+
+
+def _warn(unknown: Mapping[str, str]) -> None:
+    from warnings import warn
+
+    for name in unknown:
+        nearest = BROKER.nearest(name)
+        hint = f"; did you mean {nearest!r}?" if nearest else ""
+        warn(f"unknown broker setting {name!r}{hint}", stacklevel=4)

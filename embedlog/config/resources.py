@@ -1,0 +1,149 @@
+"""Settings of groups and of client metrics subscriptions, and two oddities of broker settings."""
+
+from __future__ import annotations
+
+from embedlog.config.definitions import CLIENT_METRICS, GROUP
+from embedlog.errors import ConfigError, error_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.config.broker_config import BrokerConfig
+    from embedlog.config.types import Value
+
+_INVALID_CONFIG = 40
+_INVALID_REQUEST = 42
+
+GROUP_BROKER_NAMES = {
+    "consumer.assignment.interval.ms": "group.consumer.assignment.interval.ms",
+    "consumer.heartbeat.interval.ms": "group.consumer.heartbeat.interval.ms",
+    "consumer.session.timeout.ms": "group.consumer.session.timeout.ms",
+    "share.assignment.interval.ms": "group.share.assignment.interval.ms",
+    "share.delivery.count.limit": "group.share.delivery.count.limit",
+    "share.heartbeat.interval.ms": "group.share.heartbeat.interval.ms",
+    "share.partition.max.record.locks": "group.share.partition.max.record.locks",
+    "share.record.lock.duration.ms": "group.share.record.lock.duration.ms",
+    "share.session.timeout.ms": "group.share.session.timeout.ms",
+    "streams.assignment.interval.ms": "group.streams.assignment.interval.ms",
+    "streams.assignor.name": "group.streams.assignors",
+    "streams.heartbeat.interval.ms": "group.streams.heartbeat.interval.ms",
+    "streams.initial.rebalance.delay.ms": "group.streams.initial.rebalance.delay.ms",
+    "streams.num.standby.replicas": "group.streams.num.standby.replicas",
+    "streams.rack.aware.assignment.tags": "group.streams.rack.aware.assignment.tags",
+    "streams.session.timeout.ms": "group.streams.session.timeout.ms",
+}
+"""The broker setting that is the default of a group setting; the others have plain defaults."""
+
+_BOUNDED = {
+    "consumer.assignment.interval.ms": "group.consumer.{}.assignment.interval.ms",
+    "consumer.heartbeat.interval.ms": "group.consumer.{}.heartbeat.interval.ms",
+    "consumer.session.timeout.ms": "group.consumer.{}.session.timeout.ms",
+    "share.assignment.interval.ms": "group.share.{}.assignment.interval.ms",
+    "share.delivery.count.limit": "group.share.{}.delivery.count.limit",
+    "share.heartbeat.interval.ms": "group.share.{}.heartbeat.interval.ms",
+    "share.partition.max.record.locks": "group.share.{}.partition.max.record.locks",
+    "share.record.lock.duration.ms": "group.share.{}.record.lock.duration.ms",
+    "share.session.timeout.ms": "group.share.{}.session.timeout.ms",
+    "streams.assignment.interval.ms": "group.streams.{}.assignment.interval.ms",
+    "streams.heartbeat.interval.ms": "group.streams.{}.heartbeat.interval.ms",
+    "streams.session.timeout.ms": "group.streams.{}.session.timeout.ms",
+}
+"""Where the broker sets bounds: settings named with "min" and "max" in the gap."""
+
+_INTERVAL_MIN_MS = 100
+_INTERVAL_MAX_MS = 3_600_000
+_MATCH_KEYS = (
+    "client_instance_id",
+    "client_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+)
+_PER_LISTENER = frozenset(
+    (
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    )
+)
+
+
+def is_per_listener(name: str) -> bool:
+    """Can this broker setting be changed for one listener only, with its prefix?"""
+    return name in _PER_LISTENER
+
+
+def group_value(name: str, texts: Mapping[str, str], broker: BrokerConfig) -> Value:
+    """The value in force of one group setting, given the group's own texts."""
+    key = GROUP[name]
+    if name in texts:
+        return key.parse(texts[name])
+    broker_name = GROUP_BROKER_NAMES.get(name)
+    if broker_name is None:
+        return key.default_value()
+    value = broker.value(broker_name)
+    if broker_name == "group.streams.assignors":
+        assert isinstance(value, tuple), value
+        return value[0] if value else None
+    return value
+
+
+def validate_group(texts: Mapping[str, str], broker: BrokerConfig) -> None:
+    """Raise InvalidConfig unless a group can have these settings."""
+    for name in texts:
+        if GROUP.find(name) is None:
+            raise error_for(_INVALID_CONFIG, f"Unknown group config name: {name}")
+    try:
+        values = {name: GROUP[name].parse(text) for name, text in texts.items()}
+    except ConfigError as error:
+        raise error_for(_INVALID_CONFIG, str(error)) from None
+    for name, value in values.items():
+        pattern = _BOUNDED.get(name)
+        if pattern is None:
+            continue
+        low = broker.value(pattern.format("min"))
+        high = broker.value(pattern.format("max"))
+        assert isinstance(value, int), (name, value)
+        assert isinstance(low, int), (name, low)
+        assert isinstance(high, int), (name, high)
+        if not low <= value <= high:
+            raise error_for(
+                _INVALID_CONFIG, f"{name} must be in the range {low} to {high} inclusive."
+            )
+
+
+def validate_client_metrics(texts: Mapping[str, str]) -> None:
+    """Raise InvalidRequest or InvalidConfig unless a subscription can have these settings."""
+    for name, text in texts.items():
+        key = CLIENT_METRICS.find(name)
+        if key is None:
+            raise error_for(_INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
+        try:
+            value = key.parse(text)
+        except ConfigError as error:
+            raise error_for(_INVALID_CONFIG, str(error)) from None
+        if isinstance(value, int) and not _INTERVAL_MIN_MS <= value <= _INTERVAL_MAX_MS:
+            raise error_for(
+                _INVALID_REQUEST,
+                f"Invalid value {value} for interval.ms, interval must be between"
+                f" {_INTERVAL_MIN_MS} and {_INTERVAL_MAX_MS} (1 hour)",
+            )
+        if name == "match":
+            assert isinstance(value, tuple), value
+            for pattern in value:
+                _check_match(pattern)
+
+
+def _check_match(pattern: str) -> None:
+    key, equals, expression = pattern.partition("=")
+    if not equals or key.strip() not in _MATCH_KEYS or not expression.strip():
+        raise error_for(_INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")

@@ -1,0 +1,1 @@
+"""The settings as text, one file for each area; `embedlog.config.definitions` reads them."""

@@ -1,0 +1,82 @@
+"""Broker settings of topics and their logs.
+
+The format is drawn in `embedlog.config.definitions`.
+"""
+
+TABLE = """
+alter.config.policy.class.name class null - read-only
+auto.create.topics.enable boolean true - read-only
+compression.gzip.level int -1 1..9|-1 cluster-wide
+compression.lz4.level int 9 1..17 cluster-wide
+compression.type string producer one-of:uncompressed,zstd,lz4,snappy,gzip,producer cluster-wide
+compression.zstd.level int 3 -131072..22 cluster-wide
+cordoned.log.dirs list "" - per-broker
+create.topic.policy.class.name class null - read-only
+default.replication.factor int 1 - read-only
+delete.records.purgatory.purge.interval.requests int 1 - read-only
+delete.topic.enable boolean true - read-only
+fetch.purgatory.purge.interval.requests int 1000 - read-only
+internal.metadata.delete.delay.millis long 60000 - internal
+internal.metadata.log.segment.bytes int null - internal
+internal.metadata.max.batch.size.in.bytes int 8388608 - internal
+log.cleaner.backoff.ms long 15000 >=0 cluster-wide
+log.cleaner.dedupe.buffer.size long 134217728 - cluster-wide
+log.cleaner.delete.retention.ms long 86400000 >=0 cluster-wide
+log.cleaner.enable boolean true - read-only
+log.cleaner.io.buffer.load.factor double 0.9 - cluster-wide
+log.cleaner.io.buffer.size int 524288 >=0 cluster-wide
+log.cleaner.io.max.bytes.per.second double 1.7976931348623157E308 - cluster-wide
+log.cleaner.max.compaction.lag.ms long 9223372036854775807 >=1 cluster-wide
+log.cleaner.min.cleanable.ratio double 0.5 0..1 cluster-wide
+log.cleaner.min.compaction.lag.ms long 0 >=0 cluster-wide
+log.cleaner.threads int 1 >=0 cluster-wide
+log.cleanup.policy list delete list-of:compact,delete cluster-wide
+log.dir list /tmp/kafka-logs - read-only
+log.dir.failure.timeout.ms long 30000 >=1 read-only
+log.dirs list null - read-only
+log.flush.interval.messages long 9223372036854775807 >=1 cluster-wide
+log.flush.interval.ms long null - cluster-wide
+log.flush.offset.checkpoint.interval.ms int 60000 >=0 read-only
+log.flush.scheduler.interval.ms long 9223372036854775807 - read-only
+log.flush.start.offset.checkpoint.interval.ms int 60000 >=0 read-only
+log.index.interval.bytes int 4096 >=0 cluster-wide
+log.index.size.max.bytes int 10485760 >=4 cluster-wide
+log.initial.task.delay.ms long 30000 >=0 internal
+log.local.retention.bytes long -2 >=-2 cluster-wide
+log.local.retention.ms long -2 >=-2 cluster-wide
+log.message.timestamp.after.max.ms long 3600000 >=0 cluster-wide
+log.message.timestamp.before.max.ms long 9223372036854775807 >=0 cluster-wide
+log.message.timestamp.type string CreateTime one-of:CreateTime,LogAppendTime cluster-wide
+log.preallocate boolean false - cluster-wide
+log.remote.copy.lag.bytes long -1 >=-1 cluster-wide
+log.remote.copy.lag.ms long 0 >=-1 cluster-wide
+log.retention.bytes long -1 - cluster-wide
+log.retention.check.interval.ms long 300000 >=1 read-only
+log.retention.hours int 168 - read-only
+log.retention.minutes int null - read-only
+log.retention.ms long null - cluster-wide
+log.roll.hours int 168 >=1 read-only
+log.roll.jitter.hours int 0 >=0 read-only
+log.roll.jitter.ms long null - cluster-wide
+log.roll.ms long null - cluster-wide
+log.segment.bytes int 1073741824 >=1048576 cluster-wide
+log.segment.delete.delay.ms long 60000 >=0 cluster-wide
+max.decompressed.message.bytes int 67108864 1..2147483639 cluster-wide
+message.max.bytes int 1048588 >=0 cluster-wide
+metadata.log.dir string null - read-only
+metadata.log.max.record.bytes.between.snapshots long 20971520 >=1 read-only
+metadata.log.max.snapshot.interval.ms long 3600000 >=0 read-only
+metadata.log.segment.bytes int 1073741824 >=8388608 read-only
+metadata.log.segment.ms long 604800000 - read-only
+metadata.max.idle.interval.ms int 500 >=0 read-only
+metadata.max.retention.bytes long 104857600 - read-only
+metadata.max.retention.ms long 604800000 - read-only
+min.insync.replicas int 1 >=1 cluster-wide
+num.partitions int 1 >=1 read-only
+num.recovery.threads.per.data.dir int 2 >=1 cluster-wide
+producer.id.expiration.check.interval.ms int 600000 >=1 internal
+producer.id.expiration.ms int 86400000 >=1 cluster-wide
+producer.purgatory.purge.interval.requests int 1000 - read-only
+unclean.leader.election.enable boolean false - cluster-wide
+unclean.leader.election.interval.ms long 300000 >=1 internal
+"""

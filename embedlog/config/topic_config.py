@@ -1,0 +1,150 @@
+"""Settings of a topic: validation as Kafka does it, and what is in force.
+
+A topic's own setting wins; else the broker's setting of the same meaning; else the default.
+"""
+
+from __future__ import annotations
+
+from embedlog.config.broker_config import CHAINS, BrokerConfig
+from embedlog.config.definitions import TOPIC
+from embedlog.errors import ConfigError, KafkaError, error_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.config.types import Value
+
+BROKER_NAMES = {
+    "cleanup.policy": "log.cleanup.policy",
+    "compression.gzip.level": "compression.gzip.level",
+    "compression.lz4.level": "compression.lz4.level",
+    "compression.type": "compression.type",
+    "compression.zstd.level": "compression.zstd.level",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
+    "file.delete.delay.ms": "log.segment.delete.delay.ms",
+    "flush.messages": "log.flush.interval.messages",
+    "flush.ms": "log.flush.interval.ms",
+    "index.interval.bytes": "log.index.interval.bytes",
+    "local.retention.bytes": "log.local.retention.bytes",
+    "local.retention.ms": "log.local.retention.ms",
+    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
+    "max.decompressed.message.bytes": "max.decompressed.message.bytes",
+    "max.message.bytes": "message.max.bytes",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.type": "log.message.timestamp.type",
+    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+    "min.insync.replicas": "min.insync.replicas",
+    "preallocate": "log.preallocate",
+    "remote.copy.lag.bytes": "log.remote.copy.lag.bytes",
+    "remote.copy.lag.ms": "log.remote.copy.lag.ms",
+    "retention.bytes": "log.retention.bytes",
+    "retention.ms": "log.retention.ms",
+    "segment.bytes": "log.segment.bytes",
+    "segment.index.bytes": "log.index.size.max.bytes",
+    "segment.jitter.ms": "log.roll.jitter.ms",
+    "segment.ms": "log.roll.ms",
+    "unclean.leader.election.enable": "unclean.leader.election.enable",
+    "embedlog.durability": "embedlog.durability",
+}
+"""The broker setting that is the default of a topic setting."""
+
+_CHAIN_MEMBERS = {member: name for name, chain in CHAINS.items() for member, _ in chain}
+_TOPIC_NAMES = {broker: topic for topic, broker in BROKER_NAMES.items()}
+_NOT_OF_A_LOG = frozenset(
+    (
+        "errors.deadletterqueue.group.enable",
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "min.insync.replicas",
+        "remote.copy.lag.bytes",
+        "remote.copy.lag.ms",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+        "unclean.leader.election.enable",
+    )
+)
+_INVALID_CONFIG = 40
+
+
+def validate(configs: Mapping[str, str | None], broker: BrokerConfig) -> dict[str, str]:
+    """The settings that a topic would have, if they are all right.
+
+    Raises:
+        InvalidConfig: a null, a name that does not exist, a wrong value, or two that conflict.
+    """
+    nulls = [name for name, text in configs.items() if text is None]
+    if nulls:
+        raise _refuse(f"Null value not supported for topic configs: {','.join(nulls)}")
+    for name in configs:
+        if TOPIC.find(name) is None:
+            raise _refuse(f"Unknown topic config name: {name}")
+    texts = {name: text for name, text in configs.items() if text is not None}
+    try:
+        for name in sorted(texts):
+            TOPIC[name].parse(texts[name])
+    except ConfigError as error:
+        raise _refuse(str(error)) from None
+    _refuse_conflicts(texts, broker)
+    return texts
+
+
+def effective(name: str, texts: Mapping[str, str], broker: BrokerConfig) -> Value:
+    """The value in force of one topic setting, given the topic's own texts."""
+    key = TOPIC[name]
+    if name in texts:
+        return key.parse(texts[name])
+    broker_name = BROKER_NAMES.get(name)
+    if broker_name is None:
+        return key.default_value()
+    if broker_name in CHAINS:
+        return broker.chain_ms(broker_name)
+    return broker.value(broker_name)
+
+
+def log_settings(texts: Mapping[str, str], broker: BrokerConfig) -> dict[str, object]:
+    """What a log of the topic obeys, as keywords of `LogConfig`, defaults left out.
+
+    `texts` are the topic's own settings, already validated.
+    """
+    changed = {
+        _TOPIC_NAMES[primary]
+        for name in broker.set_names()
+        if (primary := _CHAIN_MEMBERS.get(name, name)) in _TOPIC_NAMES
+    }
+    settings: dict[str, object] = {}
+    for name in (changed | texts.keys()) - _NOT_OF_A_LOG:
+        value = effective(name, texts, broker)
+        if isinstance(value, tuple):
+            value = ",".join(value)
+        settings[name.removeprefix("embedlog.").replace(".", "_")] = value
+    if broker.is_set("producer.id.expiration.ms"):
+        settings["producer_id_expiration_ms"] = broker.value("producer.id.expiration.ms")
+    return settings
+
+
+def _refuse_conflicts(texts: Mapping[str, str], broker: BrokerConfig) -> None:
+    if "min.compaction.lag.ms" in texts or "max.compaction.lag.ms" in texts:
+        low = effective("min.compaction.lag.ms", texts, broker)
+        high = effective("max.compaction.lag.ms", texts, broker)
+        assert isinstance(low, int), low
+        assert isinstance(high, int), high
+        if low > high:
+            raise _refuse(
+                f"conflict topic config setting min.compaction.lag.ms ({low})"
+                f" > max.compaction.lag.ms ({high})"
+            )
+    if effective("remote.storage.enable", texts, broker) is True:
+        raise _refuse(
+            "Tiered Storage functionality is disabled in the broker."
+            " Topic cannot be configured with remote log storage."
+        )
+
+
+def _refuse(message: str) -> KafkaError:
+    return error_for(_INVALID_CONFIG, message)

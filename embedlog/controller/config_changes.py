@@ -1,0 +1,211 @@
+"""Changes of settings: the operations of IncrementalAlterConfigs, and what may be set where.
+
+Codes and messages are Kafka's; they differ from one kind of resource to the next, because there
+each kind is checked in another place.
+"""
+
+from __future__ import annotations
+
+from embedlog.config import resources, topic_config, types
+from embedlog.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC, Definitions
+from embedlog.controller import topic_names
+from embedlog.controller.metadata import (
+    RESOURCE_BROKER,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
+    RESOURCE_TOPIC,
+)
+from embedlog.errors import ConfigError, KafkaError, error_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from embedlog.config import BrokerConfig
+    from embedlog.controller.metadata import MetadataImage
+
+    Change = tuple[int, str, str | None]
+    """Operation, name, value."""
+    Texts = Mapping[str, str]
+
+SET = 0
+DELETE = 1
+APPEND = 2
+SUBTRACT = 3
+
+_UNKNOWN_SERVER_ERROR = -1
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+_INVALID_CONFIG = 40
+_INVALID_REQUEST = 42
+
+_DEFINITIONS: dict[int, Definitions] = {
+    RESOURCE_TOPIC: TOPIC,
+    RESOURCE_BROKER: BROKER,
+    RESOURCE_CLIENT_METRICS: CLIENT_METRICS,
+    RESOURCE_GROUP: GROUP,
+}
+_LIST_OPERATIONS = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
+_MIN_ISR = "min.insync.replicas"
+
+
+def apply(resource_type: int, before: Texts, changes: Sequence[Change]) -> dict[str, str]:
+    """The settings after the changes; nothing is checked but the operations themselves.
+
+    Raises:
+        InvalidRequest: a key twice, or a null that is not a deletion.
+        InvalidConfig: a list operation on what is no list.
+        UnknownServerError: an operation that does not exist.
+    """
+    _refuse_duplicates(name for _, name, _ in changes)
+    for operation, name, value in changes:
+        if operation not in (SET, DELETE, APPEND, SUBTRACT):
+            raise error_for(_UNKNOWN_SERVER_ERROR)
+        if value is None and operation != DELETE:
+            raise error_for(_INVALID_REQUEST, f"Null value not supported for : {name}")
+    after = dict(before)
+    for operation, name, value in changes:
+        if operation == DELETE:
+            after.pop(name, None)
+            continue
+        assert value is not None, name
+        if operation in _LIST_OPERATIONS:
+            value = _change_list(resource_type, operation, name, after.get(name), value)
+        after[name] = value
+    return after
+
+
+def replacement(configs: Sequence[tuple[str, str | None]]) -> dict[str, str]:
+    """The settings of an AlterConfigs request.
+
+    Raises:
+        InvalidRequest: a key twice, or a null.
+    """
+    _refuse_duplicates(name for name, _ in configs)
+    nulls = [name for name, value in configs if value is None]
+    if nulls:
+        raise error_for(_INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
+    return {name: value for name, value in configs if value is not None}
+
+
+def validate(
+    image: MetadataImage,
+    config: BrokerConfig,
+    resource_type: int,
+    resource_name: str,
+    *,
+    before: Texts,
+    after: Texts,
+) -> None:
+    """Refuse what Kafka refuses: the resource itself, or settings it may not have.
+
+    Raises:
+        InvalidRequest, InvalidConfig, InvalidTopic, UnknownTopicOrPartition
+    """
+    if resource_type == RESOURCE_TOPIC:
+        _validate_topic(image, config, resource_name, after)
+    elif resource_type == RESOURCE_BROKER:
+        _validate_broker(config, resource_name, before, after)
+    elif resource_type == RESOURCE_GROUP:
+        if not resource_name:
+            raise error_for(_INVALID_REQUEST, "Default group resources are not allowed.")
+        resources.validate_group(after, config)
+    else:
+        assert resource_type == RESOURCE_CLIENT_METRICS, resource_type
+        if not resource_name:
+            raise error_for(_INVALID_REQUEST, "Subscription name can't be empty")
+        resources.validate_client_metrics(after)
+
+
+def _refuse_duplicates(names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise error_for(_INVALID_REQUEST, "Error due to duplicate config keys")
+        seen.add(name)
+
+
+def _change_list(
+    resource_type: int, operation: int, name: str, present: str | None, value: str
+) -> str:
+    key = _DEFINITIONS[resource_type].find(name)
+    if key is None or key.type != types.LIST:
+        raise error_for(
+            _INVALID_CONFIG,
+            f"Can't {_LIST_OPERATIONS[operation]} to key {name} because its type is not LIST.",
+        )
+    # Kafka starts from the default when the resource has no list of its own.
+    text = present if present is not None else key.default or ""
+    items = [item for item in text.split(",") if item]
+    given = [item for item in value.split(",") if item]
+    if operation == APPEND:
+        items.extend(item for item in given if item not in items)
+    else:
+        items = [item for item in items if item not in given]
+    return ",".join(items)
+
+
+def _validate_topic(
+    image: MetadataImage, config: BrokerConfig, name: str, after: Texts
+) -> None:
+    if not name:
+        raise error_for(_INVALID_REQUEST, "Default topic resources are not allowed.")
+    topic_names.validate_name(name)
+    if name not in image.topics_by_name:
+        raise error_for(_UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    topic_config.validate(after, config)
+
+
+def _validate_broker(
+    config: BrokerConfig, resource_name: str, before: Texts, after: Texts
+) -> None:
+    _check_node(config, resource_name)
+    _check_min_isr(resource_name, before, after)
+    changed = sorted(name for name, text in after.items() if before.get(name) != text)
+    known = [key for name in changed if (key := BROKER.find(name)) is not None]
+    fixed = [key.name for key in known if not key.is_dynamic]
+    if fixed:
+        raise _refuse(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+    security = [key.name for key in known if resources.is_per_listener(key.name)]
+    if security:
+        raise _refuse(
+            "These security configs can be dynamically updated only per-listener using the"
+            f" listener prefix: [{', '.join(security)}]"
+        )
+    if not resource_name:
+        personal = [key.name for key in known if key.mode == "per-broker"]
+        if personal:
+            raise _refuse(
+                "Cannot update these configs at default cluster level because they are"
+                f" per-broker configs: [{', '.join(personal)}]"
+            )
+    for key in known:
+        try:
+            key.parse(after[key.name])
+        except ConfigError as error:
+            raise _refuse(str(error)) from None
+
+
+def _check_node(config: BrokerConfig, resource_name: str) -> None:
+    if not resource_name:
+        return
+    digits = resource_name.removeprefix("-")
+    if not (digits.isdigit() and digits.isascii()):
+        raise _refuse(f"Node id must be an integer, but it is: {resource_name}")
+    if int(resource_name) != config.node_id:
+        raise _refuse(
+            f"Unexpected broker id, expected {config.node_id}, but received {resource_name}"
+        )
+
+
+def _check_min_isr(resource_name: str, before: Texts, after: Texts) -> None:
+    if resource_name and _MIN_ISR in after:
+        message = f"Broker-level {_MIN_ISR} cannot be altered while ELR is enabled."
+    elif not resource_name and _MIN_ISR in before and _MIN_ISR not in after:
+        message = f"Cluster-level {_MIN_ISR} cannot be removed while ELR is enabled."
+    else:
+        return
+    raise error_for(_INVALID_CONFIG, message)
+
+
+def _refuse(message: str) -> KafkaError:
+    return error_for(_INVALID_REQUEST, message)

@@ -1,0 +1,447 @@
+"""The controller: the one writer of the cluster's state.
+
+Every change goes the same way: check it by Kafka's rules against the present image, write its
+records to the metadata log as one batch, publish the new image by one assignment, tell the broker
+through `on_change`. All of that happens under the controller lock, so changes and notifications
+have one order. Lock order: controller, then partition. The lock may be taken again by the thread
+that holds it, because what a change completes may ask for another one.
+"""
+
+from __future__ import annotations
+
+from _thread import RLock
+
+from embedlog.common import TopicPartition, uuid_to_text
+from embedlog.config import topic_config
+from embedlog.controller import config_changes, placement, topic_names
+from embedlog.controller.metadata import (
+    RESOURCE_BROKER,
+    RESOURCE_GROUP,
+    RESOURCE_TOPIC,
+    BrokerImage,
+    MetadataDelta,
+    MetadataImage,
+    PartitionImage,
+    TopicImage,
+)
+from embedlog.controller.metadata_records import (
+    ClusterRecord,
+    ConfigRecord,
+    PartitionsRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+)
+from embedlog.controller.replay import ImageBuilder, partition_state, topic_record
+from embedlog.errors import KafkaError, error_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from embedlog.config import BrokerConfig
+    from embedlog.controller.metadata_log import MetadataLog
+    from embedlog.runtime import Runtime
+
+PARTITIONS_PER_REQUEST_MAX = 10_000
+PRODUCER_ID_BLOCK_SIZE = 1000
+
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+_TOPIC_ALREADY_EXISTS = 36
+_INVALID_PARTITIONS = 37
+_INVALID_REPLICA_ASSIGNMENT = 39
+_INVALID_REQUEST = 42
+_POLICY_VIOLATION = 44
+_UNKNOWN_TOPIC_ID = 100
+
+
+class NewTopic:
+    """A topic that somebody wants. Counts of -1 mean the broker's defaults.
+
+    `assignments` lays down the replicas instead: (partition, node ids), in any order.
+    """
+
+    __slots__ = ("assignments", "configs", "name", "partition_count", "replication_factor")
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        partition_count: int = -1,
+        replication_factor: int = -1,
+        assignments: Sequence[tuple[int, Sequence[int]]] = (),
+        configs: Mapping[str, str | None] | None = None,
+    ) -> None:
+        self.name = name
+        self.partition_count = partition_count
+        self.replication_factor = replication_factor
+        self.assignments = assignments
+        self.configs = configs or {}
+
+
+class Controller:
+    """Callable from any thread. Errors are `KafkaError`s with Kafka's codes and messages."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        metadata_log: MetadataLog,
+        config: BrokerConfig,
+        *,
+        cluster_id: str | None = None,
+        node_ids: Sequence[int] = (1,),
+    ) -> None:
+        """Replay the log. A log without a cluster gets one: `cluster_id`, or a random one."""
+        self.image = metadata_log.replay(_before_the_log(node_ids, config))
+        """The present state; take the reference once."""
+        self.on_change: Callable[[MetadataDelta], None] = _ignore
+        """Called after every change, under the controller lock, in the order of changes."""
+        self._lock = RLock()
+        self._random = runtime.random
+        self._log = metadata_log
+        self._config = config
+        if not self.image.cluster_id:
+            made = cluster_id or uuid_to_text(runtime.random.uuid())
+            self._write([ClusterRecord(cluster_id=made)])
+        elif metadata_log.needs_snapshot(self.image):
+            metadata_log.rewrite(self.image)
+        self._apply_broker_configs()
+
+    # Topics
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partition_count: int = -1,
+        replication_factor: int = -1,
+        configs: Mapping[str, str | None] | None = None,
+        validate_only: bool = False,
+    ) -> TopicImage:
+        """Make one topic. Raises what `create_topics` returns for it."""
+        topic = NewTopic(
+            name,
+            partition_count=partition_count,
+            replication_factor=replication_factor,
+            configs=configs,
+        )
+        result = self.create_topics([topic], validate_only=validate_only)[name]
+        if isinstance(result, KafkaError):
+            raise result
+        return result
+
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> dict[str, TopicImage | KafkaError]:
+        """Make those of the topics that can be made, in one batch; say what became of each.
+
+        The names must differ. A topic id is drawn even when only validating, as Kafka does.
+
+        Raises:
+            PolicyViolation: more than 10,000 partitions in all.
+        """
+        with self._lock:
+            self._refuse_too_many_partitions(topics)
+            results: dict[str, TopicImage | KafkaError] = {}
+            records: list[Any] = []
+            for topic in topics:
+                try:
+                    made, configs = self._plan_topic(topic)
+                except KafkaError as error:
+                    results[topic.name] = error
+                    continue
+                results[topic.name] = made
+                records.append(topic_record(made))
+                records.extend(_config_records(RESOURCE_TOPIC, topic.name, configs))
+            created = [made for made in results.values() if isinstance(made, TopicImage)]
+            if created and not validate_only:
+                self._change(records, created=created)
+            return results
+
+    def delete_topic(self, topic_id: bytes) -> TopicImage:
+        """Remove a topic and its settings; its data goes when the broker hears of it.
+
+        Raises:
+            UnknownTopicId: there is none of that id.
+        """
+        with self._lock:
+            topic = self.image.topics_by_id.get(topic_id)
+            if topic is None:
+                raise error_for(_UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+            self._change([RemoveTopicRecord(topic_id=topic_id)], deleted=[topic])
+            return topic
+
+    def create_partitions(
+        self,
+        name: str,
+        count: int,
+        *,
+        assignments: Sequence[Sequence[int]] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """Let a topic have `count` partitions; the node ids of each new one may be laid down.
+
+        Raises:
+            UnknownTopicOrPartition, InvalidPartitions, InvalidReplicaAssignment, PolicyViolation
+        """
+        with self._lock:
+            topic = self.image.topics_by_name.get(name)
+            if topic is None:
+                raise error_for(_UNKNOWN_TOPIC_OR_PARTITION)
+            present = len(topic.partitions)
+            _check_new_count(name, present, count)
+            added = count - present
+            if assignments is None:
+                placed = placement.place(
+                    self.image.brokers,
+                    added,
+                    topic.replication_factor,
+                    first_partition=present,
+                    random=self._random,
+                )
+            else:
+                placed = self._manual_additions(topic, added, assignments)
+            if validate_only:
+                return
+            partitions = [_new_partition(present + n, nodes) for n, nodes in enumerate(placed)]
+            record = PartitionsRecord(
+                topic_id=topic.topic_id,
+                partitions=[partition_state(partition) for partition in partitions],
+            )
+            self._change([record], added_to=(name, range(present, count)))
+
+    def bump_leader_epochs(self, partitions: Iterable[TopicPartition]) -> None:
+        """Begin a new leader epoch in each partition: its log may have lost records.
+
+        Partitions that do not exist are left out.
+        """
+        with self._lock:
+            by_topic: dict[str, list[PartitionImage]] = {}
+            for topic, number in partitions:
+                image = self.image.partition(topic, number)
+                if image is not None:
+                    by_topic.setdefault(topic, []).append(image.next_epoch())
+            if not by_topic:
+                return
+            records = [
+                PartitionsRecord(
+                    topic_id=self.image.topics_by_name[topic].topic_id,
+                    partitions=[partition_state(image) for image in images],
+                )
+                for topic, images in by_topic.items()
+            ]
+            changed = [
+                TopicPartition(topic, image.partition)
+                for topic, images in by_topic.items()
+                for image in images
+            ]
+            self._change(records, epochs_changed=changed)
+
+    # Settings
+
+    def alter_configs(
+        self,
+        resource_type: int,
+        resource_name: str,
+        changes: Sequence[config_changes.Change],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Change some settings of a topic, broker, group or client metrics subscription.
+
+        Raises:
+            InvalidRequest, InvalidConfig, InvalidTopic, UnknownTopicOrPartition
+        """
+        with self._lock:
+            before = self.image.configs(resource_type).get(resource_name, {})
+            after = config_changes.apply(resource_type, before, changes)
+            self._put_configs(resource_type, resource_name, before, after, validate_only)
+
+    def replace_configs(
+        self,
+        resource_type: int,
+        resource_name: str,
+        configs: Sequence[tuple[str, str | None]],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Let a resource have these settings and no others. Raises as `alter_configs` does."""
+        with self._lock:
+            before = self.image.configs(resource_type).get(resource_name, {})
+            after = config_changes.replacement(configs)
+            self._put_configs(resource_type, resource_name, before, after, validate_only)
+
+    # Producer ids
+
+    def allocate_producer_ids(self, count: int = PRODUCER_ID_BLOCK_SIZE) -> range:
+        """Ids that nobody else has or will have, also after a crash."""
+        with self._lock:
+            first = self.image.next_producer_id
+            self._change([ProducerIdsRecord(next_producer_id=first + count)])
+            return range(first, first + count)
+
+    # How a change happens
+
+    def _write(self, records: Sequence[Any]) -> None:
+        builder = ImageBuilder(self.image)
+        for record in records:
+            builder.apply(record)
+        self.image = builder.build(self._log.append(records))
+
+    def _change(
+        self,
+        records: Sequence[Any],
+        *,
+        added_to: tuple[str, range] | None = None,
+        **what: Any,
+    ) -> None:
+        self._write(records)
+        if added_to is not None:
+            name, numbers = added_to
+            what["partitions_added"] = [(self.image.topics_by_name[name], numbers)]
+        self.on_change(MetadataDelta(self.image, **what))
+
+    def _apply_broker_configs(self) -> None:
+        configs = self.image.broker_configs
+        self._config.set_dynamic(
+            configs.get("", {}), configs.get(str(self._config.node_id), {})
+        )
+
+    def _put_configs(
+        self,
+        resource_type: int,
+        resource_name: str,
+        before: Mapping[str, str],
+        after: Mapping[str, str],
+        validate_only: bool,
+    ) -> None:
+        config_changes.validate(
+            self.image, self._config, resource_type, resource_name, before=before, after=after
+        )
+        records = _config_records(
+            resource_type,
+            resource_name,
+            {
+                name: after.get(name)
+                for name in sorted(before.keys() | after.keys())
+                if before.get(name) != after.get(name)
+            },
+        )
+        if validate_only or not records:
+            return
+        if resource_type == RESOURCE_BROKER:
+            self._write(records)
+            self._apply_broker_configs()
+            self.on_change(MetadataDelta(self.image, broker_configs_changed=True))
+        elif resource_type == RESOURCE_GROUP:
+            self._change(records, groups_changed=[resource_name])
+        elif resource_type == RESOURCE_TOPIC:
+            self._change(records, changed_configs=[resource_name])
+        else:
+            self._change(records)
+
+    # Planning topics
+
+    def _refuse_too_many_partitions(self, topics: Sequence[NewTopic]) -> None:
+        default: int = self._config.num_partitions
+        total = sum(
+            len(topic.assignments)
+            or (default if topic.partition_count == -1 else max(topic.partition_count, 0))
+            for topic in topics
+        )
+        if total > PARTITIONS_PER_REQUEST_MAX:
+            raise error_for(
+                _POLICY_VIOLATION, "Excessively large number of partitions per request."
+            )
+
+    def _plan_topic(self, topic: NewTopic) -> tuple[TopicImage, dict[str, str]]:
+        topic_names.refuse_metadata_topic(topic.name)
+        topic_names.validate_name(topic.name)
+        if topic.name in self.image.topics_by_name:
+            raise error_for(_TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+        topic_names.refuse_collision(topic.name, self.image.topics_by_name)
+        configs = topic_config.validate(topic.configs, self._config)
+        nodes = self._place(topic)
+        partitions = tuple(_new_partition(number, at) for number, at in enumerate(nodes))
+        return TopicImage(topic.name, self._random.uuid(), partitions), configs
+
+    def _place(self, topic: NewTopic) -> list[placement.Assignment]:
+        brokers = self.image.brokers
+        if topic.assignments:
+            return placement.manual_assignments(
+                brokers,
+                topic.assignments,
+                partition_count=topic.partition_count,
+                replication_factor=topic.replication_factor,
+            )
+        placement.validate_counts(topic.partition_count, topic.replication_factor)
+        count, factor = topic.partition_count, topic.replication_factor
+        return placement.place(
+            brokers,
+            self._config.num_partitions if count == -1 else count,
+            self._config.default_replication_factor if factor == -1 else factor,
+            random=self._random,
+        )
+
+    def _manual_additions(
+        self, topic: TopicImage, added: int, assignments: Sequence[Sequence[int]]
+    ) -> list[placement.Assignment]:
+        if len(assignments) != added:
+            raise error_for(
+                _INVALID_REPLICA_ASSIGNMENT,
+                f"Attempted to add {added} additional partition(s), but only"
+                f" {len(assignments)} assignment(s) were specified.",
+            )
+        factor = topic.replication_factor
+        for nodes in assignments:
+            placement.validate_assignment(self.image.brokers, nodes, replication_factor=factor)
+        return [tuple(nodes) for nodes in assignments]
+
+
+def _check_new_count(name: str, present: int, count: int) -> None:
+    if count == present:
+        raise error_for(_INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
+    if count < present:
+        raise error_for(
+            _INVALID_PARTITIONS,
+            f"The topic {name} currently has {present} partition(s);"
+            f" {count} would not be an increase.",
+        )
+    if count - present > PARTITIONS_PER_REQUEST_MAX:
+        raise error_for(
+            _POLICY_VIOLATION, "Excessively large number of additional partitions per request."
+        )
+
+
+def _new_partition(number: int, nodes: Sequence[int]) -> PartitionImage:
+    replicas = tuple(nodes)
+    return PartitionImage(
+        partition=number, leader=replicas[0], leader_epoch=0, replicas=replicas, isr=replicas
+    )
+
+
+def _config_records(
+    resource_type: int, resource_name: str, texts: Mapping[str, str | None]
+) -> list[ConfigRecord]:
+    return [
+        ConfigRecord(
+            resource_type=resource_type, resource_name=resource_name, name=name, value=text
+        )
+        for name, text in texts.items()
+    ]
+
+
+def _before_the_log(node_ids: Sequence[int], config: BrokerConfig) -> MetadataImage:
+    """What is true before the first record.
+
+    Kafka's eligible leader replicas make the cluster-wide min.insync.replicas explicit, so that
+    every topic reports it as a dynamic default.
+    """
+    return MetadataImage(
+        brokers={node: BrokerImage(node, config.broker_rack) for node in node_ids},
+        broker_configs={"": {"min.insync.replicas": str(config.min_insync_replicas)}},
+    )
+
+
+def _ignore(_delta: MetadataDelta) -> None:
+    """No broker is connected yet."""

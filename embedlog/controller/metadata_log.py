@@ -1,0 +1,137 @@
+"""The metadata log: every change of the cluster's state, in the format of any other log.
+
+It is partition 0 of `__cluster_metadata`, in the data directory beside the topics' logs. One
+change is one batch, so a crash leaves all of it or nothing. Whatever the level of the topics, a
+change on disk is synced before it is published: a record that survives in a topic that does not
+would be worth nothing.
+"""
+
+from __future__ import annotations
+
+import wire
+from embedlog.common import TopicPartition
+from embedlog.controller.metadata import MetadataImage
+from embedlog.controller.metadata_records import FRAME_VERSION, RECORDS
+from embedlog.controller.replay import ImageBuilder, snapshot
+from embedlog.controller.topic_names import METADATA_TOPIC
+from embedlog.errors import CorruptRecord
+from embedlog.storage.append_origin import AppendOrigin
+from wire.primitives import read_uvarint, uvarint
+from wire.records import build_batch, iter_batches
+from wire.schema import declaration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from embedlog.runtime import Clock
+    from embedlog.storage.log import Log
+
+METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
+LOG_SETTINGS: dict[str, object] = {
+    "cleanup_policy": "delete",
+    "retention_ms": -1,
+    "retention_bytes": -1,
+    "max_message_bytes": 2**31 - 1,
+    "segment_bytes": 8 << 20,
+}
+"""What the log of this partition is opened with; nothing but a snapshot ever shortens it."""
+
+READ_SIZE = 1 << 20
+SNAPSHOT_SIZE_MIN = 1 << 20
+"""A log below this is never rewritten: replaying a megabyte takes some 50 ms."""
+
+
+class MetadataLog:
+    """Appends records and replays them. Requires: the controller lock, but for `replay`."""
+
+    def __init__(self, log: Log, clock: Clock, *, sync: bool) -> None:
+        self._log = log
+        self._clock = clock
+        self._sync = sync
+
+    @property
+    def end_offset(self) -> int:
+        """Offset of the next record."""
+        return self._log.log_end_offset
+
+    def replay(self, image: MetadataImage) -> MetadataImage:
+        """What the whole log makes of `image`, which holds what no log can say: the brokers.
+
+        Raises:
+            CorruptRecord: a record that is not of `metadata_records`.
+        """
+        builder = ImageBuilder(image)
+        for offset, value in self._values():
+            builder.apply(self._decode(offset, value))
+        return builder.build(self.end_offset)
+
+    def append(self, records: Sequence[Any]) -> int:
+        """Write one change; return the offset after it. On disk it is synced by then."""
+        values = [_encode(record) for record in records]
+        batch = build_batch(values, timestamps=self._clock.wall_ms())
+        self._log.append_as_leader(
+            batch,
+            leader_epoch=0,
+            origin=AppendOrigin.COORDINATOR,
+            now_ms=self._clock.wall_ms(),
+        )
+        end = self._log.log_end_offset
+        if self._sync:
+            self._log.sync(end)
+        self._log.update_high_watermark(end)
+        return end
+
+    def needs_snapshot(self, image: MetadataImage) -> bool:
+        """Is the log much longer than what it says?"""
+        if self._log.size < SNAPSHOT_SIZE_MIN:
+            return False
+        live_size = sum(len(_encode(record)) for record in snapshot(image))
+        return self._log.size > 4 * live_size
+
+    def rewrite(self, image: MetadataImage) -> int:
+        """Say all of `image` in one batch and forget what came before; return the end offset.
+
+        A crash before the log start moves only leaves the old records in front of the batch,
+        which voids them by its first record.
+        """
+        self._log.roll()
+        start = self._log.log_end_offset
+        end = self.append(snapshot(image))
+        self._log.increment_log_start_offset(start)
+        return end
+
+    def _values(self) -> Iterator[tuple[int, bytes]]:
+        offset = self._log.log_start_offset
+        end = self._log.log_end_offset
+        while offset < end:
+            read = self._log.read(offset, max_bytes=READ_SIZE, end_offset=end)
+            for batch in iter_batches(read.records):
+                for record in batch.records():
+                    if record.offset >= offset:
+                        assert record.value is not None, record
+                        yield record.offset, bytes(record.value)
+                offset = batch.next_offset
+
+    def _decode(self, offset: int, value: bytes) -> Any:
+        try:
+            frame, position = read_uvarint(value, 0)
+            record_type, position = read_uvarint(value, position)
+            version, position = read_uvarint(value, position)
+            cls = RECORDS.get(record_type)
+            if frame != FRAME_VERSION or cls is None:
+                raise wire.MalformedMessage(f"frame {frame}, record type {record_type}")
+            return wire.decode(cls, version, value, position)
+        except ValueError as error:
+            raise CorruptRecord(str(METADATA_PARTITION), offset, str(error)) from error
+
+
+def _encode(record: Any) -> bytes:
+    declared = declaration(type(record))
+    version = declared.last_version
+    assert declared.record_type is not None, record
+    header = uvarint(FRAME_VERSION) + uvarint(declared.record_type) + uvarint(version)
+    return header + wire.encode(record, version)
+
+

@@ -1,0 +1,87 @@
+"""What the metadata log holds: one class for each kind of change.
+
+A record's value is a frame version (1), the record type and the version as unsigned varints, then
+the message: Kafka's framing of metadata records. The records themselves are embedlog's own, one
+for a whole change where Kafka writes many.
+
+    0  ClusterRecord      the cluster exists
+    1  TopicRecord        a topic was made
+    2  PartitionsRecord   partitions were added, or their leaders or epochs changed
+    3  RemoveTopicRecord  a topic and its settings are gone
+    4  ConfigRecord       one setting of one resource was set, or removed (null)
+    5  ProducerIdsRecord  producer ids below a number were handed out
+    6  SnapshotRecord     what came before is void: the rest of this batch says all there is
+"""
+
+from __future__ import annotations
+
+from wire.schema import array, int8, int32, int64, message, string, struct, uuid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FRAME_VERSION = 1
+
+
+@message(kind="data", versions="0", flexible="0+", record_type=0)
+class ClusterRecord:
+    cluster_id: str = string()
+
+
+@struct
+class PartitionState:
+    partition: int = int32()
+    leader: int = int32(default=-1)
+    leader_epoch: int = int32()
+    partition_epoch: int = int32()
+    replicas: list[int] = array(int32)
+    isr: list[int] = array(int32)
+
+
+@message(kind="data", versions="0", flexible="0+", record_type=1)
+class TopicRecord:
+    name: str = string()
+    topic_id: bytes = uuid()
+    partitions: list[PartitionState] = array(PartitionState)
+
+
+@message(kind="data", versions="0", flexible="0+", record_type=2)
+class PartitionsRecord:
+    topic_id: bytes = uuid()
+    partitions: list[PartitionState] = array(PartitionState)
+
+
+@message(kind="data", versions="0", flexible="0+", record_type=3)
+class RemoveTopicRecord:
+    topic_id: bytes = uuid()
+
+
+@message(kind="data", versions="0", flexible="0+", record_type=4)
+class ConfigRecord:
+    resource_type: int = int8()
+    resource_name: str = string()
+    name: str = string()
+    value: str | None = string(nullable="0+", default=None)
+
+
+@message(kind="data", versions="0", flexible="0+", record_type=5)
+class ProducerIdsRecord:
+    next_producer_id: int = int64()
+
+
+@message(kind="data", versions="0", flexible="0+", record_type=6)
+class SnapshotRecord:
+    end_offset: int = int64()
+
+
+RECORDS: dict[int, type[Any]] = {
+    0: ClusterRecord,
+    1: TopicRecord,
+    2: PartitionsRecord,
+    3: RemoveTopicRecord,
+    4: ConfigRecord,
+    5: ProducerIdsRecord,
+    6: SnapshotRecord,
+}
+"""The class of each record type; `metadata_log` has what each does to an image."""
