@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import struct
 
-from wire.decoder import generate_decoder
-from wire.encoder import generate_encoder
 from wire.errors import InvalidMessage, MalformedMessage, UnknownVersion
-from wire.layout import layout
 from wire.schema import Payload, declaration
 
 TYPE_CHECKING = False
@@ -22,9 +19,6 @@ if TYPE_CHECKING:
     from wire.source import Source
 
     T = TypeVar("T")
-
-COPY_SIZE_MAX = 16 * 1024
-"""A message up to this size is copied out of a memoryview: bytes are the faster to slice."""
 
 
 def encode(message: Any, version: int) -> bytes:
@@ -96,13 +90,8 @@ def decode_from(cls: type[T], version: int, buffer: Payload, position: int) -> t
     except KeyError:
         function = _compile_decoder(cls, version)
     end = len(buffer)
-    view = buffer
-    if type(buffer) is not memoryview:
-        view = memoryview(buffer)
-    elif end <= COPY_SIZE_MAX and not function.keeps_views:
-        buffer = bytes(buffer)
     try:
-        result: tuple[T, int] = function(buffer, position, end, view)
+        result: tuple[T, int] = function(buffer, position, end)
     except (struct.error, IndexError) as error:
         raise MalformedMessage(
             f"{cls.__name__} version {version} at {position} is cut off: it ends at {end}"
@@ -118,11 +107,21 @@ def explain(cls: type[Any], version: int) -> str:
     return f"{_encoder_source(cls, version).text()}\n\n{_decoder_source(cls, version).text()}"
 
 
+# The generators are imported by the first message that is encoded or decoded: a program that only
+# passes message objects around never needs them.
+
+
 def _encoder_source(cls: type[Any], version: int) -> Source:
+    from wire.encoder import generate_encoder
+    from wire.layout import layout
+
     return generate_encoder(layout(cls, version), cls.__name__, version)
 
 
 def _decoder_source(cls: type[Any], version: int) -> Source:
+    from wire.decoder import generate_decoder
+    from wire.layout import layout
+
     return generate_decoder(layout(cls, version), cls.__name__, version)
 
 
@@ -135,9 +134,7 @@ def _compile_encoder(cls: type[Any], version: int) -> Any:
 
 def _compile_decoder(cls: type[Any], version: int) -> Any:
     _require_version(cls, version)
-    source = _decoder_source(cls, version)
-    function = _compile(source, f"{cls.__name__}.v{version}.decode")
-    function.keeps_views = "view[" in source.text()
+    function = _compile(_decoder_source(cls, version), f"{cls.__name__}.v{version}.decode")
     cls.__decoders__[version] = function
     return function
 

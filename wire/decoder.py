@@ -4,7 +4,7 @@ The function is flat, as the encoder is. Neighbouring fixed-size fields are read
 `unpack_from`, straight into the slots of the message, and the first byte of a compact length or
 of the tagged section is the last value of that call. For two ints and a string:
 
-    def decode(buf, pos, end, view):
+    def decode(buf, pos, end):
         m = new(Example)
         m.id, m.kind, n1 = unpack_ihh(buf, pos)
         pos += 8
@@ -36,18 +36,32 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+COPY_SIZE_MAX = 16 * 1024
+"""Messages without records are copied out of a memoryview up to this size: bytes are faster."""
+
 
 def generate_decoder(layout: Layout, name: str, version: int) -> Source:
-    """Return the source of `decode(buf, pos, end, view) -> (message, position after it)`.
-
-    `view` is a memoryview of `buf`: records are slices of it, all else is read from `buf`.
-    """
-    source = Source("def decode(buf, pos, end, view):", f"bytes -> {name} v{version}.")
+    """Return the source of `decode(buf, pos, end) -> (message, position after it)`."""
+    source = Source("def decode(buf, pos, end):", f"bytes -> {name} v{version}.")
     source.constant("new", object.__new__)
+    if _has_records(layout):
+        source.line("view = memoryview(buf)")
+    else:
+        with source.block(f"if type(buf) is memoryview and end <= {COPY_SIZE_MAX}:"):
+            source.line("buf = bytes(buf)")
     decoder = _Decoder(source)
     decoder.read_struct(layout, "m")
     source.line("return m, pos")
     return source
+
+
+def _has_records(layout: Layout) -> bool:
+    """Say whether the message has slices of the buffer in it, which then must not be a copy."""
+    for slot in layout.slots + layout.tagged:
+        inner = slot.layout or (slot.element and slot.element.layout)
+        if slot.kind == "records_" or (inner and _has_records(inner)):
+            return True
+    return False
 
 
 class _Decoder:
@@ -166,13 +180,23 @@ class _Decoder:
         self.run.add("B" if compact else code, length)
         self.flush()
         if compact:
-            self.finish_length(length)
+            self.finish_length(length, often_long=code == "i")
         return length
 
-    def finish_length(self, length: str) -> None:
-        more = self.source.constant("continue_uvarint", continue_uvarint)
-        with self.source.block(f"if {length} > 127:"):
-            self.source.line(f"{length}, pos = {more}(buf, pos, {length})")
+    def finish_length(self, length: str, *, often_long: bool = False) -> None:
+        """Read the rest of a varint that began with the byte in `length`."""
+        source = self.source
+        more = source.constant("continue_uvarint", continue_uvarint)
+        with source.block(f"if {length} > 127:"):
+            if often_long:
+                # Batches of 127 to 16382 bytes are what brokers move all day: no call for them.
+                with source.block("if buf[pos] < 128:"):
+                    source.line(f"{length} += (buf[pos] << 7) - 128")
+                    source.line("pos += 1")
+                with source.block("else:"):
+                    source.line(f"{length}, pos = {more}(buf, pos, {length})")
+            else:
+                source.line(f"{length}, pos = {more}(buf, pos, {length})")
 
     def read_array(self, slot: Slot, target: str) -> None:
         source = self.source

@@ -138,8 +138,6 @@ class _Encoder:
         source = self.source
         blob = source.name("b")
         convert = f"{value}.encode()" if slot.kind == "string" else value
-        if slot.kind == "records_":
-            convert = f"{source.constant('payload', _payload)}({value})"
         length = f"len({blob})"
         if slot.nullable:
             length = source.name("n")
@@ -148,9 +146,11 @@ class _Encoder:
                 source.line(f"{length} = {0 if slot.compact else -1}")
             with source.block("else:"):
                 source.line(f"{blob} = {convert}")
+                self.count_bytes(slot, blob)
                 source.line(f"{length} = len({blob}){' + 1' if slot.compact else ''}")
         else:
             source.line(f"{blob} = {convert}")
+            self.count_bytes(slot, blob)
             if slot.compact:
                 length = source.name("n")
                 source.line(f"{length} = len({blob}) + 1")
@@ -165,6 +165,13 @@ class _Encoder:
         else:
             source.line(f"{self.append}({blob})")
 
+    def count_bytes(self, slot: Slot, blob: str) -> None:
+        """Make sure that `len` is the size in bytes: other views have a len of their own."""
+        if slot.kind == "string":
+            return
+        with self.source.block(f"if type({blob}) is not bytes:"):
+            self.source.line(f"{blob} = {self.source.constant('byte_view', _byte_view)}({blob})")
+
     def write_length(self, length: str, *, compact: bool, code: str) -> None:
         if not compact:
             self.run.add(code, length)
@@ -177,6 +184,10 @@ class _Encoder:
                 self.pack(codes + "B", [*values, length])
             else:
                 source.line(f"{self.append}({source.constant('ONE_BYTE', ONE_BYTE)}[{length}])")
+        if code == "i" and codes:
+            # Batches of 127 to 16382 bytes are what brokers move all day: no call for them.
+            with source.block(f"elif {length} < 16384:"):
+                self.pack(codes + "BB", [*values, f"{length} & 127 | 128", f"{length} >> 7"])
         with source.block("else:"):
             self.pack(codes, values)
             source.line(long_form)
@@ -273,10 +284,7 @@ def tagged_section(known: tuple[tuple[int, bytes], ...], unknown: dict[int, byte
     return b"".join(pieces)
 
 
-def _payload(value: Payload) -> Payload:
-    """Return `value` as something whose `len` is its size in bytes."""
-    if type(value) is bytes:
-        return value
+def _byte_view(value: Payload) -> Payload:
     view = memoryview(value)
     return view if view.format == "B" and view.ndim == 1 else view.cast("B")
 

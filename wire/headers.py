@@ -27,30 +27,6 @@ _REQUEST = struct.Struct(">hhih")
 _RESPONSE = struct.Struct(">i")
 
 
-class RequestHeader:
-    """The header of a request; `position` is where its body starts in the frame.
-
-    `header_version` is 1 for keys that are not known, whose body cannot be read anyway.
-    """
-
-    __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "position")
-
-    def __init__(
-        self,
-        *,
-        api_key: int,
-        api_version: int,
-        correlation_id: int,
-        client_id: str | None,
-        position: int,
-    ) -> None:
-        self.api_key = api_key
-        self.api_version = api_version
-        self.correlation_id = correlation_id
-        self.client_id = client_id
-        self.position = position
-
-
 def request_header_version(api_key: int, version: int) -> int:
     """Return 1 or 2.
 
@@ -85,8 +61,10 @@ def encode_request_header(
     return head + b"\0" if _is_flexible(api_key, api_version) else head
 
 
-def decode_request_header(frame: Payload) -> RequestHeader:
-    """Read a request's header; its tagged fields are skipped.
+def decode_request_header(frame: Payload) -> tuple[int, int, int, str | None, int]:
+    """Return (API key, API version, correlation id, client id, position of the body).
+
+    Tagged fields are skipped.
 
     A client id of any negative length is null, as Kafka reads it. An unknown API key is not an
     error here: the caller may want to log who asked for it.
@@ -110,13 +88,7 @@ def decode_request_header(frame: Payload) -> RequestHeader:
                 position = read_unknown_tags(frame, position, len(frame), count)[1]
     except (struct.error, IndexError):
         raise MalformedMessage(f"request of {len(frame)} bytes ends inside its header") from None
-    return RequestHeader(
-        api_key=api_key,
-        api_version=api_version,
-        correlation_id=correlation_id,
-        client_id=client_id,
-        position=position,
-    )
+    return api_key, api_version, correlation_id, client_id, position
 
 
 def _has_tags(api_key: int, api_version: int) -> bool:

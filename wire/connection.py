@@ -1,0 +1,169 @@
+"""Both ends of a connection, without the connection: frames in, messages out, and back.
+
+Neither end touches a socket, waits or keeps time; what carries the frames is the caller's affair.
+Requests are answered in the order they came, which the server must see to.
+"""
+
+from __future__ import annotations
+
+from wire.api_keys import NAMES, ApiKey
+from wire.compiler import decode, encode_into
+from wire.error_codes import ErrorCode
+from wire.errors import RemoteProtocolError
+from wire.framing import frame_pieces
+from wire.headers import (
+    decode_correlation_id,
+    decode_request_header,
+    encode_request_header,
+    encode_response_header,
+    response_body_position,
+)
+from wire.registry import request_class, response_class
+from wire.schema import declaration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from wire.schema import Payload
+
+CORRELATION_ID_MAX = 2**31 - 1
+
+
+class UnexpectedResponse(RemoteProtocolError):
+    """A response that answers no request in flight, or not the oldest one."""
+
+
+class ClientConnection:
+    """Sends requests and understands what comes back.
+
+    Correlation ids count up from 0; responses have to come in the order of the requests.
+    """
+
+    __slots__ = ("_in_flight", "_next_correlation_id", "client_id")
+
+    def __init__(self, client_id: str | None) -> None:
+        self.client_id = client_id
+        self._next_correlation_id = 0
+        # Insertion order is the order of sending.
+        self._in_flight: dict[int, tuple[int, int]] = {}
+
+    @property
+    def in_flight_count(self) -> int:
+        return len(self._in_flight)
+
+    @property
+    def last_correlation_id(self) -> int:
+        """The id of the request sent last; -1 before the first."""
+        return self._next_correlation_id - 1
+
+    def send(self, request: Any, version: int, *, expect_response: bool = True) -> list[Payload]:
+        """Return the frame of a request; large payloads are the request's own objects.
+
+        A produce request with acks 0 is never answered: say `expect_response=False`.
+
+        Raises as `wire.encode` does; nothing was sent then.
+        """
+        api_key = declaration(type(request)).api
+        assert api_key is not None, request
+        correlation_id = self._next_correlation_id
+        head = encode_request_header(
+            api_key=api_key,
+            api_version=version,
+            correlation_id=correlation_id,
+            client_id=self.client_id,
+        )
+        frame = _framed(head, request, version)
+        self._next_correlation_id = (correlation_id + 1) & CORRELATION_ID_MAX
+        if expect_response:
+            self._in_flight[correlation_id] = api_key, version
+        return frame
+
+    def receive(self, frame: Payload) -> tuple[int, Any]:
+        """Return (correlation id, response) of a frame.
+
+        Raises:
+            UnexpectedResponse: it does not answer the oldest request in flight.
+            MalformedMessage: it is no such response.
+        """
+        correlation_id = decode_correlation_id(frame)
+        oldest = next(iter(self._in_flight), None)
+        if correlation_id != oldest:
+            raise UnexpectedResponse(f"response {correlation_id}, expected was {oldest}")
+        api_key, version = self._in_flight.pop(correlation_id)
+        position = response_body_position(frame, api_key=api_key, api_version=version)
+        if api_key == ApiKey.API_VERSIONS and _is_version_refused(frame, position):
+            version = 0
+        return correlation_id, decode(response_class(api_key), version, frame, position)
+
+
+def _is_version_refused(frame: Payload, position: int) -> bool:
+    # A broker that does not know the ApiVersions version asked for answers in the form of v0.
+    code = int.from_bytes(frame[position : position + 2], "big")
+    return code == ErrorCode.UNSUPPORTED_VERSION
+
+
+class ServerConnection:
+    """Understands requests and frames their responses; it has no state of its own."""
+
+    __slots__ = ()
+
+    def parse(self, frame: Payload) -> RequestFrame:
+        """Read the header of a request.
+
+        The key and version may be any number: whether they are served is for the caller to say,
+        before it has the body decoded.
+
+        Raises:
+            MalformedMessage: the frame ends inside the header.
+        """
+        return RequestFrame(frame)
+
+    def respond(
+        self, correlation_id: int, api_key: int, version: int, response: Any
+    ) -> list[Payload]:
+        """Return the frame of a response; large payloads are the response's own objects.
+
+        Raises as `wire.encode` does.
+        """
+        head = encode_response_header(
+            api_key=api_key, api_version=version, correlation_id=correlation_id
+        )
+        return _framed(head, response, version)
+
+
+class RequestFrame:
+    """One request: the values of its header; the body, from `position` on, is still bytes."""
+
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "frame", "position")
+
+    def __init__(self, frame: Payload) -> None:
+        self.frame = frame
+        (
+            self.api_key,
+            self.api_version,
+            self.correlation_id,
+            self.client_id,
+            self.position,
+        ) = decode_request_header(frame)
+
+    def __repr__(self) -> str:
+        name = NAMES.get(self.api_key, f"API {self.api_key}")
+        return f"<{name} v{self.api_version} #{self.correlation_id} from {self.client_id!r}>"
+
+    def decode(self) -> Any:
+        """Return the request.
+
+        Raises:
+            UnknownApi: there are no messages for the API key.
+            UnknownVersion: the API has no such version.
+            MalformedMessage: the body is no such request.
+        """
+        return decode(request_class(self.api_key), self.api_version, self.frame, self.position)
+
+
+def _framed(head: bytes, message: Any, version: int) -> list[Payload]:
+    out: list[Payload] = [head]
+    buffers: list[Payload] = []
+    encode_into(message, version, out, buffers)
+    return frame_pieces(out, buffers)

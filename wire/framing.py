@@ -1,0 +1,139 @@
+"""Frames: each message on a connection is an int32 size, then that many bytes.
+
+`FrameReader` takes bytes as they come and gives whole frames. The socket reads straight into the
+reader's memory, and a frame is a view of it, so received record batches are never copied:
+
+    reader = FrameReader(size_max=104857600)
+    count = socket.recv_into(reader.free_space())
+    for frame in reader.received(count):
+        ...
+
+Memory that frames were given out of is not written again: a frame stays what it is for as long as
+somebody holds it.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from wire.errors import RemoteProtocolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wire.schema import Payload
+
+FRAME_SIZE_MAX = 100 * 1024 * 1024
+"""Kafka's socket.request.max.bytes."""
+
+CHUNK_SIZE_FIRST = 4 * 1024
+CHUNK_SIZE_MAX = 64 * 1024
+
+_SIZE = struct.Struct(">i")
+
+
+class InvalidFrameSize(RemoteProtocolError):
+    """The size before a frame is negative or above the limit; the stream cannot be followed on."""
+
+    def __init__(self, size: int, size_max: int) -> None:
+        super().__init__(f"frame of {size} bytes; allowed are 0 to {size_max}")
+        self.size = size
+
+
+class FrameReader:
+    """Cuts a stream of bytes into frames.
+
+    Memory comes in chunks, small at first so that idle connections cost little. A frame that does
+    not fit into what is left of a chunk moves to a new one, which for a large frame is made to
+    measure: it is copied at most once, and only the part that had arrived.
+    """
+
+    __slots__ = ("_chunk", "_chunk_size", "_end", "_start", "size_max")
+
+    def __init__(self, size_max: int = FRAME_SIZE_MAX) -> None:
+        self.size_max = size_max
+        self._chunk_size = CHUNK_SIZE_FIRST
+        self._chunk = memoryview(bytearray(CHUNK_SIZE_FIRST))
+        self._start = 0
+        self._end = 0
+
+    @property
+    def pending_size(self) -> int:
+        """How many bytes of an unfinished frame, its size included, have arrived."""
+        return self._end - self._start
+
+    def free_space(self) -> memoryview:
+        """Return memory, at least one byte, for the next bytes of the stream."""
+        return self._chunk[self._end :]
+
+    def received(self, count: int) -> list[memoryview]:
+        """Take `count` bytes, written to the start of `free_space`; return the finished frames.
+
+        Raises:
+            InvalidFrameSize: at the first frame that must be refused; frames before it, received
+                by the same call, are lost with the connection.
+        """
+        self._end += count
+        frames = []
+        chunk, start, end = self._chunk, self._start, self._end
+        missing = _SIZE.size
+        while end - start >= _SIZE.size:
+            size = _SIZE.unpack_from(chunk, start)[0]
+            if not 0 <= size <= self.size_max:
+                raise InvalidFrameSize(size, self.size_max)
+            stop = start + _SIZE.size + size
+            if stop > end:
+                missing = _SIZE.size + size
+                break
+            frames.append(chunk[start + _SIZE.size : stop])
+            start = stop
+        self._start = start
+        if start + missing > len(chunk) or end == len(chunk):
+            self._move(missing)
+        return frames
+
+    def feed(self, data: Payload) -> list[memoryview]:
+        """Take bytes that are somewhere else; return the finished frames, as `received` does."""
+        frames = []
+        data = memoryview(data)
+        while data:
+            space = self.free_space()
+            count = min(len(space), len(data))
+            space[:count] = data[:count]
+            frames += self.received(count)
+            data = data[count:]
+        return frames
+
+    def _move(self, size: int) -> None:
+        """Go on in a new chunk that has room for `size` bytes from the unfinished frame on."""
+        rest = self._chunk[self._start : self._end]
+        self._chunk_size = min(self._chunk_size * 2, CHUNK_SIZE_MAX)
+        self._chunk = memoryview(bytearray(max(self._chunk_size, size, len(rest) + 1)))
+        self._chunk[: len(rest)] = rest
+        self._start, self._end = 0, len(rest)
+
+
+def frame(buffers: Iterable[Payload]) -> list[Payload]:
+    """Put the size before a message given as buffers.
+
+    >>> frame([b"abc", b"de"])
+    [b'\\x00\\x00\\x00\\x05', b'abc', b'de']
+    """
+    parts = list(buffers)
+    return [_SIZE.pack(sum(map(len, parts))), *parts]
+
+
+def frame_pieces(out: list[Payload], buffers: list[Payload]) -> list[Payload]:
+    """Return the frame of what `encode_into` left in `buffers` and `out`.
+
+    A message without large payloads becomes one buffer.
+    """
+    if not buffers:
+        out.insert(0, _SIZE.pack(sum(map(len, out))))
+        return [b"".join(out)]
+    if out:
+        buffers.append(b"".join(out))
+    # What comes before the first payload is small, so the size is joined to it.
+    buffers[0] = _SIZE.pack(sum(map(len, buffers))) + bytes(buffers[0])
+    return buffers
