@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Poller(Protocol):
-        """What a loop needs of the system. A mask that comes back is READ, WRITE or both."""
+        """What a loop needs of the system."""
 
-        def register(self, fd: int, mask: int) -> None: ...
+        def register(self, fd: int, mask: int, /) -> None: ...
 
-        def modify(self, fd: int, mask: int) -> None: ...
+        def modify(self, fd: int, mask: int, /) -> None: ...
 
-        def unregister(self, fd: int) -> None: ...
+        def unregister(self, fd: int, /) -> None: ...
 
-        def poll(self, timeout: float | None) -> list[tuple[int, int]]: ...
+        def poll(self, timeout: float | None, /) -> list[tuple[int, int]]: ...
 
         def close(self) -> None: ...
 
@@ -33,33 +33,25 @@ if TYPE_CHECKING:
 READ = 1
 WRITE = 4
 
-_EVENTS_MAX = 256
 _HAS_EPOLL = hasattr(select, "epoll")
 
 
 class EpollPoller:
-    """epoll, level-triggered. Errors and hang-ups come back as READ | WRITE: the next call tells.
+    """epoll itself, level-triggered: its methods go straight to the system.
 
-    `register`, `modify` and `unregister` go straight to the system; `poll` costs one call.
+    Besides READ and WRITE a mask may hold bits of an error or a hang-up, which come for every
+    known socket, asked for or not. The next call on the socket tells what it is.
     """
 
     def __init__(self) -> None:
         assert select.EPOLLIN == READ, select.EPOLLIN
         assert select.EPOLLOUT == WRITE, select.EPOLLOUT
         epoll = select.epoll()
-        self._poll = epoll.poll
+        self.poll = epoll.poll
         self.register = epoll.register
         self.modify = epoll.modify
         self.unregister = epoll.unregister
         self.close = epoll.close
-
-    def poll(self, timeout: float | None) -> list[tuple[int, int]]:
-        """(descriptor, mask) of what is ready, after at most `timeout` seconds (None: for ever)."""
-        ready = self._poll(timeout, _EVENTS_MAX)
-        for slot, (fd, mask) in enumerate(ready):
-            if mask & ~(READ | WRITE):
-                ready[slot] = (fd, READ | WRITE)
-        return ready
 
 
 class SelectorPoller:
@@ -93,6 +85,7 @@ class SelectorPoller:
             self._selector.unregister(fd)
 
     def poll(self, timeout: float | None) -> list[tuple[int, int]]:
+        """(descriptor, mask) of what is ready, after at most `timeout` seconds (None: no limit)."""
         ready = self._selector.select(timeout)
         return [(key.fd, self._from_selector[events]) for key, events in ready]
 

@@ -206,9 +206,10 @@ class SocketChannels:
                 if fd == self._waker.fd:
                     self._waker.clear()
             elif channel._is_connected:
-                if mask & WRITE:
+                # Bits of an error or a hang-up belong to both: the call tells what it is.
+                if mask & ~READ:
                     self._write(channel)
-                if mask & READ and channel._sock is not None:
+                if mask & ~WRITE and channel._sock is not None:
                     self._read(channel)
             else:
                 self._finish_connect(channel)

@@ -1,0 +1,367 @@
+"""The server side: a loop that waits for sockets and gives whole frames to a service.
+
+One thread runs it, whichever calls `run`. All frames of a wake-up are handled, then `turn` of the
+service is called once, then answers that came from elsewhere are written. Between events it
+sleeps without a timeout unless the service or a deadline asks for one: an idle listener costs
+nothing.
+
+    listener = Listener(service, "127.0.0.1", 9092)
+    print("listening on", listener.address)
+    listener.run()                      # until listener.stop(), from any thread or signal handler
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections import deque
+from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
+
+from wire.net.limits import ListenerLimits
+from wire.net.peer import RECEIVE_SIZE, Connection
+from wire.net.poller import READ, WRITE, Waker, make_poller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Protocol
+
+    from wire.net.poller import Poller
+
+    class Service(Protocol):
+        """What a listener serves. All calls come from the loop's thread."""
+
+        def connected(self, connection: Connection) -> None:
+            """A peer has connected. The place to set `connection.state`."""
+
+        def handle(
+            self, connection: Connection, frame: memoryview
+        ) -> Sequence[bytes | bytearray | memoryview] | None:
+            """Answer one frame (given without its size) with buffers that include the size.
+
+            An empty sequence means that there is no answer. None parks the connection until
+            `connection.respond`; then the frame's bytes are the service's for good, otherwise
+            they are only lent until this returns.
+            """
+
+        def disconnected(self, connection: Connection) -> None:
+            """The connection has ended, by either side. Nothing can be sent any more."""
+
+        def turn(self) -> int | None:
+            """Do what is due. Returns the ms until something is due again, None for never."""
+
+
+_ACCEPT_COUNT_MAX = 64
+_BACKLOG = 1024
+_OUT_OF_RESOURCES = frozenset({EMFILE, ENFILE, ENOBUFS, ENOMEM})
+_SWEEP_S = 1.0
+_NEVER = float("inf")
+
+
+class Listener:
+    """Listens on one address and serves every connection in one thread.
+
+    `host` may be a name; the first IPv4 address it resolves to is taken, else the first address.
+    Port 0 takes a free one. `address` is the (host, port) in use.
+
+    Raises:
+        OSError: the address cannot be listened on.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        host: str,
+        port: int,
+        *,
+        limits: ListenerLimits | None = None,
+        poller: Poller | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.limits = limits if limits is not None else ListenerLimits()
+        self._service = service
+        self._clock = clock
+        self._sock = _listening_socket(host, port)
+        name = self._sock.getsockname()
+        self.address: tuple[str, int] = (name[0], name[1])
+        self._connections: dict[int, Connection] = {}
+        self._address_counts: dict[str, int] = {}
+        self._late: deque[tuple[Connection, Callable[..., None], object]] = deque()
+        self._is_waiting = False
+        self._is_stopping = False
+        self._has_news = False
+        self._sweep_at = _NEVER
+        self._accept_again_at = _NEVER
+        self._accept_second = 0
+        self._accepted_count = 0
+        self._unwritten_size = 0
+        self._waker = Waker()
+        # What the connections share; see `peer`.
+        self.handle = service.handle
+        self.now = clock()
+        self.receive_view = memoryview(bytearray(RECEIVE_SIZE))
+        self.receive_size = 0
+        self.starved: deque[Connection] = deque()
+        self.poller = poller if poller is not None else make_poller()
+        self.poller.register(self._sock.fileno(), READ)
+        self.poller.register(self._waker.fd, READ)
+
+    @property
+    def connection_count(self) -> int:
+        """Connections that are open."""
+        return len(self._connections)
+
+    def run(self) -> None:
+        """Serve until `stop`, then close every connection and the address."""
+        try:
+            self._run()
+        finally:
+            self.close()
+
+    def stop(self) -> None:
+        """Make `run` return soon. From any thread, or a signal handler."""
+        self._is_stopping = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Make the loop call `turn` soon. From any thread."""
+        self._has_news = True
+        if self._is_waiting:
+            self._waker.wake()
+
+    def close(self) -> None:
+        """Close everything. For a listener that does not run; again is allowed."""
+        if self._sock.fileno() < 0:
+            return
+        self._sock.close()
+        for connection in list(self._connections.values()):
+            self.drop(connection)
+        self._late.clear()
+        self._waker.close()
+        self.poller.close()
+
+    def post(self, connection: Connection, action: Callable[..., None], value: object) -> None:
+        """Call `action(connection, value)` on the loop's thread. From any thread."""
+        self._late.append((connection, action, value))
+        if self._is_waiting:
+            self._waker.wake()
+
+    def drop(self, connection: Connection) -> None:
+        """Close a connection at once. Requires: the loop's thread. Again is allowed."""
+        if not connection.is_open:
+            return
+        self.poller.unregister(connection.fd)
+        del self._connections[connection.fd]
+        host = connection.peer_host
+        self._address_counts[host] -= 1
+        if not self._address_counts[host]:
+            del self._address_counts[host]
+        connection.forget()
+        try:
+            self._service.disconnected(connection)
+        except Exception as error:  # a service's bug must not end the loop
+            _report("a service failed on a disconnect", error)
+
+    def sweep_by(self, deadline: float) -> None:
+        """Have deadlines looked at when this one has passed, or sooner."""
+        self._sweep_at = min(self._sweep_at, deadline)
+
+    def renew_receive_view(self) -> None:
+        """The shared buffer was given away with a parked request: take another."""
+        self.receive_view = memoryview(bytearray(RECEIVE_SIZE))
+
+    def has_room_for(self, capacity: int) -> bool:
+        """May one more buffer of `capacity` be taken for a large frame?"""
+        size_max = self.limits.receive_size_max
+        if capacity <= RECEIVE_SIZE or self.receive_size + capacity <= size_max:
+            return True
+        for connection in self._connections.values():
+            connection.trim(now=_NEVER)
+        # The first one may always: a single frame larger than the limit has to come through.
+        return not self.receive_size or self.receive_size + capacity <= size_max
+
+    def count_unwritten(self, difference: int) -> None:
+        """More or fewer bytes wait for peers; too many, and the slowest peer has to go."""
+        self._unwritten_size += difference
+        if difference > 0 and self._unwritten_size > self.limits.response_size_max:
+            slowest = min(self._connections.values(), key=Connection.stalled_at)
+            self.post(slowest, Connection.end, None)
+
+    def _run(self) -> None:
+        poll, connections = self.poller.poll, self._connections
+        timeout: float | None = 0.0
+        while not self._is_stopping:
+            # Set before looking: whoever brings news later sees it, and wakes the poll.
+            self._is_waiting = True
+            if self._has_news or self._late:
+                timeout = 0.0
+            ready = poll(timeout)
+            self._is_waiting = False
+            self.now = self._clock()
+            for fd, mask in ready:
+                connection = connections.get(fd)
+                try:
+                    if connection is None:
+                        self._see_to(fd)
+                    elif mask == READ:
+                        connection.receive()
+                    elif mask == WRITE:
+                        connection.write()
+                    else:
+                        connection.hang_up(mask)
+                except (ConnectionError, TimeoutError):
+                    assert connection is not None, fd
+                    self.drop(connection)
+                except Exception as error:  # the top of the thread: no peer may end the loop
+                    self._failed(connection, error)
+            timeout = self._finish_turn()
+
+    def _see_to(self, fd: int) -> None:
+        """Something that is no connection is ready. (Or was one, dropped a moment ago.)"""
+        if fd == self._waker.fd:
+            self._waker.clear()
+        elif fd == self._sock.fileno():
+            self._accept()
+
+    def _finish_turn(self) -> float | None:
+        """Let the service work, write late answers, look at deadlines. Returns the timeout."""
+        while True:
+            self._has_news = False
+            if self._late:
+                self._take_late()
+            try:
+                delay_ms = self._service.turn()
+            except Exception as error:  # as above; and a failing turn must not spin
+                _report("a service failed in its turn", error)
+                delay_ms = 1_000
+            if not self._late:
+                break
+        if self.starved:
+            self._feed_starved()
+        timeout = None if delay_ms is None else delay_ms / 1_000
+        if self._sweep_at != _NEVER:
+            if self._sweep_at <= self.now:
+                self._sweep()
+            left = max(self._sweep_at - self.now, 0.0)
+            timeout = left if timeout is None else min(timeout, left)
+        return timeout if timeout != _NEVER else None
+
+    def _take_late(self) -> None:
+        late = self._late
+        while late:
+            connection, action, value = late.popleft()
+            if connection.is_open:
+                try:
+                    action(connection, value)
+                except (ConnectionError, TimeoutError):
+                    self.drop(connection)
+                except Exception as error:  # as above
+                    self._failed(connection, error)
+
+    def _failed(self, connection: Connection | None, error: Exception) -> None:
+        if connection is None:
+            _report("accepting failed", error)
+        else:
+            _report(f"connection from {connection.peer_host} failed", error)
+            self.drop(connection)
+
+    def _accept(self) -> None:
+        """Take in the connections that wait."""
+        for _ in range(_ACCEPT_COUNT_MAX):
+            if self._accept_again_at != _NEVER:
+                return
+            try:
+                sock, peer = self._sock.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                # Without descriptors the connection stays ready, and asking again would spin.
+                if error.errno in _OUT_OF_RESOURCES:
+                    self._pause_accepting(_SWEEP_S)
+                return
+            if self._is_welcome(peer[0]):
+                self._open(sock, peer)
+            else:
+                sock.close()
+
+    def _open(self, sock: socket.socket, peer: tuple[str, int]) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connection = Connection(self, sock, peer)
+        self._connections[connection.fd] = connection
+        self._address_counts[peer[0]] = self._address_counts.get(peer[0], 0) + 1
+        self.poller.register(connection.fd, READ)
+        self.sweep_by(connection.deadline())
+        self._service.connected(connection)
+
+    def _is_welcome(self, host: str) -> bool:
+        """May one more peer from `host` come in? Counts it for the rate if so."""
+        limits = self.limits
+        if len(self._connections) >= limits.connection_count_max:
+            return False
+        if is_loopback(host) and not limits.limit_loopback:
+            return True
+        if self._address_counts.get(host, 0) >= limits.address_connection_count_max:
+            return False
+        second = int(self.now)
+        if second != self._accept_second:
+            self._accept_second, self._accepted_count = second, 0
+        self._accepted_count += 1
+        if self._accepted_count >= limits.accept_rate_max:
+            self._pause_accepting(second + 1 - self.now)
+        return True
+
+    def _pause_accepting(self, seconds: float) -> None:
+        self.poller.modify(self._sock.fileno(), 0)
+        self._accept_again_at = self.now + seconds
+        self.sweep_by(self._accept_again_at)
+
+    def _sweep(self) -> None:
+        """Close what is past its deadline, and find the next one."""
+        now = self.now
+        if self._accept_again_at <= now:
+            self._accept_again_at = _NEVER
+            self.poller.modify(self._sock.fileno(), READ)
+        next_at = self._accept_again_at
+        for connection in list(self._connections.values()):
+            deadline = connection.deadline()
+            if deadline <= now:
+                self.drop(connection)
+            else:
+                connection.trim(now=now)
+                next_at = min(next_at, deadline)
+        # Coarse: deadlines that fall into the same second share a wake-up.
+        self._sweep_at = max(next_at, now + _SWEEP_S)
+
+    def _feed_starved(self) -> None:
+        while self.starved:
+            if self.starved[0].is_open and not self.starved[0].feed():
+                return
+            self.starved.popleft()
+
+
+def is_loopback(host: str) -> bool:
+    """Is this numeric address one of the machine itself?"""
+    return host.startswith(("127.", "::ffff:127.")) or host == "::1"
+
+
+def _listening_socket(host: str, port: int) -> socket.socket:
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(_BACKLOG)
+        sock.setblocking(False)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _report(what: str, error: Exception) -> None:
+    import logging
+
+    logging.getLogger("wire.net").error(what, exc_info=error)

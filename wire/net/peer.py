@@ -1,0 +1,375 @@
+"""One client of a listener: bytes in, whole frames to the service, answers out in order.
+
+Who owns the bytes of a frame: the service, until its `handle` returns. When `handle` parks the
+request (returns None) the buffer is the service's for good, and the listener takes a new one;
+otherwise it is written again as soon as more is read. So an answer must not be made of views of
+its request.
+
+Requests are handled one at a time, in order. While one is parked, or an answer is not written,
+nothing more is read or handled: a peer that does not read its answers is soon not heard either.
+"""
+
+from __future__ import annotations
+
+from socket import MSG_PEEK, SHUT_RDWR
+from struct import Struct
+
+from wire.net.poller import READ, WRITE
+from wire.net.send_queue import SendQueue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from socket import socket
+
+    from wire.net.listener import Listener
+
+RECEIVE_SIZE = 64 * 1024
+"""What one read takes in, unless a larger frame is on its way."""
+
+_SIZE = Struct(">i")
+_SIZE_AND_KEY = Struct(">ih")
+_PRODUCE_KEY = 0
+_OWN_SIZE_MIN = 4 * 1024
+_KEPT_SIZE_MAX = 4 * 1024 * 1024
+_GATHER_SIZE = 256 * 1024
+_KEPT_S = 5.0
+_NEVER = float("inf")
+
+
+class Connection:
+    """A connection, as the service and the listener see it.
+
+    For the service: `state` (a free slot), `peer_host`, `peer_port`, `local_host`, `local_port`,
+    `respond`, `close`. Everything else belongs to the listener and its thread.
+    """
+
+    __slots__ = (
+        "_buffer",
+        "_end",
+        "_frame_started_at",
+        "_held_size",
+        "_is_closing",
+        "_is_parked",
+        "_is_starved",
+        "_last_active_at",
+        "_listener",
+        "_mask",
+        "_needed",
+        "_queue",
+        "_sock",
+        "_stalled_at",
+        "_start",
+        "fd",
+        "is_open",
+        "local_host",
+        "local_port",
+        "peer_host",
+        "peer_port",
+        "state",
+    )
+
+    def __init__(self, listener: Listener, sock: socket, peer: tuple[str, int]) -> None:
+        self.state: object = None
+        self.peer_host, self.peer_port = peer[0], peer[1]
+        self.local_host, self.local_port = listener.address
+        self.fd = sock.fileno()
+        self.is_open = True
+        self._listener = listener
+        self._sock = sock
+        self._mask = READ
+        self._queue = SendQueue()
+        self._is_parked = False
+        self._is_closing = False
+        self._is_starved = False
+        # Received and not yet handled: _buffer[_start:_end]. Without a buffer of its own, which
+        # only part of a frame or a backlog needs, a connection reads into the listener's.
+        self._buffer: bytearray | None = None
+        self._start = 0
+        self._end = 0
+        self._needed = _SIZE.size
+        self._held_size = 0
+        self._frame_started_at = 0.0
+        self._last_active_at = listener.now
+        self._stalled_at = 0.0
+
+    def respond(self, buffers: Sequence[bytes | bytearray | memoryview] | None) -> None:
+        """Answer the parked request; None when it has no answer. Once, from any thread.
+
+        The buffers, sizes included, must not change until they are written.
+        """
+        self._listener.post(self, Connection.answer, buffers)
+
+    def close(self) -> None:
+        """Close after the answers given so far are written. From any thread."""
+        self._is_closing = True
+        self._listener.post(self, Connection.close_when_written, None)
+
+    # What follows is the listener's.
+
+    def receive(self) -> None:
+        """Read once and handle every whole frame. Requires: the socket is readable."""
+        if self._is_parked or self._queue.size or self._is_starved:
+            self._mute()
+            return
+        listener = self._listener
+        try:
+            if self._buffer is None:
+                start, end, view = 0, 0, listener.receive_view
+                count = self._sock.recv_into(view)
+            else:
+                start, end, view = self._start, self._end, memoryview(self._buffer)
+                count = self._sock.recv_into(view[end:])
+        except BlockingIOError:
+            return
+        if count == 0:
+            listener.drop(self)
+            return
+        self._last_active_at = listener.now
+        self._handle_frames(view, start, end + count)
+
+    def write(self) -> None:
+        """Write what is queued, and go on once all is. Requires: the socket is writable."""
+        size = self._queue.size
+        is_done = self._queue.flush(self._sock)
+        if self._queue.size < size:
+            self._stalled_at = self._last_active_at = self._listener.now
+            self._count_unwritten()
+        if is_done:
+            self._go_on()
+
+    def answer(self, buffers: Sequence[bytes | bytearray | memoryview] | None) -> None:
+        """The parked request is answered: write, then handle what was received meanwhile."""
+        assert self._is_parked, "a response without a request that waits for one"
+        self._is_parked = False
+        self._last_active_at = self._listener.now
+        if not buffers or self._send(buffers):
+            self._go_on()
+
+    def close_when_written(self, _: object = None) -> None:
+        """The service asked to close: at once, unless an answer is still being written."""
+        if not self._queue.size:
+            self._listener.drop(self)
+
+    def hang_up(self, mask: int) -> None:
+        """The system reports an error or a hang-up: take what still came, then the end."""
+        if mask & READ and not (self._is_parked or self._queue.size or self._is_starved):
+            self.receive()
+        else:
+            self._listener.drop(self)
+
+    def end(self, _: object = None) -> None:
+        """Close at once, whatever is owed."""
+        self._listener.drop(self)
+
+    def deadline(self) -> float:
+        """The time at which the connection is closed if nothing changes; infinity for never."""
+        limits = self._listener.limits
+        if self._queue.size:
+            return self._stalled_at + limits.write_stall_ms / 1_000
+        if self._is_parked or self._is_starved:
+            return _NEVER
+        if self._start < self._end:
+            seconds = limits.frame_grace_ms / 1_000 + self._needed / limits.frame_rate_min
+            return self._frame_started_at + seconds
+        return self._last_active_at + limits.idle_ms / 1_000
+
+    def stalled_at(self) -> float:
+        """When the peer last took bytes of an answer it is owed; infinity if it is owed none."""
+        return self._stalled_at if self._queue.size else _NEVER
+
+    def feed(self) -> bool:
+        """Try again to get a buffer for a large frame. True when the connection reads again."""
+        assert self._buffer is not None, self
+        if not self._store(memoryview(self._buffer), self._start, self._end):
+            return False
+        self._is_starved = False
+        self._set_mask(READ)
+        return True
+
+    def trim(self, *, now: float) -> None:
+        """Give back a buffer that is kept for a next large frame and has not been used lately."""
+        if self._start == self._end and self._last_active_at + _KEPT_S <= now:
+            self._take_buffer(0)
+
+    def forget(self) -> None:
+        """Close the socket and let everything go. Only `Listener.drop` calls this."""
+        self.is_open = False
+        self._queue.clear()
+        self._count_unwritten()
+        self._take_buffer(0)
+        self._start = self._end = 0
+        try:
+            # The peer must learn of the end even while a forked child still holds the socket.
+            self._sock.shutdown(SHUT_RDWR)
+        except OSError:
+            pass  # noqa: SIM105 - contextlib is not worth its import; the peer was first
+        self._sock.close()
+
+    def _handle_frames(self, view: memoryview, start: int, end: int) -> None:
+        """Give the whole frames of view[start:end] to the service, and write the answers."""
+        begin = start
+        listener = self._listener
+        handle, request_size_max = listener.handle, listener.limits.request_size_max
+        answers: list[bytes | bytearray | memoryview] = []
+        gathered_size = 0
+        while end - start >= 4:
+            (size,) = _SIZE.unpack_from(view, start)
+            if not 0 <= size <= request_size_max and not self._may_send(view, start, end):
+                self._is_closing = True
+                start = end
+                break
+            frame_end = start + 4 + size
+            if frame_end > end:
+                break
+            answer = handle(self, view[start + 4 : frame_end])
+            start = frame_end
+            if answer is None:
+                self._is_parked = True
+                break
+            if self._is_closing:
+                answers += answer
+                start = end
+                break
+            for buffer in answer:
+                answers.append(buffer)
+                gathered_size += len(buffer)
+            if gathered_size > _GATHER_SIZE:
+                if not self._send(answers):
+                    answers = []
+                    break
+                answers, gathered_size = [], 0
+        if answers:
+            self._send(answers)
+        if start != begin:
+            self._frame_started_at = 0.0
+        self._keep_rest(view, start, end)
+        if self._is_closing:
+            self.close_when_written()
+
+    def _may_send(self, view: memoryview, start: int, end: int) -> bool:
+        """May this peer send a frame that is larger than an ordinary request?"""
+        (size,) = _SIZE.unpack_from(view, start)
+        if not 0 <= size <= self._listener.limits.produce_size_max:
+            return False
+        if end - start < _SIZE_AND_KEY.size:
+            return True  # asked again when the api key is here
+        return bool(_SIZE_AND_KEY.unpack_from(view, start)[1] == _PRODUCE_KEY)
+
+    def _keep_rest(self, view: memoryview, start: int, end: int) -> None:
+        """Keep what was received beyond the last frame handled, and see to the buffers."""
+        if self._is_parked:
+            # The service owns the bytes now, and what follows the frame moves out of its way.
+            rest = bytes(view[start:end])
+            if self._buffer is None:
+                self._listener.renew_receive_view()
+            else:
+                self._take_buffer(0)
+            if rest:
+                self._take_buffer(len(rest))[:] = rest
+                self._end = len(rest)
+        elif start == end:
+            self._start = self._end = 0
+            if self._buffer is not None and not RECEIVE_SIZE < len(self._buffer) <= _KEPT_SIZE_MAX:
+                self._take_buffer(0)
+        elif not self._store(view, start, end):
+            self._take_buffer(end - start)[:] = bytes(view[start:end])
+            self._end = end - start
+            self._is_starved = True
+            self._set_mask(0)
+            self._listener.starved.append(self)
+
+    def _store(self, view: memoryview, start: int, end: int) -> bool:
+        """Keep view[start:end] where the rest of its first frame can be read behind it.
+
+        False, and nothing is changed, when there is no memory for a frame of its size.
+        """
+        self._needed = needed = self._size_needed(view, start, end)
+        size = end - start
+        listener, buffer = self._listener, self._buffer
+        if buffer is None or len(buffer) < max(needed, size):
+            capacity = max(needed, size, _OWN_SIZE_MIN)
+            if not listener.has_room_for(capacity):
+                return False
+            rest = view[start:end]
+            self._take_buffer(capacity)[:size] = rest
+            self._end = size
+        elif start + needed > len(buffer):
+            buffer[:size] = bytes(view[start:end])
+            self._start, self._end = 0, size
+        else:
+            self._start, self._end = start, end
+        if not self._frame_started_at:
+            self._frame_started_at = listener.now
+        listener.sweep_by(self.deadline())
+        return True
+
+    def _size_needed(self, view: memoryview, start: int, end: int) -> int:
+        """How many bytes from `start` on make the next decision: a whole frame, or its head."""
+        if end - start < _SIZE.size:
+            return _SIZE.size
+        (size,) = _SIZE.unpack_from(view, start)
+        if size > self._listener.limits.request_size_max and end - start < _SIZE_AND_KEY.size:
+            return _SIZE_AND_KEY.size
+        return _SIZE.size + int(size)
+
+    def _take_buffer(self, capacity: int) -> bytearray:
+        """Replace the connection's own buffer by an empty one of `capacity`; 0 for none."""
+        listener = self._listener
+        if self._buffer is not None and len(self._buffer) > RECEIVE_SIZE:
+            listener.receive_size -= len(self._buffer)
+        if capacity > RECEIVE_SIZE:
+            listener.receive_size += capacity
+        fresh = bytearray(capacity)
+        self._buffer = fresh if capacity else None
+        self._start = self._end = 0
+        return fresh
+
+    def _send(self, buffers: Sequence[bytes | bytearray | memoryview]) -> bool:
+        """Write after everything before. False when the socket did not take all of it."""
+        if self._queue.send(self._sock, buffers):
+            return True
+        listener = self._listener
+        self._stalled_at = listener.now
+        self._set_mask(WRITE)
+        listener.sweep_by(self.deadline())
+        self._count_unwritten()
+        return False
+
+    def _go_on(self) -> None:
+        """Nothing is owed to the peer: handle its backlog, and then read from it again."""
+        self._frame_started_at = 0.0
+        if self._is_closing:
+            self._listener.drop(self)
+            return
+        if self._buffer is not None and self._start < self._end:
+            self._handle_frames(memoryview(self._buffer), self._start, self._end)
+        if self.is_open and not (self._queue.size or self._is_starved):
+            # Also while parked: see `_mute`.
+            self._set_mask(READ)
+
+    def _mute(self) -> None:
+        """More came while a request is parked. Only now is the system told not to report it.
+
+        Most parked requests are answered before their client says more, and telling costs a
+        system call each way. A client that has gone is noticed here too.
+        """
+        try:
+            is_gone = not self._sock.recv(1, MSG_PEEK)
+        except BlockingIOError:
+            return
+        if is_gone:
+            self._listener.drop(self)
+        else:
+            self._set_mask(WRITE if self._queue.size else 0)
+
+    def _set_mask(self, mask: int) -> None:
+        if self._mask != mask:
+            self._mask = mask
+            self._listener.poller.modify(self.fd, mask)
+
+    def _count_unwritten(self) -> None:
+        """Bring the listener's total of unwritten bytes up to date."""
+        size = self._queue.size
+        self._listener.count_unwritten(size - self._held_size)
+        self._held_size = size
