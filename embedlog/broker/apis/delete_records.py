@@ -1,0 +1,87 @@
+"""DeleteRecords (api key 21), versions 0-2: give up the records below an offset.
+
+Offset -1 is the high watermark. v2 flexible. The answer waits until no live replica holds the
+records, at most `timeout_ms`, and tells the offset from which on they exist. Segments vanish with
+the next retention pass.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.controller.metadata import INTERNAL_TOPICS
+from embedlog.replication.delayed_delete_records import NO_WATERMARK, DeletedPartition
+from wire.schemas.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.pending import Pending
+    from wire.schemas.delete_records import DeleteRecordsPartition, DeleteRecordsRequest
+
+VERSIONS = (0, 2)
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: DeleteRecordsRequest
+) -> DeleteRecordsResponse | Pending[DeleteRecordsResponse]:
+    deleted: list[DeletedPartition] = []
+    response = DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[
+                    _delete(broker, topic.name, asked, deleted) for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+    if not deleted:
+        return response
+    return broker.replica_manager.await_deletion(request.timeout_ms, deleted, response)
+
+
+def refused(
+    request: DeleteRecordsRequest, version: int, error: errors.KafkaError
+) -> DeleteRecordsResponse:
+    """The same error for every partition."""
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[_refusal(asked.partition_index, error) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _delete(
+    broker: Broker, topic: str, asked: DeleteRecordsPartition, deleted: list[DeletedPartition]
+) -> DeleteRecordsPartitionResult:
+    """Delete on the leader; what the other replicas still hold goes into `deleted`."""
+    index = asked.partition_index
+    try:
+        partition = broker.replica_manager.partition(topic, index)
+        if topic in INTERNAL_TOPICS:
+            raise errors.InvalidTopic(f"Cannot delete records of internal topic {topic}")
+        offset = partition.delete_records(asked.offset)
+    except errors.KafkaError as error:
+        return _refusal(index, error)
+    answer = DeleteRecordsPartitionResult(
+        partition_index=index, low_watermark=partition.low_watermark
+    )
+    if partition.low_watermark < offset:
+        deleted.append(DeletedPartition(partition, offset, answer))
+    return answer
+
+
+def _refusal(index: int, error: errors.KafkaError) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(
+        partition_index=index, low_watermark=NO_WATERMARK, error_code=error.code
+    )

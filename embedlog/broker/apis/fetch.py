@@ -1,0 +1,135 @@
+"""Fetch (api key 1), versions 0-18: whole record batches from an offset on, waiting for more.
+
+v0-v3 give message sets, converted from batches (magic 0 before v2). v3 limits the whole answer.
+v4 isolation level. v5 log start offset. v7 sessions (KIP-227). v9 leader epochs (KIP-320). v12
+diverging epochs (KIP-595). v13 topic ids. v16 tells the leader (KIP-951). The answer waits until
+`min_bytes` can be read, at most `max_wait_ms`; the first batch is whole whatever the limits.
+Replicas of other brokers are refused. Not served: tiered storage.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.replication.delayed_fetch import DelayedFetch
+from embedlog.replication.fetch_params import FetchParams
+from embedlog.replication.fetch_reader import refusal
+from wire.error_codes import ErrorCode
+from wire.records.errors import UnsupportedCodec
+from wire.schemas.fetch import (
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.pending import Pending
+    from embedlog.replication.fetch_params import FetchPartition
+    from embedlog.replication.fetch_reader import FetchRead
+    from wire.schemas.fetch import FetchRequest, PartitionData
+
+VERSIONS = (0, 18)
+
+_FIRST_WITH_TIMESTAMPS = 2
+_FIRST_WITH_ANSWER_LIMIT = 3
+_FIRST_WITH_BATCHES = 4
+_FIRST_WITH_STORAGE_ERROR = 6
+_FIRST_WITH_IDS = 13
+_FIRST_WITH_LEADER = 16
+
+_NEEDS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: FetchRequest
+) -> FetchResponse | Pending[FetchResponse]:
+    version = context.api_version
+    isolation = request.isolation_level
+    if isolation not in (0, 1):
+        raise errors.UnknownServerError(f"Unknown isolation level {isolation}")
+    try:
+        fetch = broker.fetch_sessions.begin(request, version, broker.topic_name)
+    except errors.KafkaError as error:
+        return FetchResponse(error_code=error.code)
+    max_bytes = min(request.max_bytes, broker.fetch_max_bytes)
+    params = FetchParams(
+        max_wait_ms=request.max_wait_ms,
+        min_bytes=min(request.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        isolation=isolation,
+        replica_id=max(request.replica_id, request.replica_state.replica_id),
+        uses_topic_ids=version >= _FIRST_WITH_IDS,
+    )
+
+    def respond(found: FetchRead) -> FetchResponse:
+        if version < _FIRST_WITH_STORAGE_ERROR:
+            _make_older(found.data, fetch.wanted, version)
+        response = fetch.respond(found)
+        if found.must_answer and version >= _FIRST_WITH_LEADER:
+            _tell_leaders(broker, context, response)
+        return response
+
+    answer = broker.replica_manager.fetch(params, fetch.wanted, respond)
+    if not isinstance(answer, DelayedFetch):
+        return answer
+    if context.connection is not None:
+        broker.park(context.connection, answer)
+    return answer.pending
+
+
+def refused(request: FetchRequest, version: int, error: errors.KafkaError) -> FetchResponse:
+    """The error at the top; before topic ids in every partition too."""
+    response = FetchResponse(error_code=error.code, session_id=request.session_id)
+    if version < _FIRST_WITH_IDS:
+        response.responses = [
+            FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[refusal(asked.partition, error) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    return response
+
+
+def _make_older(data: list[PartitionData], wanted: list[FetchPartition], version: int) -> None:
+    """Turn what was read into what clients of that version can read, in place."""
+    for index, (found, asked) in enumerate(zip(data, wanted, strict=True)):
+        if found.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+            found.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if version >= _FIRST_WITH_BATCHES or not found.records:
+            continue
+        from wire.records.legacy import down_convert
+
+        try:
+            records = down_convert(
+                memoryview(found.records),
+                magic=0 if version < _FIRST_WITH_TIMESTAMPS else 1,
+                first_offset=asked.fetch_offset,
+            )
+        except UnsupportedCodec:
+            data[index] = refusal(asked.partition, errors.UnsupportedCompressionType())
+            continue
+        if version < _FIRST_WITH_ANSWER_LIMIT:
+            # These clients take half a message for the sign that their limit is too small.
+            records = records[: asked.max_bytes]
+        found.records = records
+
+
+def _tell_leaders(broker: Broker, context: RequestContext, response: FetchResponse) -> None:
+    """Save the client a metadata request when it came to the wrong broker or epoch (KIP-951)."""
+    for topic in response.responses:
+        for found in topic.partitions:
+            if found.error_code not in _NEEDS_LEADER:
+                continue
+            partition = broker.replica_manager.partition(topic.topic, found.partition_index)
+            found.current_leader = LeaderIdAndEpoch(
+                leader_id=partition.leader, leader_epoch=partition.leader_epoch
+            )
+            if partition.leader == broker.node_id and not response.node_endpoints:
+                host, port = broker.endpoint(context)
+                response.node_endpoints = [
+                    NodeEndpoint(node_id=broker.node_id, host=host, port=port)
+                ]

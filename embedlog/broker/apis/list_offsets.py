@@ -1,0 +1,165 @@
+"""ListOffsets (api key 2), versions 0-11: the start, the end, or the offset of a timestamp.
+
+    -1 latest, by isolation    -2 earliest    v7 -3 largest timestamp    v8 -4 earliest local
+    v9 -5 latest tiered        v11 -6 earliest that waits for its upload
+
+v0 lists offsets of segments. v2 isolation level. v4 leader epochs. v10 time-out, which nothing
+here needs. Without tiered storage -5 and -6 have no offset.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.replication.partition import NO_EPOCH, Isolation, Partition
+from wire.error_codes import ErrorCode
+from wire.schemas.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from wire.schemas.list_offsets import ListOffsetsPartition, ListOffsetsRequest
+
+VERSIONS = (0, 11)
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+_FIRST_VERSION = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+"""The version that brought each special timestamp."""
+
+_DEBUGGING_REPLICA = -2
+_FIRST_WITH_ONE_OFFSET = 1
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: ListOffsetsRequest
+) -> ListOffsetsResponse:
+    version = context.api_version
+    if request.isolation_level not in (0, 1):
+        raise errors.UnknownServerError(f"Unknown isolation level {request.isolation_level}")
+    repeated = _repeated(request)
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            if (topic.name, asked.partition_index) in repeated:
+                answers.append(_refusal(asked, ErrorCode.INVALID_REQUEST))
+                continue
+            try:
+                answers.append(_find(broker, request, version, topic.name, asked))
+            except errors.KafkaError as error:
+                answers.append(_refusal(asked, error.code))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+def refused(
+    request: ListOffsetsRequest, version: int, error: errors.KafkaError
+) -> ListOffsetsResponse:
+    """The same error for every partition."""
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[_refusal(asked, error.code) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _find(
+    broker: Broker,
+    request: ListOffsetsRequest,
+    version: int,
+    topic: str,
+    asked: ListOffsetsPartition,
+) -> ListOffsetsPartitionResponse:
+    partition = broker.replica_manager.partition(topic, asked.partition_index)
+    is_debugging = request.replica_id == _DEBUGGING_REPLICA
+    if version < _FIRST_WITH_ONE_OFFSET:
+        partition.check_leader()
+        return ListOffsetsPartitionResponse(
+            partition_index=asked.partition_index,
+            old_style_offsets=_segment_offsets(broker, partition, asked, request.replica_id),
+        )
+    if asked.timestamp < 0 and version < _FIRST_VERSION.get(asked.timestamp, 1 << 15):
+        raise errors.UnsupportedVersion()
+    if not is_debugging:
+        partition.check_leader(asked.current_leader_epoch)
+    isolation = request.isolation_level if request.replica_id == -1 else Isolation.LOG_END
+    found = _lookup(partition, asked.timestamp, partition.end_offset(isolation))
+    timestamp, offset, epoch = found
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=epoch if version >= 4 else NO_EPOCH,
+    )
+
+
+def _lookup(partition: Partition, timestamp: int, end_offset: int) -> tuple[int, int, int]:
+    """(timestamp, offset, leader epoch); all -1 when there is no such offset."""
+    if timestamp == LATEST:
+        return -1, end_offset, partition.leader_epoch
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return -1, -1, -1
+    found = partition.log.fetch_offset(timestamp, end_offset=end_offset)
+    return (-1, -1, -1) if found is None else found
+
+
+def _segment_offsets(
+    broker: Broker, partition: Partition, asked: ListOffsetsPartition, replica_id: int
+) -> list[int]:
+    """Offsets at which segments begin, and the end, newest first: what v0 knows of time.
+
+    Consumers see the high watermark in place of what lies above it.
+    """
+    log = partition.log
+    now_ms = broker.runtime.clock.wall_ms()
+    known = [
+        (max(segment.base_offset, log.log_start_offset), segment.modified_ms)
+        for segment in log.segments
+    ]
+    if log.segments[-1].size:
+        known.append((log.log_end_offset, now_ms))
+    if asked.timestamp == EARLIEST:
+        known = known[:1]
+    elif asked.timestamp != LATEST:
+        while known and known[-1][1] > asked.timestamp:
+            known.pop()
+    offsets = sorted([offset for offset, _ in known], reverse=True)[: max(asked.max_num_offsets, 0)]
+    if replica_id != -1 or not offsets or offsets[0] <= log.high_watermark:
+        return offsets
+    return [log.high_watermark, *[o for o in offsets if o <= log.high_watermark]]
+
+
+def _refusal(asked: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code)
+
+
+def _repeated(request: ListOffsetsRequest) -> set[tuple[str, int]]:
+    """Partitions that the request names more than once."""
+    seen: set[tuple[str, int]] = set()
+    repeated: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        for asked in topic.partitions:
+            key = (topic.name, asked.partition_index)
+            (repeated if key in seen else seen).add(key)
+    return repeated

@@ -1,0 +1,146 @@
+"""`Broker`: one door for requests, and the parts behind it.
+
+    Broker.handle -> dispatch -> apis/* -> replica_manager -> storage
+                                        -> controller -> metadata log
+
+The controller decides, the broker follows: `MetadataPublisher` turns each change into logs and
+partitions. The caller's thread does the work; the broker has no thread of its own.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+
+from embedlog.broker import dispatch
+from embedlog.broker.metadata_publisher import MetadataPublisher
+from embedlog.broker.producer_ids import ProducerIds
+from embedlog.common import ZERO_UUID
+from embedlog.controller.metadata import MetadataDelta
+from embedlog.purgatory.timer import Timer
+from embedlog.replication.replica_manager import ReplicaManager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from embedlog.broker.context import Connection, RequestContext
+    from embedlog.config import BrokerConfig
+    from embedlog.controller.controller import Controller
+    from embedlog.pending import Pending
+    from embedlog.replication.delayed_fetch import DelayedFetch
+    from embedlog.replication.fetch_session import FetchSessions
+    from embedlog.runtime import Runtime
+    from embedlog.storage.log_manager import LogManager
+    from wire.schemas.fetch import FetchResponse
+
+
+class Broker:
+    """One broker over opened logs and a replayed controller.
+
+    It takes over the controller's `on_change`. `close` ends what it began; the log manager and the
+    controller are closed by whoever made them.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: BrokerConfig,
+        log_manager: LogManager,
+        controller: Controller,
+        *,
+        directory_id: bytes = ZERO_UUID,
+        log_directory: str = "",
+        lock_factory: Callable[[], AbstractContextManager[object]] = allocate_lock,
+    ) -> None:
+        self.runtime = runtime
+        self.config = config
+        self.log_manager = log_manager
+        self.controller = controller
+        self.node_id = config.node_id
+        self.cluster_id = controller.image.cluster_id
+        self.directory_id = directory_id
+        self.log_directory = log_directory
+        """What DescribeLogDirs calls the data directory."""
+        self.endpoints: list[tuple[str, str, int]] = []
+        """(listener name, host, port) of every listener, as advertised."""
+        self.timer = Timer(runtime.clock, runtime.scheduler.notify)
+        runtime.scheduler.add(self.timer)
+        self.replica_manager = ReplicaManager(
+            runtime, node_id=self.node_id, lock_factory=lock_factory
+        )
+        self.producer_ids = ProducerIds(controller.allocate_producer_ids)
+        self.fetch_max_bytes: int = config.fetch_max_bytes
+        self._fetch_sessions: FetchSessions | None = None
+        self._parked: dict[Connection, DelayedFetch] = {}
+        publisher = MetadataPublisher(config, log_manager, self.replica_manager)
+        publisher.publish(MetadataDelta.everything(controller.image))
+        controller.on_change = publisher.publish
+
+    def handle(self, context: RequestContext, request: Any) -> Any:
+        """Answer a request: a response, a `Pending` of one, or None when there will be none.
+
+        Callable from any thread; never waits. The request is only read, also after the return:
+        its buffers may be in use until the answer is there. Requires: the API and version are
+        served, see `dispatch.serves`.
+        """
+        return dispatch.call(self, context, request)
+
+    def close(self) -> None:
+        """Answer what waits. Requests after this find no partition."""
+        self.controller.on_change = _ignore
+        self.replica_manager.close()
+        self.runtime.scheduler.remove(self.timer)
+
+    # What the APIs share
+
+    @property
+    def fetch_sessions(self) -> FetchSessions:
+        """The cache of fetch sessions, made with the first fetch."""
+        sessions = self._fetch_sessions
+        if sessions is None:
+            from embedlog.replication.fetch_session import FetchSessions
+
+            sessions = self._fetch_sessions = FetchSessions(
+                self.runtime.clock,
+                self.runtime.random,
+                slot_count=self.config.max_incremental_fetch_session_cache_slots,
+            )
+        return sessions
+
+    def topic_name(self, topic_id: bytes) -> str:
+        """The name of a topic id, "" when there is no such topic."""
+        topic = self.controller.image.topics_by_id.get(topic_id)
+        return "" if topic is None else topic.name
+
+    def endpoint(self, context: RequestContext) -> tuple[str, int]:
+        """This broker's address, as seen by whoever sent the request."""
+        return context.advertised_host, context.advertised_port
+
+    # Waiting requests
+
+    def park(self, connection: Connection, operation: DelayedFetch) -> None:
+        """Note what a connection waits for; there is one request in flight per connection."""
+        self._parked[connection] = operation
+
+        def answered(_: Pending[FetchResponse]) -> None:
+            self._parked.pop(connection, None)
+
+        operation.pending.add_callback(answered)
+
+    def connection_closed(self, connection: Connection) -> None:
+        """Nobody waits at that connection any more: forget its parked request."""
+        operation = self._parked.pop(connection, None)
+        if operation is not None:
+            operation.abandon()
+
+    def report(self, error: BaseException) -> None:
+        """A defect showed itself while a peer was served: say where, on standard error."""
+        from traceback import print_exception
+
+        print_exception(error)
+
+
+def _ignore(_delta: MetadataDelta) -> None:
+    """The broker is closed."""

@@ -1,0 +1,113 @@
+"""From a request to its handler, and from an exception to an error code: both happen here only.
+
+A handler module answers one API:
+
+    VERSIONS = (first, last)
+    def handle(broker, context, request) -> response | Pending[response] | None
+    def refused(request, version, error) -> response      optional
+
+`refused` puts an error code everywhere the API's response has room for it; without it the code
+goes into the response's top-level `error_code`. Modules are imported when first asked for.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.pending import Pending
+
+    Answer = Any | Pending[Any] | None
+    Handler = Callable[[Broker, RequestContext, Any], Answer]
+
+HANDLERS: dict[int, tuple[str, int, int]] = {
+    0: ("produce", 0, 13),
+    1: ("fetch", 0, 18),
+    2: ("list_offsets", 0, 11),
+    21: ("delete_records", 0, 2),
+    22: ("init_producer_id", 0, 6),
+    23: ("offset_for_leader_epoch", 0, 4),
+    35: ("describe_log_dirs", 0, 5),
+    61: ("describe_producers", 0, 0),
+}
+"""API key -> (module, first version, last version); what ApiVersions lists is what is served."""
+
+_handlers: dict[int, Handler] = {}
+
+
+def serves(api_key: int, version: int) -> bool:
+    """Does this broker answer that version of that API?"""
+    entry = HANDLERS.get(api_key)
+    return entry is not None and entry[1] <= version <= entry[2]
+
+
+def call(broker: Broker, context: RequestContext, request: Any) -> Answer:
+    """Let the API's handler answer. Requires: `serves(context.api_key, context.api_version)`."""
+    handler = _handlers.get(context.api_key)
+    if handler is None:
+        handler = _load(context.api_key)
+    try:
+        return handler(broker, context, request)
+    except errors.EmbedlogError as error:
+        return error_response(request, context, error)
+    except Exception as error:
+        # A caller in this process shall see where it went wrong. A peer gets the code that Kafka
+        # has for it: without an answer it would wait for its time-out.
+        if context.in_process:
+            raise
+        broker.report(error)
+        return error_response(request, context, errors.error_for(-1))
+
+
+def error_response(request: Any, context: RequestContext, error: Exception) -> Answer:
+    """The answer to a request whose handler raised `error`: the code wherever Kafka puts it.
+
+    None where the API's responses have no room for an error: then the connection is closed.
+    """
+    kafka_error = as_kafka_error(error)
+    module = _module(context.api_key)
+    refused = getattr(module, "refused", None)
+    if refused is not None:
+        return refused(request, context.api_version, kafka_error)
+    from wire.registry import response_class
+
+    made = response_class(context.api_key)
+    if "error_code" in made.__slots__:
+        return made(error_code=kafka_error.code)
+    if context.connection is not None:
+        context.connection.close()
+    return None
+
+
+def as_kafka_error(error: Exception) -> errors.KafkaError:
+    """`error`, or the wire error that says as much to a client."""
+    if isinstance(error, errors.KafkaError):
+        return error
+    if isinstance(error, errors.StorageFailed | errors.CorruptRecord | errors.ClosedError):
+        return errors.error_for(_KAFKA_STORAGE_ERROR, str(error))
+    if isinstance(error, errors.ConfigError):
+        return errors.error_for(_INVALID_CONFIG, str(error))
+    return errors.error_for(-1, str(error))
+
+
+_KAFKA_STORAGE_ERROR = 56
+_INVALID_CONFIG = 40
+
+
+def _module(api_key: int) -> ModuleType:
+    from importlib import import_module
+
+    return import_module(f"embedlog.broker.apis.{HANDLERS[api_key][0]}")
+
+
+def _load(api_key: int) -> Handler:
+    handler: Handler = _module(api_key).handle
+    _handlers[api_key] = handler
+    return handler

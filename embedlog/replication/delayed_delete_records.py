@@ -1,0 +1,78 @@
+"""A DeleteRecords that waits until every live replica has given the records up."""
+
+from __future__ import annotations
+
+from embedlog.pending import Pending
+from embedlog.purgatory.delayed_operation import DelayedOperation
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlog.replication.partition import Partition
+    from wire.schemas.delete_records import (
+        DeleteRecordsPartitionResult,
+        DeleteRecordsResponse,
+    )
+
+NO_WATERMARK = -1
+
+
+class DeletedPartition:
+    """One partition whose leader has given up the records below `offset`."""
+
+    __slots__ = ("answer", "offset", "partition")
+
+    def __init__(
+        self, partition: Partition, offset: int, answer: DeleteRecordsPartitionResult
+    ) -> None:
+        self.partition = partition
+        self.offset = offset
+        self.answer = answer
+
+
+class DelayedDeleteRecords(DelayedOperation):
+    """One waiting DeleteRecords; `response` holds the answers of all its partitions."""
+
+    __slots__ = ("_response", "_waiting", "pending")
+
+    def __init__(
+        self, timeout_ms: int, deleted: Sequence[DeletedPartition], response: DeleteRecordsResponse
+    ) -> None:
+        super().__init__(timeout_ms)
+        self._waiting = list(deleted)
+        self._response = response
+        self.pending: Pending[DeleteRecordsResponse] = Pending()
+        for waiting in deleted:
+            waiting.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+
+    def try_complete(self) -> bool:
+        """Note which partitions have arrived; complete when all have."""
+        self._waiting = [waiting for waiting in self._waiting if not _settle(waiting)]
+        return not self._waiting and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Answer, with REQUEST_TIMED_OUT for partitions that have not arrived."""
+        self.pending.complete(self._response)
+
+    def on_expiration(self) -> None:
+        """The answer was given by `on_complete`."""
+
+
+def _settle(waiting: DeletedPartition) -> bool:
+    """Fill in the partition's answer if its fate is known; say whether it is."""
+    partition, answer = waiting.partition, waiting.answer
+    if partition.is_deleted:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    elif not partition.is_leader:
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    elif partition.low_watermark >= waiting.offset:
+        answer.error_code = ErrorCode.NONE
+        answer.low_watermark = partition.low_watermark
+        return True
+    else:
+        return False
+    answer.error_code = code
+    answer.low_watermark = NO_WATERMARK
+    return True

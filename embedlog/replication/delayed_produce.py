@@ -1,0 +1,85 @@
+"""A produce that was appended and waits to be committed: by the replicas, by the disk, or both.
+
+On a topic of the `fsync` level every acknowledgement waits here for the sync that covers it; on
+other topics only acks=-1 does, for as long as the high watermark is behind.
+"""
+
+from __future__ import annotations
+
+from embedlog.pending import Pending
+from embedlog.purgatory.delayed_operation import DelayedOperation
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlog.replication.partition import Partition
+    from wire.schemas.produce import PartitionProduceResponse, ProduceResponse
+
+
+class AppendedPartition:
+    """One partition of a produce that was appended here and is not committed yet.
+
+    `answer` is its part of the response; it says REQUEST_TIMED_OUT until its fate is known.
+    """
+
+    __slots__ = ("answer", "partition", "required_offset")
+
+    def __init__(
+        self, partition: Partition, required_offset: int, answer: PartitionProduceResponse
+    ) -> None:
+        self.partition = partition
+        self.required_offset = required_offset
+        """The high watermark that commits the append: the offset after its last record."""
+        self.answer = answer
+
+
+class DelayedProduce(DelayedOperation):
+    """One waiting produce; `response` holds the answers of all its partitions."""
+
+    __slots__ = ("_response", "_waiting", "pending")
+
+    def __init__(
+        self, timeout_ms: int, appended: Sequence[AppendedPartition], response: ProduceResponse
+    ) -> None:
+        super().__init__(timeout_ms)
+        self._waiting = list(appended)
+        self._response = response
+        self.pending: Pending[ProduceResponse] = Pending()
+        for waiting in appended:
+            waiting.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+
+    def try_complete(self) -> bool:
+        """Note which partitions are decided; complete when all are."""
+        undecided = []
+        for waiting in self._waiting:
+            code = commit_state(waiting.partition, waiting.required_offset)
+            if code is None:
+                undecided.append(waiting)
+            else:
+                waiting.answer.error_code = code
+        self._waiting = undecided
+        return not undecided and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Answer; the records of partitions that timed out stay in the log."""
+        self.pending.complete(self._response)
+
+    def on_expiration(self) -> None:
+        """The answer was given by `on_complete`."""
+
+
+def commit_state(partition: Partition, required_offset: int) -> int | None:
+    """The error code (0: committed) of an append up to `required_offset`; None: undecided yet."""
+    if partition.is_deleted:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if not partition.is_leader:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if partition.log.high_watermark >= required_offset:
+        if len(partition.isr) < partition.min_isr:
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NONE
+    if partition.log.failure is not None:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    return None

@@ -1,0 +1,92 @@
+"""What a fetch asks for: the bounds of the whole, and the place in each partition."""
+
+from __future__ import annotations
+
+from embedlog.common import TopicPartition
+
+NO_EPOCH = -1
+
+
+class FetchParams:
+    """The part of a fetch that holds for all its partitions."""
+
+    __slots__ = (
+        "isolation",
+        "max_bytes",
+        "max_wait_ms",
+        "min_bytes",
+        "replica_id",
+        "uses_topic_ids",
+    )
+
+    def __init__(
+        self,
+        *,
+        max_wait_ms: int,
+        min_bytes: int,
+        max_bytes: int,
+        isolation: int,
+        replica_id: int,
+        uses_topic_ids: bool,
+    ) -> None:
+        self.max_wait_ms = max_wait_ms
+        self.min_bytes = min_bytes
+        self.max_bytes = max_bytes
+        self.isolation = isolation
+        self.replica_id = replica_id
+        """-1 is a consumer, as is every other negative number."""
+        self.uses_topic_ids = uses_topic_ids
+
+
+class FetchPartition:
+    """One partition of a fetch. In a session it lives on, with what was last answered.
+
+    `topic` is "" while the topic id of a v13 request is unknown; only `resolve` changes that.
+    """
+
+    __slots__ = (
+        "answered_high_watermark",
+        "answered_log_start_offset",
+        "current_leader_epoch",
+        "fetch_offset",
+        "last_fetched_epoch",
+        "max_bytes",
+        "partition",
+        "topic",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: bytes,
+        partition: int,
+        *,
+        fetch_offset: int,
+        max_bytes: int,
+        current_leader_epoch: int = NO_EPOCH,
+        last_fetched_epoch: int = NO_EPOCH,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partition = partition
+        self.topic_partition = TopicPartition(topic, partition)
+        self.fetch_offset = fetch_offset
+        self.max_bytes = max_bytes
+        self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.answered_high_watermark = -1
+        self.answered_log_start_offset = -1
+
+    def resolve(self, topic: str) -> None:
+        """The topic id has become known."""
+        self.topic = topic
+        self.topic_partition = TopicPartition(topic, self.partition)
+
+    def take_over(self, newer: FetchPartition) -> None:
+        """A later request of the session asks differently for this partition."""
+        self.fetch_offset = newer.fetch_offset
+        self.max_bytes = newer.max_bytes
+        self.current_leader_epoch = newer.current_leader_epoch
+        self.last_fetched_epoch = newer.last_fetched_epoch

@@ -1,0 +1,185 @@
+"""Reading for a fetch: from partitions and limits to the answer's partition data. No waiting here.
+
+An error of one partition is that partition's answer; the others are read all the same.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.replication.partition import Isolation
+from wire.schemas.fetch import AbortedTransaction, EpochEndOffset, PartitionData
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from embedlog.common import TopicPartition
+    from embedlog.replication.fetch_params import FetchParams, FetchPartition
+    from embedlog.replication.partition import Partition
+
+    Partitions = Mapping[TopicPartition, Partition]
+
+NO_RECORDS = b""
+"""Clients in C crash on a null record set, so that an empty one is never null."""
+
+UNDEFINED = -1
+_CONSUMER_MAX = -1
+
+
+class FetchRead:
+    """What one pass over the partitions found."""
+
+    __slots__ = ("data", "must_answer", "size")
+
+    def __init__(self, data: list[PartitionData], *, size: int, must_answer: bool) -> None:
+        self.data = data
+        """In the order of the request."""
+        self.size = size
+        """Bytes of records."""
+        self.must_answer = must_answer
+        """Is there news that must not wait for `min_bytes`: an error, or a diverging epoch?"""
+
+
+def read_partitions(
+    partitions: Partitions, params: FetchParams, wanted: Sequence[FetchPartition]
+) -> FetchRead:
+    """Read each wanted partition within the limits of the fetch.
+
+    The first batch found is returned whole even if it is larger than every limit (KIP-74); later
+    partitions get what room is left, in whole batches. Unknown partitions do not make the answer
+    urgent: they are only noted in it.
+    """
+    data = []
+    room = params.max_bytes
+    is_first = True
+    must_answer = False
+    for asked in wanted:
+        partition = partitions.get(asked.topic_partition)
+        if partition is None:
+            unknown = not asked.topic
+            data.append(
+                refusal(
+                    asked.partition,
+                    errors.UnknownTopicId() if unknown else errors.UnknownTopicOrPartition(),
+                )
+            )
+            continue
+        try:
+            found = read_partition(partition, params, asked, room=room, min_one=is_first)
+        except (errors.KafkaError, errors.CorruptRecord) as error:
+            data.append(refusal(asked.partition, error))
+            must_answer = True
+            continue
+        data.append(found)
+        records = found.records
+        assert records is not None
+        if size := len(records):
+            is_first = False
+            room = max(0, room - size)
+        elif found.diverging_epoch.epoch != UNDEFINED:
+            must_answer = True
+    size = sum([len(found.records or NO_RECORDS) for found in data])
+    return FetchRead(data, size=size, must_answer=must_answer)
+
+
+def read_partition(
+    partition: Partition, params: FetchParams, asked: FetchPartition, *, room: int, min_one: bool
+) -> PartitionData:
+    """Whole batches from `asked.fetch_offset` on, up to what the reader may see.
+
+    Raises:
+        NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch: see `Partition.check_leader`;
+            replicas of other brokers are not served either.
+        InconsistentTopicId: the topic was deleted and made again since the client looked.
+        OffsetOutOfRange: there is no such offset in the log.
+        UnknownServerError: a negative limit, as Kafka answers it.
+    """
+    if params.replica_id > _CONSUMER_MAX:
+        raise errors.NotLeaderOrFollower()
+    if params.uses_topic_ids and asked.topic_id != partition.topic_id:
+        raise errors.InconsistentTopicId()
+    epoch = asked.current_leader_epoch
+    partition.check_leader(epoch if epoch >= 0 else UNDEFINED)
+    max_bytes = min(asked.max_bytes, room)
+    if max_bytes < 0:
+        raise errors.UnknownServerError()
+    log = partition.log
+    found = PartitionData(
+        partition_index=asked.partition,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.log_start_offset,
+        records=NO_RECORDS,
+        aborted_transactions=[] if params.isolation == Isolation.LAST_STABLE else None,
+    )
+    offset = asked.fetch_offset
+    if asked.last_fetched_epoch >= 0:
+        end = _diverging_epoch(partition, asked)
+        if end is not None:
+            found.diverging_epoch = end
+            return found
+    end_offset = partition.end_offset(params.isolation)
+    read = log.read(offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one)
+    found.records = read.records
+    if params.isolation == Isolation.LAST_STABLE and read.records:
+        found.aborted_transactions = [
+            AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+            for aborted in log.aborted_transactions(offset, read.next_offset)
+        ]
+    return found
+
+
+def readable_size(partition: Partition, params: FetchParams, asked: FetchPartition) -> int:
+    """How much a parked fetch could get from this partition now; 0 when it is worth waiting.
+
+    Exact up to the limit of the partition. `min_bytes`, the whole of what is waited for, when
+    waiting is pointless: the offset lies in an older segment than the end, and a fetch reads one
+    segment only; or the reader's history has parted from the log's.
+
+    Raises:
+        KafkaError: the partition would be answered with an error.
+    """
+    epoch = asked.current_leader_epoch
+    partition.check_leader(epoch if epoch >= 0 else UNDEFINED)
+    if asked.last_fetched_epoch >= 0 and _diverging_epoch(partition, asked) is not None:
+        return params.min_bytes
+    log = partition.log
+    offset = asked.fetch_offset
+    end_offset = partition.end_offset(params.isolation)
+    if offset >= end_offset:
+        if offset > log.log_end_offset:
+            raise errors.OffsetOutOfRange()
+        return 0
+    if params.min_bytes <= 1 or log.segment_of(offset) is not log.segment_of(end_offset):
+        return params.min_bytes
+    read = log.read(offset, max_bytes=asked.max_bytes, end_offset=end_offset, min_one=False)
+    return len(read.records) if read.next_offset >= end_offset else asked.max_bytes
+
+
+def refusal(partition: int, error: Exception) -> PartitionData:
+    """The answer for a partition that cannot be read: the code, no offsets, no records."""
+    code = error.code if isinstance(error, errors.KafkaError) else _KAFKA_STORAGE_ERROR
+    return PartitionData(
+        partition_index=partition,
+        error_code=code,
+        high_watermark=UNDEFINED,
+        records=NO_RECORDS,
+        aborted_transactions=None,
+    )
+
+
+_KAFKA_STORAGE_ERROR = 56
+
+
+def _diverging_epoch(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:
+    """Where the reader's history parts from this log's; None when it does not (KIP-595).
+
+    Raises:
+        OffsetOutOfRange: this log knows nothing of that epoch, or has given the offset up.
+    """
+    epoch, end_offset = partition.end_offset_for_epoch(asked.last_fetched_epoch)
+    if UNDEFINED in (epoch, end_offset) or asked.fetch_offset < partition.log.log_start_offset:
+        raise errors.OffsetOutOfRange()
+    if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None

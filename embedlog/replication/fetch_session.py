@@ -1,0 +1,368 @@
+"""Fetch sessions (KIP-227): the broker remembers what a consumer fetches, and sends only news.
+
+    session id  epoch   the fetch
+    0           -1      full, without a session
+    0           0       full, and begins a session if the cache has room
+    s           0       full, ends s and begins another
+    s           -1      full, ends s
+    s           n > 0   incremental: names only what changes in the session
+
+The epoch counts the requests of a session; after 2147483647 comes 1. An incremental answer leaves
+out a partition that has no records, no error and no new offsets. A partition that had records
+goes to the end of the session's order, so that a full answer does not starve the others.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+
+from embedlog import errors
+from embedlog.replication.fetch_params import FetchPartition
+from wire.schemas.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from embedlog.replication.fetch_reader import FetchRead
+    from embedlog.runtime.clock import Clock
+    from embedlog.runtime.randomness import Random
+    from wire.schemas.fetch import FetchRequest
+
+    Key = tuple[str | bytes, int]
+    FetchContext = "FullFetch | IncrementalFetch"
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+EPOCH_MAX = 2**31 - 1
+
+SLOT_COUNT = 1000
+EVICTION_MS = 120_000
+
+
+class FetchSession:
+    """One session. `lock` guards its epoch and partitions."""
+
+    __slots__ = (
+        "created_ms",
+        "epoch",
+        "id",
+        "is_privileged",
+        "last_used_ms",
+        "lock",
+        "partitions",
+        "uses_topic_ids",
+    )
+
+    def __init__(
+        self,
+        id: int,
+        partitions: dict[Key, FetchPartition],
+        *,
+        uses_topic_ids: bool,
+        is_privileged: bool,
+        now_ms: int,
+    ) -> None:
+        self.id = id
+        self.partitions = partitions
+        """In the order in which they are read."""
+        self.uses_topic_ids = uses_topic_ids
+        self.is_privileged = is_privileged
+        """Followers' sessions are: consumers cannot push them out."""
+        self.epoch = 1
+        """The epoch that the next request must carry."""
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.lock = allocate_lock()
+
+
+class FetchSessions:
+    """The cache of sessions. Every method may be called from any thread."""
+
+    __slots__ = ("_clock", "_lock", "_random", "_sessions", "_slot_count")
+
+    def __init__(self, clock: Clock, random: Random, *, slot_count: int = SLOT_COUNT) -> None:
+        self._clock = clock
+        self._random = random
+        self._slot_count = slot_count
+        self._lock = allocate_lock()
+        # Least recently used first: a used session is put back at the end.
+        self._sessions: dict[int, FetchSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(
+        self, request: FetchRequest, version: int, topic_name: Callable[[bytes], str]
+    ) -> FullFetch | IncrementalFetch:
+        """What the request fetches, and how it will be answered.
+
+        `topic_name` gives the name of a topic id, "" when it is unknown.
+
+        Raises:
+            FetchSessionIdNotFound: the session was evicted, or never was.
+            InvalidFetchSessionEpoch: a request of the session was lost or repeated.
+            FetchSessionTopicIdError: the session began with names and goes on with ids, or the
+                other way round.
+        """
+        uses_topic_ids = version >= 13
+        epoch = request.session_epoch
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if request.session_id != NO_SESSION:
+                self._end(request.session_id)
+            asked = _partitions(request, uses_topic_ids, topic_name)
+            if epoch == FINAL_EPOCH:
+                return FullFetch(asked)
+            is_follower = max(request.replica_id, request.replica_state.replica_id) >= 0
+            return FullFetch(
+                asked, self, uses_topic_ids=uses_topic_ids, is_privileged=is_follower
+            )
+        session = self._use(request.session_id)
+        with session.lock:
+            if session.epoch != epoch:
+                raise errors.InvalidFetchSessionEpoch()
+            if session.uses_topic_ids != uses_topic_ids:
+                raise errors.FetchSessionTopicIdError()
+            if request.topics or request.forgotten_topics_data:
+                _update(session, request, topic_name)
+            if not session.partitions:
+                self._end(session.id)
+                return FullFetch({})
+            session.epoch = epoch = epoch + 1 if epoch < EPOCH_MAX else 1
+            wanted = list(session.partitions.values())
+        if uses_topic_ids:
+            _resolve(wanted, topic_name)
+        return IncrementalFetch(session, epoch, wanted)
+
+    def create(
+        self,
+        partitions: dict[Key, FetchPartition],
+        *,
+        uses_topic_ids: bool,
+        is_privileged: bool,
+    ) -> int:
+        """Begin a session and return its id; 0 when the cache is full of better ones."""
+        now_ms = self._clock.monotonic_ms()
+        with self._lock:
+            sessions = self._sessions
+            if len(sessions) >= self._slot_count:
+                evicted = self._evictable(len(partitions), is_privileged, now_ms)
+                if evicted is None:
+                    return NO_SESSION
+                del sessions[evicted.id]
+            id = 0
+            while id == 0 or id in sessions:
+                id = self._random.below(EPOCH_MAX) + 1
+            sessions[id] = FetchSession(
+                id,
+                partitions,
+                uses_topic_ids=uses_topic_ids,
+                is_privileged=is_privileged,
+                now_ms=now_ms,
+            )
+        return id
+
+    def _use(self, id: int) -> FetchSession:
+        """The session, noted as used just now.
+
+        Raises:
+            FetchSessionIdNotFound: there is none.
+        """
+        with self._lock:
+            session = self._sessions.pop(id, None)
+            if session is None:
+                raise errors.FetchSessionIdNotFound()
+            self._sessions[id] = session
+            session.last_used_ms = self._clock.monotonic_ms()
+        return session
+
+    def _end(self, id: int) -> None:
+        with self._lock:
+            self._sessions.pop(id, None)
+
+    def _evictable(self, size: int, is_privileged: bool, now_ms: int) -> FetchSession | None:
+        """Whom a newcomer of that many partitions may push out. Requires: the cache lock.
+
+        Anyone unused for two minutes; else the least valuable of those that have lived for two
+        minutes (followers push out young consumers too), when the newcomer is worth more.
+        """
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None:
+            return None
+        if now_ms - oldest.last_used_ms > EVICTION_MS:
+            return oldest
+        candidates = [
+            session
+            for session in self._sessions.values()
+            if now_ms - session.created_ms > EVICTION_MS
+            or (is_privileged and not session.is_privileged)
+        ]
+        least = min(candidates, key=_value, default=None)
+        if least is None or (is_privileged, size, 0) < _value(least):
+            return None
+        return least
+
+
+class FullFetch:
+    """A fetch that names all its partitions; it begins a session when given the cache."""
+
+    __slots__ = ("_asked", "_is_privileged", "_sessions", "_uses_topic_ids", "wanted")
+
+    def __init__(
+        self,
+        asked: dict[Key, FetchPartition],
+        sessions: FetchSessions | None = None,
+        *,
+        uses_topic_ids: bool = False,
+        is_privileged: bool = False,
+    ) -> None:
+        self._asked = asked
+        self._sessions = sessions
+        self._uses_topic_ids = uses_topic_ids
+        self._is_privileged = is_privileged
+        self.wanted = list(asked.values())
+
+    def respond(self, found: FetchRead) -> FetchResponse:
+        """The response with every partition."""
+        id = NO_SESSION
+        if self._sessions is not None:
+            for asked, data in zip(self.wanted, found.data, strict=True):
+                _is_news(asked, data)
+            id = self._sessions.create(
+                self._asked,
+                uses_topic_ids=self._uses_topic_ids,
+                is_privileged=self._is_privileged,
+            )
+        return FetchResponse(session_id=id, responses=_by_topic(self.wanted, found.data))
+
+
+class IncrementalFetch:
+    """A fetch that goes on with a session."""
+
+    __slots__ = ("_epoch", "_session", "wanted")
+
+    def __init__(self, session: FetchSession, epoch: int, wanted: list[FetchPartition]) -> None:
+        self._session = session
+        self._epoch = epoch
+        self.wanted = wanted
+
+    def respond(self, found: FetchRead) -> FetchResponse:
+        """The response with the partitions that have news."""
+        session = self._session
+        asked: list[FetchPartition] = []
+        news: list[PartitionData] = []
+        with session.lock:
+            if session.epoch != self._epoch:
+                # The client gave this request up and sent another; its answer goes nowhere.
+                return FetchResponse(error_code=errors.InvalidFetchSessionEpoch.code)
+            for partition, data in zip(self.wanted, found.data, strict=True):
+                if _is_news(partition, data):
+                    asked.append(partition)
+                    news.append(data)
+                    if data.records and len(self.wanted) > 1:
+                        _move_to_end(session, partition)
+        return FetchResponse(session_id=session.id, responses=_by_topic(asked, news))
+
+
+def _value(session: FetchSession) -> tuple[bool, int, int]:
+    """What a session is worth keeping; the id makes it unique."""
+    return session.is_privileged, len(session.partitions), session.id
+
+
+def _key(uses_topic_ids: bool, partition: FetchPartition) -> Key:
+    return (partition.topic_id if uses_topic_ids else partition.topic), partition.partition
+
+
+def _partitions(
+    request: FetchRequest, uses_topic_ids: bool, topic_name: Callable[[bytes], str]
+) -> dict[Key, FetchPartition]:
+    """The request's partitions in its order; of one named twice the last counts."""
+    found: dict[Key, FetchPartition] = {}
+    for topic in request.topics:
+        topic_id = topic.topic_id
+        name = topic_name(topic_id) if uses_topic_ids else topic.topic
+        topic_key: str | bytes = topic_id if uses_topic_ids else name
+        for asked in topic.partitions:
+            found[topic_key, asked.partition] = FetchPartition(
+                name,
+                topic_id,
+                asked.partition,
+                fetch_offset=asked.fetch_offset,
+                max_bytes=asked.partition_max_bytes,
+                current_leader_epoch=asked.current_leader_epoch,
+                last_fetched_epoch=asked.last_fetched_epoch,
+            )
+    return found
+
+
+def _update(
+    session: FetchSession, request: FetchRequest, topic_name: Callable[[bytes], str]
+) -> None:
+    """Change the session as an incremental request says. Requires: the session lock."""
+    partitions = session.partitions
+    for key, asked in _partitions(request, session.uses_topic_ids, topic_name).items():
+        known = partitions.get(key)
+        if known is None:
+            partitions[key] = asked
+        else:
+            known.take_over(asked)
+    for topic in request.forgotten_topics_data:
+        topic_key: str | bytes = topic.topic_id if session.uses_topic_ids else topic.topic
+        for index in topic.partitions:
+            partitions.pop((topic_key, index), None)
+
+
+def _resolve(wanted: Iterable[FetchPartition], topic_name: Callable[[bytes], str]) -> None:
+    """Look again for the names of topics that were unknown when the session met them."""
+    for partition in wanted:
+        if not partition.topic:
+            name = topic_name(partition.topic_id)
+            if name:
+                partition.resolve(name)
+
+
+def _is_news(asked: FetchPartition, data: PartitionData) -> bool:
+    """Must a session's answer contain this partition? Notes what the client will know then."""
+    is_news = bool(data.records) or data.diverging_epoch.epoch != -1
+    if asked.answered_high_watermark != data.high_watermark:
+        asked.answered_high_watermark = data.high_watermark
+        is_news = True
+    if asked.answered_log_start_offset != data.log_start_offset:
+        asked.answered_log_start_offset = data.log_start_offset
+        is_news = True
+    if data.error_code:
+        # Forgotten, so that the partition is sent again once the error is over.
+        asked.answered_high_watermark = -1
+        is_news = True
+    return is_news
+
+
+def _move_to_end(session: FetchSession, partition: FetchPartition) -> None:
+    key = _key(session.uses_topic_ids, partition)
+    if session.partitions.get(key) is partition:
+        del session.partitions[key]
+        session.partitions[key] = partition
+
+
+def _by_topic(
+    asked: list[FetchPartition], data: list[PartitionData]
+) -> list[FetchableTopicResponse]:
+    """The answers under their topics; neighbours of one topic share an entry, order is kept."""
+    topics: list[FetchableTopicResponse] = []
+    last: FetchPartition | None = None
+    for partition, found in zip(asked, data, strict=True):
+        if (
+            last is not None
+            and partition.topic == last.topic
+            and partition.topic_id == last.topic_id
+        ):
+            topics[-1].partitions.append(found)
+            continue
+        last = partition
+        topics.append(
+            FetchableTopicResponse(
+                topic=partition.topic, topic_id=partition.topic_id, partitions=[found]
+            )
+        )
+    return topics

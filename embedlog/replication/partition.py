@@ -1,0 +1,258 @@
+"""One partition as this broker holds it: its log, who leads it, and how far readers may go.
+
+    appended      log end offset          everything written here
+    synced        log.synced_offset       what power loss cannot take (fsync topics only)
+    committed     high watermark          what every in-sync replica has, and fsync topics synced
+    stable        last stable offset      what no undecided transaction can touch
+
+Writers hold the partition lock; readers hold nothing, as the log publishes by assignment. Delayed
+operations are completed after the lock is released: they take locks of their own, and answer
+clients.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.common import ZERO_UUID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from embedlog.common import Buffer, TopicPartition
+    from embedlog.storage.log import Log
+    from embedlog.storage.log_config import LogConfig
+    from embedlog.storage.log_values import LogAppendInfo
+    from embedlog.storage.producer_entry import ProducerStateEntry
+
+NO_LEADER = -1
+NO_EPOCH = -1
+
+
+class Isolation:
+    """How far a reader may read. The first two are the `isolation_level` of requests."""
+
+    HIGH_WATERMARK = 0
+    LAST_STABLE = 1
+    LOG_END = 2
+
+
+class Partition:
+    """A hosted partition. `lock` guards the log and every attribute; one writer at a time."""
+
+    __slots__ = (
+        "index",
+        "is_deleted",
+        "is_leader",
+        "isr",
+        "leader",
+        "leader_epoch",
+        "lock",
+        "log",
+        "min_isr",
+        "replicas",
+        "syncs",
+        "topic",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        log: Log,
+        *,
+        topic_id: bytes = ZERO_UUID,
+        lock: AbstractContextManager[object],
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic, self.index = topic_partition
+        self.topic_id = topic_id
+        self.log = log
+        self.lock = lock
+        self.leader = NO_LEADER
+        self.leader_epoch = NO_EPOCH
+        self.is_leader = False
+        self.replicas: tuple[int, ...] = ()
+        self.isr: tuple[int, ...] = ()
+        self.min_isr = 1
+        """min.insync.replicas, at most the number of replicas."""
+        self.syncs = log.config.durability == "fsync"
+        """Does the high watermark wait for the disk?"""
+        self.is_deleted = False
+
+    # Leadership
+
+    def lead(
+        self,
+        *,
+        node_id: int,
+        leader: int,
+        leader_epoch: int,
+        replicas: tuple[int, ...],
+        isr: tuple[int, ...],
+        min_insync_replicas: int,
+    ) -> None:
+        """Take over what the controller decided; a new term begins at the log's end.
+
+        `node_id` is this broker's own.
+        """
+        with self.lock:
+            self.leader = leader
+            self.replicas = replicas
+            self.isr = isr
+            self.min_isr = min(min_insync_replicas, max(1, len(replicas)))
+            self.is_leader = leader == node_id
+            if leader_epoch > self.leader_epoch:
+                self.leader_epoch = leader_epoch
+                if self.is_leader:
+                    self.log.assign_epoch(leader_epoch)
+            if self.is_leader:
+                self._advance_high_watermark()
+
+    def configure(self, config: LogConfig, *, min_insync_replicas: int) -> None:
+        """Obey other settings from the next append on."""
+        with self.lock:
+            self.log.configure(config)
+            self.min_isr = min(min_insync_replicas, max(1, len(self.replicas)))
+            self.syncs = config.durability == "fsync"
+            if self.is_leader:
+                self._advance_high_watermark()
+
+    def retire(self) -> None:
+        """The topic is gone: nothing is appended or read from here on."""
+        with self.lock:
+            self.is_deleted = True
+            self.is_leader = False
+            self.leader = NO_LEADER
+
+    def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
+        """Raise unless this broker leads the partition in the epoch that the client knows.
+
+        Raises:
+            UnknownTopicOrPartition: it was deleted meanwhile.
+            NotLeaderOrFollower: another broker leads it, or none.
+            FencedLeaderEpoch: the client knows an older leader; it must refresh its metadata.
+            UnknownLeaderEpoch: the client knows a newer leader than this broker does.
+        """
+        if not self.is_leader:
+            raise self._not_leader()
+        if current_leader_epoch not in (self.leader_epoch, NO_EPOCH):
+            if current_leader_epoch < self.leader_epoch:
+                raise errors.FencedLeaderEpoch()
+            raise errors.UnknownLeaderEpoch()
+
+    def _not_leader(self) -> errors.KafkaError:
+        if self.is_deleted:
+            return errors.UnknownTopicOrPartition()
+        return errors.NotLeaderOrFollower()
+
+    # Writing
+
+    def append(
+        self,
+        records: Buffer,
+        *,
+        acks: int,
+        origin: int,
+        magic_limits: tuple[int, int],
+        now_ms: int,
+    ) -> LogAppendInfo:
+        """Append one record set as the leader; offsets and epoch are stamped by the log.
+
+        `records` are not modified. `now_ms` is wall time. The caller completes delayed operations
+        afterwards.
+
+        Raises:
+            NotLeaderOrFollower, UnknownTopicOrPartition: see `check_leader`.
+            NotEnoughReplicas: acks is -1 and too few replicas are in sync; nothing was written.
+            KafkaError: the log refused the records; nothing was written.
+        """
+        with self.lock:
+            if not self.is_leader:
+                raise self._not_leader()
+            if acks == -1 and len(self.isr) < self.min_isr:
+                raise errors.NotEnoughReplicas()
+            info = self.log.append_as_leader(
+                records,
+                leader_epoch=self.leader_epoch,
+                origin=origin,
+                now_ms=now_ms,
+                magic_limits=magic_limits,
+            )
+            self._advance_high_watermark()
+        return info
+
+    def sync(self) -> None:
+        """Make everything appended so far survive power loss, and let readers see it.
+
+        The disk is waited for without the lock: appends go on and share the next sync.
+
+        Raises:
+            KafkaStorageError: the disk refused; the log is read-only from here on.
+        """
+        self.log.sync(self.log.log_end_offset)
+        with self.lock:
+            self._advance_high_watermark()
+
+    def _advance_high_watermark(self) -> None:
+        """Let readers see what is committed; never less than before. Requires: the lock."""
+        log = self.log
+        committed = log.log_end_offset
+        if self.syncs:
+            committed = min(committed, log.synced_offset)
+        if committed > log.high_watermark:
+            log.update_high_watermark(committed)
+
+    def delete_records(self, offset: int) -> int:
+        """Give up the records below `offset` (-1: the high watermark); return that offset.
+
+        Raises:
+            OffsetOutOfRange: a negative offset, or one that is not committed.
+            PolicyViolation: the topic is compacted only.
+        """
+        with self.lock:
+            self.check_leader()
+            log = self.log
+            if not log.config.delete:
+                raise errors.PolicyViolation(
+                    f"Records of partition {self.topic_partition} can not be deleted due to the "
+                    "configured policy"
+                )
+            if offset == -1:
+                offset = log.high_watermark
+            if not 0 <= offset <= log.high_watermark:
+                raise errors.OffsetOutOfRange(
+                    f"The specified offset {offset} is not in the range [0, {log.high_watermark}]"
+                )
+            log.increment_log_start_offset(offset)
+        return offset
+
+    # Reading
+
+    @property
+    def low_watermark(self) -> int:
+        """The offset below which no live replica holds records; this broker holds the only one."""
+        return self.log.log_start_offset
+
+    def end_offset(self, isolation: int) -> int:
+        """The offset that a reader of this isolation may not reach; see `Isolation`."""
+        log = self.log
+        if isolation == Isolation.HIGH_WATERMARK:
+            return log.high_watermark
+        if isolation == Isolation.LAST_STABLE:
+            return log.last_stable_offset
+        return log.log_end_offset
+
+    def end_offset_for_epoch(
+        self, epoch: int, current_leader_epoch: int = NO_EPOCH
+    ) -> tuple[int, int]:
+        """(largest known epoch not above `epoch`, where it ended); (-1, -1) when unknown."""
+        self.check_leader(current_leader_epoch)
+        return self.log.end_offset_for_epoch(epoch)
+
+    def active_producers(self) -> list[ProducerStateEntry]:
+        """What is remembered of each producer. Raises as `check_leader` does."""
+        with self.lock:
+            self.check_leader()
+            return self.log.active_producers()

@@ -1,0 +1,266 @@
+"""The partitions of this broker, and what happens around an append or a fetch: waiting and waking.
+
+    append                              fetch
+    partition lock: append, watermark   read, without a lock
+    lock released                       enough, or no time to wait: answer
+    waiting operations are tried        else: park a DelayedFetch under its partitions
+    not committed yet: park a DelayedProduce
+
+Delayed operations are always tried after the partition lock is released: they take locks of
+their own, and answer clients.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+
+from embedlog import errors
+from embedlog.common import TopicPartition
+from embedlog.purgatory.purgatory import PURGE_INTERVAL, DelayedOperationPurgatory
+from embedlog.purgatory.timer import Timer
+from embedlog.replication.partition import Partition
+from embedlog.replication.sync_duty import SyncDuty
+from embedlog.storage.append_origin import AppendOrigin
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from embedlog.common import Buffer
+    from embedlog.pending import Pending
+    from embedlog.replication.delayed_delete_records import (
+        DelayedDeleteRecords,
+        DeletedPartition,
+    )
+    from embedlog.replication.delayed_fetch import DelayedFetch
+    from embedlog.replication.delayed_produce import AppendedPartition, DelayedProduce
+    from embedlog.replication.fetch_params import FetchParams, FetchPartition
+    from embedlog.replication.fetch_reader import FetchRead
+    from embedlog.runtime import Runtime
+    from embedlog.storage.log import Log
+    from embedlog.storage.log_config import LogConfig
+    from embedlog.storage.log_values import LogAppendInfo
+    from wire.schemas.delete_records import DeleteRecordsResponse
+    from wire.schemas.fetch import FetchResponse
+    from wire.schemas.produce import ProduceResponse
+
+CURRENT_MAGIC = (2, 2)
+"""Only batches of magic 2; older produce versions may bring (0, 2)."""
+
+
+class ReplicaManager:
+    """Owns the hosted partitions. Every method may be called from any thread.
+
+    `lock_factory` makes the partition locks; tests pass one whose locks know their holder.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        *,
+        node_id: int,
+        lock_factory: Callable[[], AbstractContextManager[object]] = allocate_lock,
+    ) -> None:
+        self.runtime = runtime
+        self.node_id = node_id
+        self.partitions: dict[TopicPartition, Partition] = {}
+        """Never changed in place while iterated by others: use `all_partitions` for that."""
+        self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = self._purgatory(
+            "Produce"
+        )
+        self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = self._purgatory("Fetch")
+        self.delete_records_purgatory: DelayedOperationPurgatory[DelayedDeleteRecords] = (
+            self._purgatory("DeleteRecords", purge_interval=1)
+        )
+        self._lock_factory = lock_factory
+        self._wall_ms = runtime.clock.wall_ms
+        self._sync_duty = SyncDuty(runtime.scheduler, self._complete_committed)
+        runtime.scheduler.add(self._sync_duty)
+
+    def _purgatory(
+        self, name: str, purge_interval: int = PURGE_INTERVAL
+    ) -> DelayedOperationPurgatory[Any]:
+        scheduler = self.runtime.scheduler
+        timer = Timer(self.runtime.clock, scheduler.notify)
+        scheduler.add(timer)
+        return DelayedOperationPurgatory(name, timer, purge_interval)
+
+    def close(self) -> None:
+        """Sync what waits for it, and answer every operation that still waits."""
+        scheduler = self.runtime.scheduler
+        scheduler.remove(self._sync_duty)
+        self._sync_duty.run_once(self.runtime.clock.monotonic_ms())
+        for partition in self.all_partitions():
+            self._retire(partition)
+        for purgatory in (
+            self.produce_purgatory,
+            self.fetch_purgatory,
+            self.delete_records_purgatory,
+        ):
+            scheduler.remove(purgatory.timer)
+
+    # Partitions
+
+    def partition(self, topic: str, index: int) -> Partition:
+        """The hosted partition.
+
+        Raises:
+            UnknownTopicOrPartition: this broker has no such partition.
+        """
+        found = self.partitions.get((topic, index))  # type: ignore[call-overload]
+        if found is None:
+            raise errors.UnknownTopicOrPartition()
+        assert isinstance(found, Partition)
+        return found
+
+    def all_partitions(self) -> list[Partition]:
+        """Every hosted partition, at this moment."""
+        return list(self.partitions.values())
+
+    def host(self, topic_partition: TopicPartition, log: Log, *, topic_id: bytes) -> Partition:
+        """Take a partition in; it serves nobody until `lead`."""
+        partition = Partition(
+            topic_partition, log, topic_id=topic_id, lock=self._lock_factory()
+        )
+        self.partitions[topic_partition] = partition
+        return partition
+
+    def lead(
+        self,
+        partition: Partition,
+        *,
+        leader: int,
+        leader_epoch: int,
+        replicas: tuple[int, ...],
+        isr: tuple[int, ...],
+        min_insync_replicas: int,
+    ) -> None:
+        """Take over who leads the partition; what waits on it learns of the change."""
+        partition.lead(
+            node_id=self.node_id,
+            leader=leader,
+            leader_epoch=leader_epoch,
+            replicas=replicas,
+            isr=isr,
+            min_insync_replicas=min_insync_replicas,
+        )
+        self._changed(partition)
+
+    def configure(
+        self, partition: Partition, config: LogConfig, *, min_insync_replicas: int
+    ) -> None:
+        """Obey other settings from the next append on."""
+        partition.configure(config, min_insync_replicas=min_insync_replicas)
+        self._changed(partition)
+
+    def _changed(self, partition: Partition) -> None:
+        if partition.syncs and partition.log.high_watermark < partition.log.log_end_offset:
+            self._sync_duty.add(partition)
+        self._complete_all(partition)
+
+    def retire(self, topic_partition: TopicPartition) -> Partition | None:
+        """Forget a partition whose topic was deleted; what waits on it is answered."""
+        partition = self.partitions.pop(topic_partition, None)
+        if partition is not None:
+            self._retire(partition)
+        return partition
+
+    def _retire(self, partition: Partition) -> None:
+        partition.retire()
+        self._complete_all(partition)
+
+    # Writing
+
+    def append(
+        self,
+        partition: Partition,
+        records: Buffer,
+        *,
+        acks: int,
+        origin: int = AppendOrigin.CLIENT,
+        magic_limits: tuple[int, int] = CURRENT_MAGIC,
+    ) -> LogAppendInfo:
+        """Append as the leader, and wake who waited for it. See `Partition.append` for errors.
+
+        On return the records are in the log; they are committed once the high watermark has
+        passed them, which it has on topics that do not wait for the disk.
+        """
+        info = partition.append(
+            records, acks=acks, origin=origin, magic_limits=magic_limits, now_ms=self._wall_ms()
+        )
+        if partition.syncs:
+            self._sync_duty.add(partition)
+        else:
+            self._complete_committed(partition)
+        return info
+
+    def await_commit(
+        self, timeout_ms: int, appended: Sequence[AppendedPartition], response: ProduceResponse
+    ) -> ProduceResponse | Pending[ProduceResponse]:
+        """Answer when every partition of `appended` is committed, or the time is over."""
+        from embedlog.replication.delayed_produce import DelayedProduce
+
+        operation = DelayedProduce(timeout_ms, appended, response)
+        keys = [waiting.partition.topic_partition for waiting in appended]
+        if self.produce_purgatory.try_complete_else_watch(operation, keys):
+            return response
+        return operation.pending
+
+    def _complete_committed(self, partition: Partition) -> None:
+        """The high watermark has moved. Requires: no partition lock."""
+        key = partition.topic_partition
+        self.fetch_purgatory.check_and_complete(key)
+        if partition.syncs:
+            self.produce_purgatory.check_and_complete(key)
+
+    def _complete_all(self, partition: Partition) -> None:
+        key = partition.topic_partition
+        self.fetch_purgatory.check_and_complete(key)
+        self.produce_purgatory.check_and_complete(key)
+        self.delete_records_purgatory.check_and_complete(key)
+
+    def await_deletion(
+        self,
+        timeout_ms: int,
+        deleted: Sequence[DeletedPartition],
+        response: DeleteRecordsResponse,
+    ) -> DeleteRecordsResponse | Pending[DeleteRecordsResponse]:
+        """Answer when no live replica holds the deleted records, or the time is over."""
+        from embedlog.replication.delayed_delete_records import DelayedDeleteRecords
+
+        operation = DelayedDeleteRecords(timeout_ms, deleted, response)
+        keys = [waiting.partition.topic_partition for waiting in deleted]
+        if self.delete_records_purgatory.try_complete_else_watch(operation, keys):
+            return response
+        return operation.pending
+
+    # Reading
+
+    def fetch(
+        self,
+        params: FetchParams,
+        wanted: Sequence[FetchPartition],
+        respond: Callable[[FetchRead], FetchResponse],
+    ) -> FetchResponse | DelayedFetch:
+        """Read; answer at once when there is enough or waiting is pointless, else park.
+
+        A parked fetch's `pending` gives the response.
+        """
+        from embedlog.replication.fetch_reader import read_partitions
+
+        partitions = self.partitions
+        found = read_partitions(partitions, params, wanted)
+        if params.max_wait_ms <= 0 or found.must_answer or found.size >= params.min_bytes:
+            return respond(found)
+        watched = [asked for asked in wanted if asked.topic_partition in partitions]
+        if not watched:
+            return respond(found)
+        from embedlog.replication.delayed_fetch import DelayedFetch
+
+        operation = DelayedFetch(partitions, params, wanted, watched, respond)
+        keys = [asked.topic_partition for asked in watched]
+        if self.fetch_purgatory.try_complete_else_watch(operation, keys):
+            return operation.pending.result()
+        return operation
