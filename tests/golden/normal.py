@@ -7,9 +7,12 @@ become one word each. Arrays whose order Kafka leaves to a hash map are sorted b
 
 from __future__ import annotations
 
+import re
 import struct
 import time
 from typing import Any
+
+from embedlog.common import uuid_to_text
 
 NOW_MARGIN_MS = 3_600_000
 SORT_KEYS = ("name", "topic", "topic_name", "api_key", "resource_name", "partition_index")
@@ -22,7 +25,10 @@ WORDS = {
     "log_dir": "<directory>",
     "total_bytes": "<bytes>",
     "usable_bytes": "<bytes>",
+    "finalized_features_epoch": "<epoch>",
 }
+TIME = re.compile(r"\b1[6-9]\d{11}\b|-922337\d{13}\b")
+PATH = re.compile(r"(/[\w.-]+){2,}")
 
 
 class Normaliser:
@@ -32,9 +38,9 @@ class Normaliser:
         self._names: dict[tuple[str, Any], str] = {}
         self._counts: dict[str, int] = {}
 
-    def learn(self, value: Any, name: str) -> None:
-        """Call a uuid by `name` from here on."""
-        self._names["uuid", value] = f"<{name}>"
+    def learn(self, value: Any, name: str, kind: str = "uuid") -> None:
+        """Call a uuid (or another kind of id) by `name` from here on."""
+        self._names[kind, value] = f"<{name}>"
 
     def __call__(self, message: Any) -> dict[str, Any]:
         plain = {}
@@ -52,12 +58,22 @@ class Normaliser:
         if isinstance(value, int):
             return "<now>" if _is_now(value) else value
         if isinstance(value, str):
-            return value
+            return self._text(value)
         if isinstance(value, list):
             return self._list(name, value)
         if isinstance(value, bytes | bytearray | memoryview):
             return self._bytes(name, bytes(value))
         return self(value)
+
+    def _text(self, value: str) -> str:
+        """Messages name times, directories, and ids this scenario has met."""
+        value = PATH.sub("<path>", TIME.sub("<time>", value))
+        for (kind, known), name in self._names.items():
+            if kind == "producer":
+                value = re.sub(rf"\b{known}\b", name, value)
+            elif kind == "uuid":
+                value = value.replace(uuid_to_text(known), name)
+        return value
 
     def _list(self, name: str, values: list[Any]) -> list[Any]:
         plain = [self._value(name, value) for value in values]

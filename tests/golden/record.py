@@ -24,7 +24,7 @@ def record(address: str, names: list[str]) -> int:
     RECORDED.mkdir(exist_ok=True)
     count = 0
     for name in names:
-        steps = play(address, name)
+        steps = play(address, name, patient=True)
         lines = ",\n".join(json.dumps(step, ensure_ascii=True) for step in steps)
         (RECORDED / f"{name}.json").write_text(f"[\n{lines}\n]\n")
         print(f"{name}: {len(steps)} answers", flush=True)

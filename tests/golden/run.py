@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,12 +18,17 @@ from tests.golden.normal import Normaliser
 from wire.headers import request_header_version, response_header_version
 from wire.registry import response_class
 from wire.schema import declaration
+from wire.schemas.produce import ProduceResponse
 
 Scenario = Callable[["Run"], None]
 SCENARIOS: dict[str, Scenario] = {}
 CLOSED = "the connection is closed"
+ANSWERED = "an answer comes"
 NO_ANSWER = "no answer, the connection stays open"
 ANSWER_SECONDS_MAX = 15
+SETTLE_SECONDS = 0.4
+MUTATIONS = ("CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs")
+MUTATIONS += ("IncrementalAlterConfigs",)
 
 
 def scenario(function: Scenario) -> Scenario:
@@ -71,10 +77,15 @@ class Link:
 
 
 class Run:
-    """One scenario's play against one broker: its connection, its steps, its names."""
+    """One scenario's play against one broker: its connection, its steps, its names.
 
-    def __init__(self, address: str, name: str) -> None:
+    A patient run gives a broker whose controller is another thread time to apply a change before
+    the next step. embedlog has applied it when it answers.
+    """
+
+    def __init__(self, address: str, name: str, *, patient: bool = False) -> None:
         self.address = address
+        self.patient = patient
         self.name = name.replace("_", "-")
         self.steps: list[dict[str, Any]] = []
         self.normal = Normaliser()
@@ -95,6 +106,9 @@ class Run:
         """The same without keeping it; the answer must come."""
         answer = self._ask(request, version)
         assert answer is not None, (request, version)
+        if isinstance(answer, ProduceResponse):
+            codes = [p.error_code for t in answer.responses for p in t.partition_responses]
+            assert not any(codes), answer
         return answer
 
     def send_unanswered(self, request: Any, version: int, note: str = "") -> None:
@@ -105,7 +119,7 @@ class Run:
         alive = self._ask(ApiVersionsRequest(), 0) is not None
         self._keep(request, version, note, NO_ANSWER if alive else CLOSED)
 
-    def raw(self, payload: bytes, note: str) -> bytes | None:
+    def raw(self, payload: bytes, note: str, *, keep_bytes: bool = True) -> bytes | None:
         """A hand-made frame. Keeps the answer's bytes, or that the connection was closed."""
         answer: bytes | None
         try:
@@ -114,7 +128,10 @@ class Run:
         except Closed:
             self._hang_up()
             answer = None
-        self.steps.append({"note": note, "answer": CLOSED if answer is None else answer.hex()})
+        if answer is not None:
+            self.steps.append({"note": note, "answer": answer.hex() if keep_bytes else ANSWERED})
+        else:
+            self.steps.append({"note": note, "answer": CLOSED})
         return answer
 
     def close(self) -> None:
@@ -139,6 +156,8 @@ class Run:
             return None
         (correlation_id,) = struct.unpack_from(">i", answer)
         assert correlation_id == self._correlation_id, "an answer to another request"
+        if self.patient and type(request).__name__.removesuffix("Request") in MUTATIONS:
+            time.sleep(SETTLE_SECONDS)
         position = 5 if response_header_version(api_key, version) >= 1 else 4
         return self._decode(api_key, version, answer, position)
 
@@ -173,9 +192,9 @@ class Run:
             self._link = None
 
 
-def play(address: str, name: str) -> list[dict[str, Any]]:
+def play(address: str, name: str, *, patient: bool = False) -> list[dict[str, Any]]:
     """Play one scenario; its steps with the normalised answers."""
-    run = Run(address, name)
+    run = Run(address, name, patient=patient)
     try:
         SCENARIOS[name](run)
     finally:

@@ -19,10 +19,10 @@ def malformed_headers(run: Run) -> None:
     run.raw(b"", "an empty frame")
     run.raw(b"\x00", "one byte")
     run.raw(_header(18, 0)[:8], "no client id")
-    run.raw(_header(18, 0, b"\xff\xff"), "null client id")
-    run.raw(_header(18, 0, b"\xff\xfe"), "client id of length -2")
+    run.raw(_header(18, 0, b"\xff\xff"), "null client id", keep_bytes=False)
+    run.raw(_header(18, 0, b"\xff\xfe"), "client id of length -2", keep_bytes=False)
     run.raw(_header(18, 0, b"\x00\x05c"), "client id cut")
-    run.raw(_header(18, 0, b"\x00\x02\xff\xfe"), "client id not UTF-8")
+    run.raw(_header(18, 0, b"\x00\x02\xff\xfe"), "client id not UTF-8", keep_bytes=False)
     run.raw(_header(999, 0), "api key 999")
     run.raw(_header(-1, 0), "api key -1")
     run.raw(_header(4, 0), "LeaderAndIsr")
@@ -30,7 +30,9 @@ def malformed_headers(run: Run) -> None:
     run.raw(_header(3, 99), "Metadata v99")
     run.raw(_header(3, -1), "Metadata v-1")
     for version in (6, 99, -1):
-        run.raw(_header(18, version), f"ApiVersions v{version}")
+        run.raw(_header(18, version), f"ApiVersions v{version}, header without tags")
+        tagged = _header(18, version, b"\x00\x01c\x00")
+        run.raw(tagged, f"ApiVersions v{version}, header with tags")
 
 
 @scenario
@@ -43,7 +45,7 @@ def malformed_bodies(run: Run) -> None:
     run.raw(old[:-8], "v8, cut inside the name")
     run.raw(new[:-1], "v12, cut by one byte")
     run.raw(old[:16] + struct.pack(">i", 2_000_000_000) + old[20:], "array of 2e9")
-    run.raw(old[:16] + struct.pack(">i", -2) + old[20:], "array of -2")
+    run.raw(old[:16] + struct.pack(">i", -2) + old[20:], "array of -2", keep_bytes=False)
     head = _header(0, 9, b"\x00\x01c\x00")
     run.raw(head + b"\x00\xff\xff\x00\x00\x10\x00\x00", "Produce with a null topic array")
     plain = run.frame(ApiVersionsRequest(client_software_name="a",

@@ -8,6 +8,11 @@ import time
 import cramjam
 import lz4.frame
 import zstandard
+
+from tests.golden import batches
+from tests.golden.batches import batch, record, records, simple
+from tests.golden.requests import make_topic, produce
+from tests.golden.run import Run, scenario
 from wire.schemas.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -15,11 +20,6 @@ from wire.schemas.delete_records import (
 )
 from wire.schemas.init_producer_id import InitProducerIdRequest
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-
-from tests.golden import batches
-from tests.golden.batches import batch, record, records, simple
-from tests.golden.requests import make_topic, produce
-from tests.golden.run import Run, scenario
 
 VERSIONS = range(3, 14)
 V = 9
@@ -254,6 +254,7 @@ def _sequenced(producer: int, sequence: int, count: int = 1, epoch: int = 0) -> 
 
 def _producer(run: Run) -> int:
     answer = run.setup(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0), 4)
+    run.normal.learn(answer.producer_id, "the producer", "producer")
     return int(answer.producer_id)
 
 
