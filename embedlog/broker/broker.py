@@ -114,10 +114,6 @@ class Broker:
         topic = self.controller.image.topics_by_id.get(topic_id)
         return "" if topic is None else topic.name
 
-    def endpoint(self, context: RequestContext) -> tuple[str, int]:
-        """This broker's address, as seen by whoever sent the request."""
-        return context.advertised_host, context.advertised_port
-
     # Waiting requests
 
     def park(self, connection: Connection, operation: DelayedFetch) -> None:

@@ -32,7 +32,7 @@ HANDLERS: dict[int, tuple[str, int, int]] = {
     1: ("fetch", 0, 18),
     2: ("list_offsets", 0, 11),
     21: ("delete_records", 0, 2),
-    22: ("init_producer_id", 0, 6),
+    22: ("init_producer_id", 0, 5),
     23: ("offset_for_leader_epoch", 0, 4),
     35: ("describe_log_dirs", 0, 5),
     61: ("describe_producers", 0, 0),

@@ -56,18 +56,16 @@ def read_partitions(
     for asked in wanted:
         partition = partitions.get(asked.topic_partition)
         if partition is None:
-            unknown = not asked.topic
-            data.append(
-                refusal(
-                    asked.partition,
-                    errors.UnknownTopicId() if unknown else errors.UnknownTopicOrPartition(),
-                )
-            )
+            is_id_unknown = params.uses_topic_ids and not asked.topic
+            error = errors.UnknownTopicId() if is_id_unknown else errors.UnknownTopicOrPartition()
+            data.append(refusal(asked.partition, error))
             continue
         try:
             found = read_partition(partition, params, asked, room=room, min_one=is_first)
-        except (errors.KafkaError, errors.CorruptRecord) as error:
-            data.append(refusal(asked.partition, error))
+        except (errors.KafkaError, errors.CorruptRecord) as failure:
+            refused = refusal(asked.partition, failure)
+            refused.aborted_transactions = None
+            data.append(refused)
             must_answer = True
             continue
         data.append(found)
@@ -164,7 +162,6 @@ def refusal(partition: int, error: Exception) -> PartitionData:
         error_code=code,
         high_watermark=UNDEFINED,
         records=NO_RECORDS,
-        aborted_transactions=None,
     )
 
 

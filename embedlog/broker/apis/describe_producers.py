@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.controller.topic_names import validate_name
 from wire.schemas.describe_producers import (
     DescribeProducersResponse,
     PartitionResponse,
@@ -22,17 +23,16 @@ VERSIONS = (0, 0)
 def handle(
     broker: Broker, context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name,
-                partitions=[
-                    _describe(broker, topic.name, index) for index in topic.partition_indexes
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    topics = []
+    for topic in request.topics:
+        indexes = topic.partition_indexes
+        try:
+            _check_topic(broker, topic.name)
+            partitions = [_describe(broker, topic.name, index) for index in indexes]
+        except errors.KafkaError as error:
+            partitions = [_refusal(index, error) for index in indexes]
+        topics.append(TopicResponse(name=topic.name, partitions=partitions))
+    return DescribeProducersResponse(topics=topics)
 
 
 def refused(
@@ -48,6 +48,12 @@ def refused(
             for topic in request.topics
         ]
     )
+
+
+def _check_topic(broker: Broker, topic: str) -> None:
+    validate_name(topic)
+    if topic not in broker.controller.image.topics_by_name:
+        raise errors.UnknownTopicOrPartition("This server does not host this topic-partition.")
 
 
 def _describe(broker: Broker, topic: str, index: int) -> PartitionResponse:
@@ -73,5 +79,5 @@ def _describe(broker: Broker, topic: str, index: int) -> PartitionResponse:
 
 def _refusal(index: int, error: errors.KafkaError) -> PartitionResponse:
     return PartitionResponse(
-        partition_index=index, error_code=error.code, error_message=str(error)
+        partition_index=index, error_code=error.code, error_message=error.message
     )

@@ -10,6 +10,7 @@ Replicas of other brokers are refused. Not served: tiered storage.
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.topics import this_node
 from embedlog.replication.delayed_fetch import DelayedFetch
 from embedlog.replication.fetch_params import FetchParams
 from embedlog.replication.fetch_reader import refusal
@@ -129,7 +130,9 @@ def _tell_leaders(broker: Broker, context: RequestContext, response: FetchRespon
                 leader_id=partition.leader, leader_epoch=partition.leader_epoch
             )
             if partition.leader == broker.node_id and not response.node_endpoints:
-                host, port = broker.endpoint(context)
+                node = this_node(broker, context)
                 response.node_endpoints = [
-                    NodeEndpoint(node_id=broker.node_id, host=host, port=port)
+                    NodeEndpoint(
+                        node_id=node.node_id, host=node.host, port=node.port, rack=node.rack
+                    )
                 ]

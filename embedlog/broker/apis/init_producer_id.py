@@ -1,9 +1,9 @@
-"""InitProducerId (api key 22), versions 0-6: an id under which a producer is idempotent.
+"""InitProducerId (api key 22), versions 0-5: an id under which a producer is idempotent.
 
 Without a transactional id: a fresh id at epoch 0, never given twice, also over restarts. v2
-flexible. v3 producer id and epoch of a producer that goes on. v6 two-phase commit. With a
-transactional id a coordinator would answer; there is none, and UNSUPPORTED_VERSION says so in a
-way that clients do not retry.
+flexible. v3 producer id and epoch of a producer that goes on. With a transactional id a
+coordinator would answer; there is none, and UNSUPPORTED_VERSION says so in a way that clients do
+not retry.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from wire.schemas.init_producer_id import InitProducerIdRequest
 
-VERSIONS = (0, 6)
+VERSIONS = (0, 5)
 
 _NO_ID = -1
 _NO_EPOCH = -1

@@ -18,6 +18,7 @@ Errors are found in this order, each partition for itself but for the first:
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.topics import this_node
 from embedlog.controller.metadata import INTERNAL_TOPICS
 from embedlog.replication.delayed_produce import AppendedPartition
 from embedlog.replication.replica_manager import CURRENT_MAGIC
@@ -228,7 +229,9 @@ def _tell_leaders(produce: _Produce, response: ProduceResponse) -> None:
                 leader_id=partition.leader, leader_epoch=partition.leader_epoch
             )
             if partition.leader == broker.node_id and not response.node_endpoints:
-                host, port = broker.endpoint(produce.context)
+                node = this_node(broker, produce.context)
                 response.node_endpoints = [
-                    NodeEndpoint(node_id=broker.node_id, host=host, port=port)
+                    NodeEndpoint(
+                        node_id=node.node_id, host=node.host, port=node.port, rack=node.rack
+                    )
                 ]
