@@ -55,7 +55,12 @@ _ACCEPT_COUNT_MAX = 64
 _BACKLOG = 1024
 _OUT_OF_RESOURCES = frozenset({EMFILE, ENFILE, ENOBUFS, ENOMEM})
 _SWEEP_S = 1.0
+_QUICK_SIZE_MAX = 8 * 1024
 _NEVER = float("inf")
+
+
+class RemoteAddress(ValueError):
+    """An address that other machines can reach, where only this one was meant to."""
 
 
 class Listener:
@@ -66,6 +71,7 @@ class Listener:
 
     Raises:
         OSError: the address cannot be listened on.
+        RemoteAddress: it is not of this machine alone, and `allow_remote` is False.
     """
 
     def __init__(
@@ -75,13 +81,14 @@ class Listener:
         port: int,
         *,
         limits: ListenerLimits | None = None,
+        allow_remote: bool = False,
         poller: Poller | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.limits = limits if limits is not None else ListenerLimits()
         self._service = service
         self._clock = clock
-        self._sock = _listening_socket(host, port)
+        self._sock = _listening_socket(host, port, allow_remote=allow_remote)
         name = self._sock.getsockname()
         self.address: tuple[str, int] = (name[0], name[1])
         self._connections: dict[int, Connection] = {}
@@ -100,6 +107,7 @@ class Listener:
         self.handle = service.handle
         self.now = clock()
         self.receive_view = memoryview(bytearray(RECEIVE_SIZE))
+        self.quick_size_max = min(_QUICK_SIZE_MAX, self.limits.request_size_max + 4)
         self.receive_size = 0
         self.starved: deque[Connection] = deque()
         self.poller = poller if poller is not None else make_poller()
@@ -188,7 +196,7 @@ class Listener:
             self.post(slowest, Connection.end, None)
 
     def _run(self) -> None:
-        poll, connections = self.poller.poll, self._connections
+        poll, connection_of = self.poller.poll, self._connections.get
         timeout: float | None = 0.0
         while not self._is_stopping:
             # Set before looking: whoever brings news later sees it, and wakes the poll.
@@ -199,7 +207,7 @@ class Listener:
             self._is_waiting = False
             self.now = self._clock()
             for fd, mask in ready:
-                connection = connections.get(fd)
+                connection = connection_of(fd)
                 try:
                     if connection is None:
                         self._see_to(fd)
@@ -346,9 +354,11 @@ def is_loopback(host: str) -> bool:
     return host.startswith(("127.", "::ffff:127.")) or host == "::1"
 
 
-def _listening_socket(host: str, port: int) -> socket.socket:
+def _listening_socket(host: str, port: int, *, allow_remote: bool) -> socket.socket:
     found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+    if not allow_remote and not is_loopback(str(address[0])):
+        raise RemoteAddress(str(address[0]))
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

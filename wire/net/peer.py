@@ -29,6 +29,7 @@ RECEIVE_SIZE = 64 * 1024
 
 _SIZE = Struct(">i")
 _SIZE_AND_KEY = Struct(">ih")
+_size_at = _SIZE.unpack_from
 _PRODUCE_KEY = 0
 _OWN_SIZE_MIN = 4 * 1024
 _KEPT_SIZE_MAX = 4 * 1024 * 1024
@@ -72,7 +73,7 @@ class Connection:
     def __init__(self, listener: Listener, sock: socket, peer: tuple[str, int]) -> None:
         self.state: object = None
         self.peer_host, self.peer_port = peer[0], peer[1]
-        self.local_host, self.local_port = listener.address
+        self.local_host, self.local_port = sock.getsockname()[:2]
         self.fd = sock.fileno()
         self.is_open = True
         self._listener = listener
@@ -108,8 +109,11 @@ class Connection:
     # What follows is the listener's.
 
     def receive(self) -> None:
-        """Read once and handle every whole frame. Requires: the socket is readable."""
-        if self._is_parked or self._queue.size or self._is_starved:
+        """Read once and handle every whole frame. Requires: reported as readable, and only that.
+
+        A peer that is owed bytes or memory is not waited for with READ, so none comes here.
+        """
+        if self._is_parked:
             self._mute()
             return
         listener = self._listener
@@ -126,7 +130,15 @@ class Connection:
             listener.drop(self)
             return
         self._last_active_at = listener.now
-        self._handle_frames(view, start, end + count)
+        if end == 0 and count > 4 and _size_at(view)[0] == count - 4 <= listener.quick_size_max:
+            # One small request and nothing else, as mostly: a shorter way to the same end.
+            answer = listener.handle(self, view[4:count])
+            if answer and self._buffer is None and not self._is_closing:
+                self._send(answer)
+            else:
+                self._finish(answer, view, count)
+        else:
+            self._handle_frames(view, start, end + count)
 
     def write(self) -> None:
         """Write what is queued, and go on once all is. Requires: the socket is writable."""
@@ -199,11 +211,11 @@ class Connection:
         self._count_unwritten()
         self._take_buffer(0)
         self._start = self._end = 0
-        try:
+        try:  # noqa: SIM105 - not worth the import of contextlib
             # The peer must learn of the end even while a forked child still holds the socket.
             self._sock.shutdown(SHUT_RDWR)
         except OSError:
-            pass  # noqa: SIM105 - contextlib is not worth its import; the peer was first
+            pass  # the peer was first
         self._sock.close()
 
     def _handle_frames(self, view: memoryview, start: int, end: int) -> None:
@@ -214,7 +226,7 @@ class Connection:
         answers: list[bytes | bytearray | memoryview] = []
         gathered_size = 0
         while end - start >= 4:
-            (size,) = _SIZE.unpack_from(view, start)
+            (size,) = _size_at(view, start)
             if not 0 <= size <= request_size_max and not self._may_send(view, start, end):
                 self._is_closing = True
                 start = end
@@ -247,9 +259,24 @@ class Connection:
         if self._is_closing:
             self.close_when_written()
 
+    def _finish(
+        self,
+        answer: Sequence[bytes | bytearray | memoryview] | None,
+        view: memoryview,
+        end: int,
+    ) -> None:
+        """The one frame of view[:end] was handled: do with the answer what it asks for."""
+        if answer is None:
+            self._is_parked = True
+        elif answer:
+            self._send(answer)
+        self._keep_rest(view, end, end)
+        if self._is_closing:
+            self.close_when_written()
+
     def _may_send(self, view: memoryview, start: int, end: int) -> bool:
         """May this peer send a frame that is larger than an ordinary request?"""
-        (size,) = _SIZE.unpack_from(view, start)
+        (size,) = _size_at(view, start)
         if not 0 <= size <= self._listener.limits.produce_size_max:
             return False
         if end - start < _SIZE_AND_KEY.size:
@@ -308,7 +335,7 @@ class Connection:
         """How many bytes from `start` on make the next decision: a whole frame, or its head."""
         if end - start < _SIZE.size:
             return _SIZE.size
-        (size,) = _SIZE.unpack_from(view, start)
+        (size,) = _size_at(view, start)
         if size > self._listener.limits.request_size_max and end - start < _SIZE_AND_KEY.size:
             return _SIZE_AND_KEY.size
         return _SIZE.size + int(size)

@@ -35,23 +35,23 @@ class SendQueue:
         Raises:
             OSError: the connection is broken.
         """
-        if not self.size:
-            if len(buffers) == 1:
-                joined = buffers[0]
-            else:
-                if sum(map(len, buffers)) > _JOIN_SIZE_MAX:
-                    self._push(buffers)
-                    return self.flush(sock)
-                joined = b"".join(buffers)
-            size = len(joined)
-            try:
-                sent = sock.send(joined) if size else 0
-            except BlockingIOError:
-                sent = 0
-            if sent == size:
-                return True
-            buffers = (memoryview(joined)[sent:],)
-        self._push(buffers)
+        if self.size:
+            self._push(buffers)
+            return False
+        if len(buffers) == 1:
+            joined = buffers[0]
+        elif sum(map(len, buffers)) > _JOIN_SIZE_MAX:
+            self._push(buffers)
+            return self.flush(sock)
+        else:
+            joined = b"".join(buffers)
+        try:
+            sent = sock.send(joined)
+        except BlockingIOError:
+            sent = 0
+        if sent == len(joined):
+            return True
+        self._push((memoryview(joined)[sent:],))
         return False
 
     def flush(self, sock: socket) -> bool:

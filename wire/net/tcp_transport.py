@@ -15,8 +15,8 @@ import os
 import socket
 import time
 from errno import EINPROGRESS, EWOULDBLOCK
-from struct import Struct
 
+from wire.framing import FrameReader, InvalidFrameSize
 from wire.net.poller import READ, WRITE, Waker, make_poller
 from wire.net.send_queue import SendQueue
 
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wire.net.poller import Poller
-
-_SIZE = Struct(">i")
-_CHUNK_SIZE = 64 * 1024
-_NO_BYTES = bytearray()
 
 
 class EventKind:
@@ -42,7 +38,7 @@ class EventKind:
 class ChannelEvent:
     """One thing that happened to a channel.
 
-    `frame` is set for FRAME: a read-only view, without the size, that stays valid and unchanged
+    `frame` is set for FRAME: a view, without the size, that stays valid and is not written again
     for as long as it is kept. `reason` is set for CLOSED: one line of text.
     """
 
@@ -70,22 +66,20 @@ class Channel:
 
     __slots__ = (
         "_addresses",
-        "_buffer",
         "_deadline",
-        "_end",
         "_fd",
         "_is_connected",
         "_mask",
         "_queue",
+        "_reader",
         "_sock",
-        "_start",
         "_waiting",
         "host",
         "port",
         "state",
     )
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, frame_size_max: int) -> None:
         self.host = host
         self.port = port
         self.state: object = None
@@ -97,11 +91,7 @@ class Channel:
         self._deadline = 0.0
         self._queue = SendQueue()
         self._waiting: list[bytes | bytearray | memoryview] = []
-        # Received and not yet handed out: _buffer[_start:_end]. Frames are views of the buffer,
-        # so what was handed out is never written again; a used up buffer is replaced.
-        self._buffer = _NO_BYTES
-        self._start = 0
-        self._end = 0
+        self._reader = FrameReader(frame_size_max)
 
     @property
     def is_connected(self) -> bool:
@@ -158,7 +148,7 @@ class SocketChannels:
 
         A host that cannot be resolved also ends in a CLOSED event.
         """
-        channel = Channel(host, port)
+        channel = Channel(host, port, self._frame_size_max)
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
@@ -298,46 +288,22 @@ class SocketChannels:
 
     def _read(self, channel: Channel) -> None:
         assert channel._sock is not None, channel
-        if channel._end == len(channel._buffer):
-            # Nothing is left of a frame that began in it, or `_make_room` would have run.
-            channel._buffer = bytearray(_CHUNK_SIZE)
-            channel._start = channel._end = 0
-        with memoryview(channel._buffer) as whole, whole[channel._end :] as room:
-            try:
-                count = channel._sock.recv_into(room)
-            except BlockingIOError:
-                return
-            except OSError as error:
-                self._closed(channel, _reason(error))
-                return
+        try:
+            count = channel._sock.recv_into(channel._reader.free_space())
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._closed(channel, _reason(error))
+            return
         if count == 0:
             self._closed(channel, "closed by the peer")
             return
-        channel._end += count
-        self._hand_out_frames(channel)
-
-    def _hand_out_frames(self, channel: Channel) -> None:
-        """Turn whole frames of the buffer into events, and make room for one that is not whole."""
-        buffer, start, end = memoryview(channel._buffer).toreadonly(), channel._start, channel._end
-        needed = _SIZE.size
-        while end - start >= _SIZE.size:
-            (size,) = _SIZE.unpack_from(buffer, start)
-            if not 0 <= size <= self._frame_size_max:
-                self._closed(channel, f"frame of {size} bytes, limit {self._frame_size_max}")
-                return
-            needed = _SIZE.size + size
-            if end - start < needed:
-                break
-            frame = buffer[start + _SIZE.size : start + needed]
-            self._events.append(ChannelEvent(EventKind.FRAME, channel, frame=frame))
-            start += needed
-            needed = _SIZE.size
-        channel._start = start
-        if start < end and start + needed > len(buffer):
-            left = buffer[start:end]
-            channel._buffer = bytearray(max(needed, _CHUNK_SIZE))
-            channel._buffer[: len(left)] = left
-            channel._start, channel._end = 0, len(left)
+        try:
+            frames = channel._reader.received(count)
+        except InvalidFrameSize as error:
+            self._closed(channel, str(error))
+            return
+        self._events += [ChannelEvent(EventKind.FRAME, channel, frame=frame) for frame in frames]
 
     def _set_mask(self, channel: Channel, mask: int) -> None:
         if channel._mask != mask:
@@ -354,8 +320,6 @@ class SocketChannels:
         channel._waiting.clear()
         channel._addresses.clear()
         channel._queue.clear()
-        channel._buffer = _NO_BYTES
-        channel._start = channel._end = 0
 
     def _drop_socket(self, channel: Channel) -> None:
         assert channel._sock is not None, channel

@@ -1,0 +1,290 @@
+"""The broker as a listener sees it: frames to requests, answers to frames, and the open address.
+
+    wire.net.Listener -> BrokerService.handle -> Broker.handle -> answer, now or later -> frame
+
+What cannot be understood closes the connection, as in Kafka: a version that is not served, an
+unknown API, a body that is no such request. One exception: an ApiVersions request of an unknown
+version is answered in the form of version 0, which names the versions that are served, so that a
+newer client can ask again.
+"""
+
+from __future__ import annotations
+
+from embedlog.broker import dispatch
+from embedlog.broker.context import RequestContext
+from embedlog.errors import ConfigError
+from embedlog.pending import Pending
+from wire.api_keys import ApiKey
+from wire.connection import RequestFrame, ServerConnection
+from wire.error_codes import ErrorCode
+from wire.errors import MalformedMessage, UnknownApi, UnknownVersion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from embedlog.broker.broker import Broker
+    from embedlog.config import BrokerConfig
+    from embedlog.runtime.scheduler import Thread
+    from wire.net.limits import ListenerLimits
+    from wire.net.peer import Connection
+    from wire.schema import Payload
+
+LISTENER_NAME = "PLAINTEXT"
+_SOFTWARE_NAMED_FROM = 3
+_FAILED_TURN_DELAY_MS = 1_000
+_JOIN_TIMEOUT_MS = 10_000
+_NO_ANSWER: tuple[Payload, ...] = ()
+
+
+class BrokerService:
+    """Serves one broker to the connections of one listener, in the listener's thread.
+
+    `advertised` is the (host, port) that clients are told; None tells each the address that it
+    connected to, which is right whatever name or network it came by.
+    """
+
+    def __init__(self, broker: Broker, advertised: tuple[str, int] | None = None) -> None:
+        self._broker = broker
+        self._advertised = advertised
+        self._respond = ServerConnection().respond
+
+    def connected(self, connection: Connection) -> None:
+        host, port = self._advertised or (connection.local_host, connection.local_port)
+        # One for all requests of the connection: there is one in flight at a time.
+        connection.state = RequestContext(
+            -1,
+            -1,
+            listener_name=LISTENER_NAME,
+            client_host=connection.peer_host,
+            advertised_host=host,
+            advertised_port=port,
+            connection=connection,
+            in_process=False,
+        )
+
+    def disconnected(self, connection: Connection) -> None:
+        self._broker.connection_closed(connection)
+
+    def handle(self, connection: Connection, frame: memoryview) -> Sequence[Payload] | None:
+        """Answer one request; an empty answer for acks 0 and for what closes the connection."""
+        context = connection.state
+        assert isinstance(context, RequestContext), context
+        try:
+            head = RequestFrame(frame)
+            context.api_key = head.api_key
+            context.api_version = head.api_version
+            context.correlation_id = head.correlation_id
+            context.client_id = head.client_id
+            if not dispatch.serves(head.api_key, head.api_version):
+                return self._refuse(context)
+            request = head.decode()
+        except (MalformedMessage, UnknownApi, UnknownVersion):
+            connection.close()
+            return _NO_ANSWER
+        answer = self._broker.handle(context, request)
+        if type(answer) is Pending and not answer.done():
+            answer.add_callback(self._when_answered(context, request))
+            return None
+        return self._encode(context, request, answer)
+
+    def turn(self) -> int | None:
+        """Run the broker's duties that are due."""
+        runtime = self._broker.runtime
+        try:
+            return runtime.scheduler.run_due(runtime.clock.monotonic_ms())
+        except Exception as error:  # the top frame of the duties: the others have to go on
+            self._broker.report(error)
+            return _FAILED_TURN_DELAY_MS
+
+    def _when_answered(self, context: RequestContext, request: Any) -> Callable[[Any], None]:
+        def answered(pending: Pending[Any]) -> None:
+            # In the thread that completes, which may belong to the application.
+            connection: Any = context.connection
+            connection.respond(self._encode(context, request, pending))
+
+        return answered
+
+    def _encode(self, context: RequestContext, request: Any, answer: Any) -> Sequence[Payload]:
+        """The frame of an answer that is there; empty when there is none to send."""
+        try:
+            if type(answer) is Pending:
+                error = answer.error()
+                if error is None:
+                    answer = answer.result()
+                else:
+                    assert isinstance(error, Exception), error
+                    answer = dispatch.error_response(request, context, error)
+            if answer is None:
+                return _NO_ANSWER
+            if context.api_key == ApiKey.API_VERSIONS:
+                _remember_software(context, request, answer)
+            return self._respond(
+                context.correlation_id, context.api_key, context.api_version, answer
+            )
+        except Exception as error:  # a defect costs its connection, never the loop
+            self._broker.report(error)
+            assert context.connection is not None, context
+            context.connection.close()
+            return _NO_ANSWER
+
+    def _refuse(self, context: RequestContext) -> Sequence[Payload]:
+        """Answer a version that is not served; None of them but ApiVersions has an answer."""
+        if context.api_key != ApiKey.API_VERSIONS:
+            assert context.connection is not None, context
+            context.connection.close()
+            return _NO_ANSWER
+        from wire.schemas.api_versions import ApiVersion, ApiVersionsResponse
+
+        _, first, last = dispatch.HANDLERS[ApiKey.API_VERSIONS]
+        response = ApiVersionsResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION,
+            api_keys=[ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=first, max_version=last)],
+        )
+        return self._respond(context.correlation_id, ApiKey.API_VERSIONS, 0, response)
+
+
+class BrokerListener:
+    """An address at which a broker is served; made by `listen`.
+
+    Either the caller's thread runs it (`run`, until `stop`), or one of its own does (`start`).
+    `host` and `port` are the ones in use, also when port 0 asked for a free one.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        host: str,
+        port: int,
+        *,
+        allow_remote_plaintext: bool = False,
+    ) -> None:
+        from wire.net.listener import Listener, RemoteAddress
+
+        self._broker = broker
+        self._thread: Thread | None = None
+        advertised = advertised_address(broker.config)
+        try:
+            self._listener = Listener(
+                BrokerService(broker, advertised),
+                host,
+                port,
+                limits=limits_from(broker.config),
+                allow_remote=allow_remote_plaintext,
+            )
+        except RemoteAddress as refused:
+            raise ConfigError(
+                f"{refused} can be reached from other machines, and there is neither encryption "
+                "nor a password: allow it by name (allow_remote_plaintext)"
+            ) from None
+        self.host, self.port = self._listener.address
+        self._endpoint = (LISTENER_NAME, *(advertised or self._listener.address))
+        broker.endpoints.append(self._endpoint)
+        self._resign = broker.runtime.scheduler.on_notify(self._listener.wake)
+
+    @property
+    def address(self) -> str:
+        """`host:port`, as clients take it for their bootstrap servers."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def run(self) -> None:
+        """Serve in the calling thread until `stop`, then close the address."""
+        try:
+            self._listener.run()
+        finally:
+            self._give_back()
+
+    def start(self) -> None:
+        """Serve in a thread of its own until `close`."""
+        scheduler = self._broker.runtime.scheduler
+        self._thread = scheduler.start_thread(self.run, f"embedlog-listener-{self.port}")
+
+    def stop(self) -> None:
+        """Make `run` return soon. From any thread, or a signal handler."""
+        self._listener.stop()
+
+    def close(self) -> None:
+        """Stop and close every connection; when this returns the address is free again."""
+        if self._thread is None:
+            self._listener.close()
+            self._give_back()
+        else:
+            self._listener.stop()
+            self._thread.join(_JOIN_TIMEOUT_MS)
+            self._thread = None
+
+    def _give_back(self) -> None:
+        self._resign()
+        if self._endpoint in self._broker.endpoints:
+            self._broker.endpoints.remove(self._endpoint)
+
+
+def listen(
+    broker: Broker,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    allow_remote_plaintext: bool = False,
+) -> BrokerListener:
+    """Open an address for `broker`; connections wait until the listener runs.
+
+    Raises:
+        OSError: the address cannot be listened on.
+        ConfigError: other machines could reach it, and that was not allowed.
+    """
+    return BrokerListener(broker, host, port, allow_remote_plaintext=allow_remote_plaintext)
+
+
+def limits_from(config: BrokerConfig) -> ListenerLimits:
+    """The listener's limits: those of the settings that were made, ours for the others.
+
+    A request size that was set is for all requests, and limits for an address that were set hold
+    for loopback too: whoever sets them wants to see them.
+    """
+    from wire.net.limits import ListenerLimits
+
+    values: dict[str, Any] = {}
+    for setting, limits in _SETTINGS.items():
+        value = config.value(setting)
+        if config.is_set(setting) and isinstance(value, int) and value >= 0:
+            values.update(dict.fromkeys(limits, value))
+    if _PER_ADDRESS & config.set_names():
+        values["limit_loopback"] = True
+    return ListenerLimits(**values)
+
+
+_SETTINGS = {
+    "socket.request.max.bytes": ("produce_size_max", "request_size_max"),
+    "queued.max.request.bytes": ("receive_size_max",),
+    "max.connections": ("connection_count_max",),
+    "max.connections.per.ip": ("address_connection_count_max",),
+    "max.connection.creation.rate": ("accept_rate_max",),
+    "connections.max.idle.ms": ("idle_ms",),
+}
+_PER_ADDRESS = {"max.connections.per.ip", "max.connection.creation.rate"}
+
+
+def advertised_address(config: BrokerConfig) -> tuple[str, int] | None:
+    """What `advertised.listeners` says; None when it was not set.
+
+    Raises:
+        ConfigError: it does not name one plaintext address.
+    """
+    listeners = config.advertised_listeners
+    if not listeners:
+        return None
+    name, _, address = listeners[0].partition("://")
+    host, _, port = address.rpartition(":")
+    if len(listeners) != 1 or name != LISTENER_NAME or not host or not port.isdigit():
+        raise ConfigError(
+            f"advertised.listeners={','.join(listeners)}: expected {LISTENER_NAME}://host:port"
+        )
+    return host.strip("[]"), int(port)
+
+
+def _remember_software(context: RequestContext, request: Any, response: Any) -> None:
+    # The names were checked by the handler; what it refused is not repeated anywhere.
+    if context.api_version >= _SOFTWARE_NAMED_FROM and not response.error_code:
+        context.client_software_name = request.client_software_name
+        context.client_software_version = request.client_software_version
