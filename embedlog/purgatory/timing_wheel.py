@@ -1,0 +1,283 @@
+"""A hierarchical timing wheel: deadlines in buckets, the far ones in coarse buckets.
+
+    level   tick       reaches
+    0       1 ms       20 ms ahead
+    1       20 ms      400 ms
+    2       400 ms     8 s
+    3       8 s        160 s
+    ...     on demand: one level's reach is the next one's tick
+
+A task goes to the lowest level that reaches its expiration, into the bucket numbered
+`expiration // tick` (its virtual id). A bucket is due at the *start* of its range. When a bucket
+of level 0 is due, its tasks expire; when a higher one is, its tasks are demoted to lower levels.
+So a task is moved at most once per level, and never expires early by a whole tick of level 0.
+
+    add         O(1): one binary search over a handful of levels, one dictionary look-up
+    cancel      O(1): the task forgets its bucket and stays in it as a ghost; a bucket that is more
+                ghost than task is rebuilt, so cancelled far timers hold no memory for long
+    expire      O(levels) per task, once
+
+Buckets exist only while they hold something: each level is a dictionary by virtual id, and a heap
+of bucket expirations (at most 20 per level) stands for Kafka's delay queue. A wheel with a million
+tasks and nothing due costs nothing.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from bisect import bisect_right
+from heapq import heappop, heappush
+from operator import attrgetter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _thread import LockType
+
+GHOSTS_KEPT = 16
+"""A bucket with no more ghosts than this is not worth rebuilding."""
+
+LEVELS_DEMOTED = 2
+"""A due bucket's tasks go down by two levels: 400 sparse buckets cost less than a stop between."""
+
+_by_expiration = attrgetter("expiration_ms")
+
+
+class TimerTask:
+    """Something to do after `delay_ms`. Subclasses say what in `run`.
+
+    A task is in a timer at most once: adding it again moves it. It may be added again after it
+    has run or was cancelled.
+    """
+
+    __slots__ = ("_bucket", "delay_ms", "expiration_ms")
+
+    def __init__(self, delay_ms: int) -> None:
+        self.delay_ms = delay_ms
+        self.expiration_ms = -1
+        """The monotonic time at which it expires; set when it is added."""
+        self._bucket: TimerTaskList | None = None
+
+    def run(self) -> None:
+        """Called once the delay has passed, by the thread that drives the timer, no lock held."""
+        raise NotImplementedError
+
+    def cancel(self) -> bool:
+        """Take the task out of its timer; False when it is in none (it may be about to run)."""
+        bucket = self._bucket
+        if bucket is None:
+            return False
+        # Measured on CPython 3.11: `with` takes 120 ns more than the two calls.
+        lock = bucket.lock
+        lock.acquire()
+        try:
+            # It may have been moved, or have expired, before the lock was ours.
+            bucket = self._bucket
+            if bucket is None:
+                return False
+            self._bucket = None
+            bucket.add_ghost()
+        finally:
+            lock.release()
+        return True
+
+    @property
+    def bucket(self) -> TimerTaskList | None:
+        """The bucket it waits in, None when it waits in none."""
+        return self._bucket
+
+
+class TimerTaskList(list[TimerTask]):
+    """One bucket: tasks in the order they came, and ghosts of tasks that left.
+
+    An element is a task of this bucket only if it says so itself (`task.bucket is self`).
+    """
+
+    __slots__ = ("expiration_ms", "ghost_count", "lock")
+
+    def __init__(self, expiration_ms: int, lock: LockType) -> None:
+        super().__init__()
+        self.expiration_ms = expiration_ms
+        """The start of its range, when it is due."""
+        self.ghost_count = 0
+        self.lock = lock
+        """The wheel's lock."""
+
+    @property
+    def task_count(self) -> int:
+        """Tasks in the bucket, ghosts left out."""
+        return len(self) - self.ghost_count
+
+    def add_ghost(self) -> None:
+        """A task has left; rebuild the list when most of it has. Requires: the wheel's lock."""
+        self.ghost_count = ghost_count = self.ghost_count + 1
+        if ghost_count > GHOSTS_KEPT and ghost_count * 2 > len(self):
+            # A task that left and came back is in the list twice and stays once.
+            self[:] = dict.fromkeys([task for task in self if task._bucket is self])
+            self.ghost_count = 0
+
+
+class TimingWheel:
+    """All levels of the wheel. Requires for every call: `lock`, unless one thread owns the wheel.
+
+    `current_time_ms` is the time the wheel was advanced to, rounded down to a tick.
+    """
+
+    __slots__ = (
+        "_ends",
+        "_expired_end",
+        "_levels",
+        "_ticks",
+        "current_time_ms",
+        "lock",
+        "queue",
+        "tick_ms",
+        "wheel_size",
+    )
+
+    def __init__(
+        self,
+        *,
+        start_ms: int,
+        tick_ms: int = 1,
+        wheel_size: int = 20,
+        lock: LockType | None = None,
+    ) -> None:
+        assert tick_ms > 0, tick_ms
+        assert wheel_size > 1, wheel_size
+        self.tick_ms = tick_ms
+        self.wheel_size = wheel_size
+        self.lock = allocate_lock() if lock is None else lock
+        self.queue: list[tuple[int, int]] = []
+        """A heap of (bucket expiration, level), one for each bucket."""
+        self._levels: list[dict[int, TimerTaskList]] = []
+        self._ticks: list[int] = []
+        self._ends: list[int] = []  # exclusive: what each level reaches; increasing
+        self.current_time_ms = start_ms - start_ms % tick_ms
+        self._expired_end = self.current_time_ms + tick_ms
+        self._add_level()
+
+    @property
+    def size(self) -> int:
+        """Tasks in the wheel. O(buckets), of which there are at most 20 a level."""
+        return sum(bucket.task_count for level in self._levels for bucket in level.values())
+
+    def add(self, task: TimerTask, expiration_ms: int) -> bool:
+        """Put `task` into the bucket of `expiration_ms`; False when that time has come already.
+
+        A task that waits already is moved.
+        """
+        former = task._bucket
+        if former is not None:
+            task._bucket = None
+            former.add_ghost()
+        if expiration_ms < self._expired_end:
+            return False
+        number = bisect_right(self._ends, expiration_ms)
+        while number == len(self._ends):
+            self._add_level()
+            number = bisect_right(self._ends, expiration_ms)
+        virtual_id = expiration_ms // self._ticks[number]
+        try:
+            bucket = self._levels[number][virtual_id]
+        except KeyError:
+            bucket = self._add_bucket(number, virtual_id)
+        bucket.append(task)
+        task.expiration_ms = expiration_ms
+        task._bucket = bucket
+        return True
+
+    def advance(self, now_ms: int) -> list[TimerTask]:
+        """Move the wheel's time to `now_ms`; return the tasks that expired, in order of time.
+
+        Tasks of buckets that are due but not yet expired are demoted to lower levels.
+        """
+        self.move_time(now_ms)
+        queue = self.queue
+        expired: list[TimerTask] = []
+        bucket_count = 0
+        while queue and queue[0][0] <= now_ms:
+            expiration_ms, number = heappop(queue)
+            bucket = self._levels[number].pop(expiration_ms // self._ticks[number])
+            if number:
+                self._demote(bucket, number, expired)
+            else:
+                for task in bucket:
+                    if task._bucket is bucket:
+                        task._bucket = None
+                        expired.append(task)
+            bucket_count += 1
+        if bucket_count > 1:
+            # Buckets of different levels overlap in time, and a long jump skips the demotion.
+            expired.sort(key=_by_expiration)
+        return expired
+
+    def next_expiration_ms(self) -> int | None:
+        """When the first bucket that holds a task is due; None when there is no task.
+
+        Buckets that hold only ghosts are dropped on the way, so nobody wakes up for them.
+        """
+        queue = self.queue
+        while queue:
+            expiration_ms, number = queue[0]
+            virtual_id = expiration_ms // self._ticks[number]
+            if self._levels[number][virtual_id].task_count > 0:
+                return expiration_ms
+            heappop(queue)
+            del self._levels[number][virtual_id]
+        return None
+
+    def move_time(self, now_ms: int) -> None:
+        """Let the levels reach as far as they do from `now_ms`; time never moves back.
+
+        Nothing expires: a bucket whose time has passed stays due.
+        """
+        if now_ms < self._expired_end:
+            return
+        self.current_time_ms = now_ms - now_ms % self.tick_ms
+        self._expired_end = self.current_time_ms + self.tick_ms
+        ends = self._ends
+        for number, tick_ms in enumerate(self._ticks):
+            end = now_ms - now_ms % tick_ms + tick_ms * self.wheel_size
+            if end == ends[number]:
+                break  # the coarser levels have not moved either
+            ends[number] = end
+
+    def _demote(self, bucket: TimerTaskList, number: int, expired: list[TimerTask]) -> None:
+        """Move the tasks of a due bucket down, or to `expired`."""
+        target_number = max(0, number - LEVELS_DEMOTED)
+        tick_ms = self._ticks[target_number]
+        expired_end = self._expired_end
+        # The buckets that were needed before.
+        targets: dict[int, TimerTaskList] = {}
+        for task in bucket:
+            if task._bucket is not bucket:
+                continue
+            expiration_ms = task.expiration_ms
+            if expiration_ms < expired_end:
+                task._bucket = None
+                expired.append(task)
+                continue
+            virtual_id = expiration_ms // tick_ms
+            try:
+                target = targets[virtual_id]
+            except KeyError:
+                target = targets[virtual_id] = self._bucket(target_number, virtual_id)
+            target.append(task)
+            task._bucket = target
+
+    def _bucket(self, number: int, virtual_id: int) -> TimerTaskList:
+        bucket = self._levels[number].get(virtual_id)
+        return self._add_bucket(number, virtual_id) if bucket is None else bucket
+
+    def _add_bucket(self, number: int, virtual_id: int) -> TimerTaskList:
+        expiration_ms = virtual_id * self._ticks[number]
+        bucket = self._levels[number][virtual_id] = TimerTaskList(expiration_ms, self.lock)
+        heappush(self.queue, (expiration_ms, number))
+        return bucket
+
+    def _add_level(self) -> None:
+        tick_ms = self.tick_ms * self.wheel_size ** len(self._levels)
+        self._levels.append({})
+        self._ticks.append(tick_ms)
+        now_ms = self.current_time_ms
+        self._ends.append(now_ms - now_ms % tick_ms + tick_ms * self.wheel_size)
