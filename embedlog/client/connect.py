@@ -1,0 +1,64 @@
+"""From what a client was given (a cluster of this process, an address) to a transport."""
+
+from __future__ import annotations
+
+from embedlog.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol
+
+    from embedlog.client.settings import Settings
+    from embedlog.transport import Transport
+
+    class Connectable(Protocol):
+        """A cluster of this process: `embedlog.open` returns one."""
+
+        def connect(self, client_id: str) -> Transport:
+            """A transport to this cluster's brokers."""
+
+    Target = Connectable | Transport | str | Sequence[str] | None
+
+
+def connect(target: Target, settings: Settings) -> Transport:
+    """The transport to `target`: a cluster, a transport, "host:port[,host:port]" or a list.
+
+    None means the addresses of bootstrap.servers.
+
+    Raises:
+        ConfigError: there is neither a target nor bootstrap.servers, or an address is malformed.
+    """
+    made = getattr(target, "connect", None)
+    if made is not None:
+        transport: Transport = made(settings["client.id"])
+        return transport
+    if target is not None and hasattr(target, "send"):
+        return target  # type: ignore[return-value]
+    addresses = settings["bootstrap.servers"] or []
+    if isinstance(target, str):
+        addresses = [each.strip() for each in target.split(",") if each.strip()]
+    elif isinstance(target, list | tuple):
+        addresses = list(target)
+    elif target is not None:
+        raise ConfigError(f"{target!r} is neither a cluster nor an address")
+    if not addresses:
+        raise ConfigError("nothing to connect to: give a cluster, an address or bootstrap.servers")
+    from embedlog.client.network_client import NetworkClient
+
+    return NetworkClient([parse_address(each) for each in addresses], settings)
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """(host, port) of "host:port" or "[v6 address]:port", with or without a "PLAINTEXT://".
+
+    >>> parse_address("localhost:9092")
+    ('localhost', 9092)
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    host, colon, port = text.rpartition("://")[2].rpartition(":")
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65_536:
+        raise ConfigError(f"bootstrap.servers: {text!r} is not host:port")
+    return host.removeprefix("[").removesuffix("]"), int(port)

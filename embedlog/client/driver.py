@@ -1,0 +1,243 @@
+"""Who runs a client's state machine, and how others wait for it.
+
+    in process          the caller's thread: `run` does a pass, `wait` parks in the scheduler
+    TCP, no linger      the caller's thread: threads take turns; whoever waits polls the sockets
+    TCP, with linger    a thread of its own; callers wake it and wait for its news
+
+A pass never waits. Parking in process holds no lock; polling sockets does, as only one thread may
+use them, and gives its turn away whenever something arrives or somebody asks.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock, get_ident
+from collections import deque
+
+from embedlog.errors import EmbedlogError
+from embedlog.pending import Pending
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.runtime.scheduler import Thread
+    from embedlog.transport import Transport
+
+_PARK_MS = 1 << 30
+
+
+class TurnLock:
+    """A lock that serves in the order of asking.
+
+    With a plain lock a thread that polls in a loop gets it back again and again, and the thread
+    that wants to send starves.
+    """
+
+    __slots__ = ("_gates", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._gates: deque[object] = deque()
+
+    def acquire(self) -> None:
+        """Wait for the turn."""
+        if not self._gates and self._lock.acquire(blocking=False):
+            return
+        gate = allocate_lock()
+        gate.acquire()
+        self._gates.append(gate)
+        self._hand_over()
+        gate.acquire()
+
+    def release(self) -> None:
+        """Give the turn to whoever has waited longest."""
+        self._lock.release()
+        self._hand_over()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Does somebody wait for the turn?"""
+        return bool(self._gates)
+
+    @property
+    def is_taken(self) -> bool:
+        """Has some thread the turn?"""
+        return self._lock.locked()
+
+    def _hand_over(self) -> None:
+        # The lock stays taken in the name of the thread whose gate opens.
+        while self._gates and self._lock.acquire(blocking=False):
+            try:
+                gate = self._gates.popleft()
+            except IndexError:
+                self._lock.release()
+                continue
+            gate.release()  # type: ignore[attr-defined]
+            return
+
+
+class Driver:
+    """Runs `step`, a pass that returns milliseconds until the next one is useful."""
+
+    def __init__(
+        self, transport: Transport, step: Callable[[], int | None], *, threaded: bool, name: str
+    ) -> None:
+        self._transport = transport
+        self._step = step
+        self._scheduler = transport.runtime.scheduler
+        self._clock = transport.runtime.clock
+        self._turn = TurnLock()
+        self._runner = 0
+        self._news: list[Pending[None]] = []
+        self._news_lock = allocate_lock()
+        self.delay: int | None = None
+        """What the last pass returned."""
+        self._threaded = threaded
+        self._name = name
+        self._thread: Thread | None = None
+        self._is_closed = False
+
+    def run(self) -> None:
+        """Do what can be done now: a pass in this thread, or a word to the thread that does it.
+
+        Called from a user's callback it does nothing: the pass below it goes on by itself.
+        """
+        if self._threaded:
+            self._start()
+            self._transport.wake()
+        elif self._runner != get_ident():
+            self._pass()
+
+    def wait(self, is_done: Callable[[], bool], timeout_ms: int | None) -> bool:
+        """Drive until `is_done()`, at most `timeout_ms` (None: for ever); say whether it is.
+
+        Raises:
+            EmbedlogError: called from a delivery callback, which would wait for itself.
+        """
+        if self._runner == get_ident():
+            if is_done():
+                return True
+            raise EmbedlogError("waiting inside a delivery callback would wait for itself")
+        self.run()
+        if is_done():
+            return True
+        deadline = _PARK_MS if timeout_ms is None else timeout_ms
+        deadline += self._clock.monotonic_ms()
+        while True:
+            news = self._listen()
+            try:
+                self.run()
+                left = deadline - self._clock.monotonic_ms()
+                if is_done():
+                    return True
+                if left <= 0:
+                    return False
+                self._park(news, left)
+            finally:
+                self._stop_listening(news)
+
+    def arrived(self) -> None:
+        """There is something for the next pass, or for those who wait. From any thread."""
+        if self._news:
+            with self._news_lock:
+                waiting, self._news = self._news, []
+            for news in waiting:
+                news.complete(None)
+
+    def run_if_free(self) -> int | None:
+        """A pass, unless another thread is in one; milliseconds until the next is useful.
+
+        For duties of the scheduler, which must not wait.
+        """
+        if self._turn.is_taken:
+            return 1
+        self._pass()
+        return self.delay
+
+    def exclusively(self, action: Callable[[], None]) -> None:
+        """Run `action` while no pass runs."""
+        if self._runner == get_ident():
+            action()
+            return
+        self._transport.wake()
+        self._turn.acquire()
+        try:
+            action()
+        finally:
+            self._turn.release()
+
+    @property
+    def is_running_here(self) -> bool:
+        """Is this thread inside a pass, that is in a user's callback?"""
+        return self._runner == get_ident()
+
+    def close(self, timeout_ms: int) -> None:
+        """Stop the thread, if there is one. Requires: nobody waits."""
+        self._is_closed = True
+        if self._thread is not None:
+            self._transport.wake()
+            self._thread.join(timeout_ms)
+            self._threaded = False
+
+    def _pass(self) -> None:
+        if self._turn.is_taken:
+            self._transport.wake()
+        self._turn.acquire()
+        self._runner = get_ident()
+        try:
+            self.delay = self._step()
+        finally:
+            self._runner = 0
+            self._turn.release()
+        if self._threaded:
+            self.arrived()
+
+    def _listen(self) -> Pending[None]:
+        news: Pending[None] = Pending()
+        with self._news_lock:
+            self._news.append(news)
+        return news
+
+    def _stop_listening(self, news: Pending[None]) -> None:
+        with self._news_lock:
+            if news in self._news:
+                self._news.remove(news)
+
+    def _park(self, news: Pending[None], left: int) -> None:
+        if self._threaded:
+            self._scheduler.wait(news, left)
+            return
+        if self.delay is not None:
+            left = min(left, max(self.delay, 1))
+        if self._transport.concurrent:
+            self._transport.wait(news, left)
+            return
+        self._turn.acquire()
+        try:
+            if not self._turn.is_wanted:
+                self._transport.wait(news, left)
+        finally:
+            self._turn.release()
+
+    # The thread
+
+    def _start(self) -> None:
+        if self._thread is None:
+            with _starting:
+                if self._thread is None and not self._is_closed:
+                    start = self._transport.runtime.scheduler.start_thread
+                    self._thread = start(self._loop, self._name)
+
+    def _loop(self) -> None:
+        quiet: Pending[None] = Pending()
+        try:
+            while not self._is_closed:
+                self._pass()
+                self._transport.wait(quiet, self.delay)
+        except BaseException:
+            # A user's callback raised: the process hears of it, and delivery goes on.
+            self._thread = self._transport.runtime.scheduler.start_thread(self._loop, self._name)
+            raise
+
+
+_starting = allocate_lock()

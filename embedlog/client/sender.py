@@ -1,0 +1,435 @@
+"""The sender: takes batches out of the accumulator, sends them, and settles what comes back.
+
+It is a state machine that one thread at a time runs (see `driver`). A pass does everything that
+can be done without waiting: take the answers that arrived, tell the callbacks, refresh metadata,
+give up what is too old, drain, send.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from embedlog.errors import EmbedlogError, KafkaError, TimedOut, error_for
+from wire.error_codes import ErrorCode
+from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from embedlog.client.metadata import Metadata, PartitionInfo
+    from embedlog.client.producer_batch import ProducerBatch
+    from embedlog.client.record_accumulator import PartitionQueue, RecordAccumulator
+    from embedlog.client.settings import Settings
+    from embedlog.client.transaction_manager import TransactionManager
+    from embedlog.pending import Pending
+    from embedlog.transport import Transport
+    from wire.schemas.produce import PartitionProduceResponse
+
+_STALE_METADATA = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.LISTENER_NOT_FOUND,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    )
+)
+"""Errors which say that the client knows the wrong leader or topic."""
+
+_CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+_ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
+_NEVER = 1 << 62
+
+
+class _Sent:
+    """One produce request without an outcome."""
+
+    __slots__ = ("batches", "node_id", "pending")
+
+    def __init__(self, node_id: int, batches: list[ProducerBatch]) -> None:
+        self.node_id = node_id
+        self.batches = batches
+        self.pending: Pending[Any] | None = None
+
+
+class Sender:
+    """Drains the accumulator of one producer."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        metadata: Metadata,
+        accumulator: RecordAccumulator,
+        settings: Settings,
+        transactions: TransactionManager | None,
+        arrived: Callable[[], None],
+    ) -> None:
+        """`arrived` is called, in whichever thread, when there is something for the next pass."""
+        self._transport = transport
+        self._metadata = metadata
+        self._accumulator = accumulator
+        self._transactions = transactions
+        self._arrived = arrived
+        self._clock = transport.runtime.clock
+        codec: str = settings["compression.type"]
+        self._codec = _CODECS[codec]
+        self._level: int | None = settings.get(f"compression.{codec}.level")
+        self._acks = _ACKS[settings["acks"]]
+        self._retries: int = settings["retries"]
+        self._linger_ms: int = settings["linger.ms"]
+        if transport.in_process:
+            # A pass for a full batch must not also send the one that was begun a moment ago.
+            self._linger_ms = max(self._linger_ms, 1)
+        self._request_timeout_ms: int = settings["request.timeout.ms"]
+        self._request_size_max: int = settings["max.request.size"]
+        self._batch_size: int = settings["batch.size"]
+        self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
+        self._in_flight_max: int = settings["max.in.flight.requests.per.connection"]
+        self._backoff_ms: int = settings["retry.backoff.ms"]
+        self._backoff_max_ms: int = settings["retry.backoff.max.ms"]
+        self._in_flight: dict[int, int] = {}
+        self._sent: dict[_Sent, None] = {}
+        self._answers: deque[_Sent] = deque()
+        self._settled: deque[ProducerBatch] = deque()
+        """Batches with an outcome that their callbacks do not know yet."""
+        self._watched: Pending[Any] | None = None
+        self.sent_count = 0
+        """Records written, as far as is known."""
+        self.failed_count = 0
+        """Records given up."""
+
+    def run_once(self) -> int | None:
+        """One pass; milliseconds until time itself makes the next one useful, None if never.
+
+        A user's callback that raises ends the pass with its exception; the next one goes on with
+        the callback after it.
+        """
+        now_ms = self._clock.monotonic_ms()
+        self._accumulator.has_sendable = False
+        while True:
+            while self._answers:
+                self._take_answer(self._answers.popleft(), now_ms)
+            if self._settled:
+                self._tell()
+            delay = self._advance(now_ms)
+            if not self._answers and not self._settled:
+                return delay
+
+    @property
+    def request_count(self) -> int:
+        """Requests without an answer."""
+        return len(self._sent)
+
+    def abort_all(self, error: EmbedlogError) -> None:
+        """Give up everything that has no outcome, and tell the callbacks."""
+        self._fail_waiting(error)
+        for sent in list(self._sent):
+            self._forget(sent)
+            for batch in sent.batches:
+                self._settle_failed(batch, error, in_flight=True)
+        self._answers.clear()
+        self._tell()
+
+    # A pass
+
+    def _advance(self, now_ms: int) -> int | None:
+        try:
+            delay = self._metadata.advance(now_ms)
+            self._watch(self._metadata.pending)
+            if not self._accumulator.active and not self._sent:
+                return delay
+            delay = _sooner(delay, self._expire(now_ms))
+            if self._transactions is not None:
+                delay = _sooner(delay, self._transactions.advance(now_ms))
+                self._watch(self._transactions.pending)
+                if not self._transactions.has_producer_id:
+                    return delay
+        except EmbedlogError as error:
+            self._fail_waiting(error)
+            return None
+        while True:
+            drained, next_ms = self._drain(now_ms)
+            for node_id, batches in drained.items():
+                self._send(node_id, batches, now_ms)
+            if not drained or self._answers or self._settled:
+                return _sooner(delay, None if next_ms == _NEVER else max(next_ms - now_ms, 0))
+
+    def _watch(self, pending: Pending[Any] | None) -> None:
+        """Make sure that the next pass happens when `pending` is done."""
+        if pending is not None and pending is not self._watched:
+            self._watched = pending
+            pending.add_callback(lambda _: self._arrived())
+
+    def _drain(self, now_ms: int) -> tuple[dict[int, list[ProducerBatch]], int]:
+        """Take one sendable batch of each partition, by node; also when others become sendable."""
+        drained: dict[int, list[ProducerBatch]] = {}
+        sizes: dict[int, int] = {}
+        next_ms = _NEVER
+        accumulator = self._accumulator
+        with accumulator.lock:
+            for queue in list(accumulator.active):
+                batch = queue.batches[0]
+                due_ms = self._due_ms(queue, batch)
+                if due_ms > now_ms:
+                    next_ms = min(next_ms, due_ms)
+                    continue
+                leader = self._sendable_leader(queue, batch)
+                if leader is None:
+                    continue
+                node_id = leader.leader
+                size = sizes.get(node_id, 0) + batch.size
+                if node_id in drained and size > self._request_size_max:
+                    continue
+                sizes[node_id] = size
+                accumulator.take_first(queue)
+                queue.is_muted = self._in_flight_max == 1
+                drained.setdefault(node_id, []).append(batch)
+        if self._transactions is not None:
+            for batches in drained.values():
+                for batch in batches:
+                    self._transactions.number(batch)
+        return drained, next_ms
+
+    def _due_ms(self, queue: PartitionQueue, batch: ProducerBatch) -> int:
+        if batch.retry_at_ms:
+            return batch.retry_at_ms
+        if batch.is_closed:
+            return 0
+        return batch.created_ms + self._linger_ms
+
+    def _sendable_leader(
+        self, queue: PartitionQueue, batch: ProducerBatch
+    ) -> PartitionInfo | None:
+        leader = self._metadata.leader(batch.topic, batch.partition)
+        if leader is None:
+            self._metadata.request_update()
+            return None
+        if queue.is_muted or self._in_flight.get(leader.leader, 0) >= self._in_flight_max:
+            return None
+        if self._transactions is not None and not self._transactions.may_drain(batch):
+            return None
+        return leader
+
+    def _send(self, node_id: int, batches: list[ProducerBatch], now_ms: int) -> None:
+        sendable = [batch for batch in batches if self._fits(batch)]
+        if not sendable:
+            return
+        topics: dict[str, TopicProduceData] = {}
+        for batch in sendable:
+            data = PartitionProduceData(index=batch.partition, records=batch.encoded)
+            topic = topics.get(batch.topic)
+            if topic is None:
+                info = self._metadata.topics[batch.topic]
+                topics[batch.topic] = TopicProduceData(
+                    name=batch.topic, topic_id=info.topic_id, partition_data=[data]
+                )
+            else:
+                topic.partition_data.append(data)
+        request = ProduceRequest(
+            acks=self._acks, timeout_ms=self._request_timeout_ms, topic_data=list(topics.values())
+        )
+        sent = _Sent(node_id, sendable)
+        self._sent[sent] = None
+        self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
+        try:
+            pending = self._transport.send(node_id, request)
+        except BaseException as error:
+            # Only a broker in this process raises: a defect, which its caller shall see.
+            self._forget(sent)
+            for batch in sendable:
+                self._settle_failed(batch, error_for(-1, repr(error)), in_flight=True)
+            raise
+        sent.pending = pending
+        if pending.done():
+            self._answers.append(sent)
+        else:
+            pending.add_callback(lambda _: self._answer_arrived(sent))
+
+    def _fits(self, batch: ProducerBatch) -> bool:
+        """Encode the batch; when it is too large for a request, queue its parts instead."""
+        encoded = batch.encode(self._codec, self._level)
+        if self._codec:
+            topic = self._accumulator.queue_of(batch).topic
+            topic.learn_ratio(len(encoded) / max(batch.size, 1))
+        if len(encoded) <= self._request_size_max or batch.record_count == 1:
+            return True
+        self._split(batch, self._request_size_max - 1024)
+        return False
+
+    def _split(self, batch: ProducerBatch, part_size_max: int) -> None:
+        self._accumulator.queue_of(batch).is_muted = False
+        parts = batch.split(part_size_max)
+        if self._transactions is not None:
+            self._transactions.split(batch, parts)
+        self._accumulator.replace_by_parts(batch, parts)
+
+    # Answers
+
+    def _answer_arrived(self, sent: _Sent) -> None:
+        self._answers.append(sent)
+        self._arrived()
+
+    def _forget(self, sent: _Sent) -> None:
+        self._sent.pop(sent, None)
+        self._in_flight[sent.node_id] -= 1
+        for batch in sent.batches:
+            self._accumulator.queue_of(batch).is_muted = False
+
+    def _take_answer(self, sent: _Sent, now_ms: int) -> None:
+        if sent not in self._sent:
+            return  # given up already
+        self._forget(sent)
+        assert sent.pending is not None, sent
+        error = sent.pending.error()
+        if error is not None:
+            self._request_failed(sent, error, now_ms)
+            return
+        response = sent.pending.result()
+        if response is None:
+            for batch in sent.batches:
+                self._succeed(batch, -1, -1)
+            return
+        answers: dict[tuple[str, int], PartitionProduceResponse] = {}
+        for topic in response.responses:
+            name = topic.name or self._metadata.names_by_id.get(topic.topic_id, "")
+            for partition in topic.partition_responses:
+                answers[name, partition.index] = partition
+        for batch in sent.batches:
+            answer = answers.get((batch.topic, batch.partition))
+            if answer is None:
+                self._settle_failed(batch, error_for(-1, "the response leaves the partition out"))
+            elif answer.error_code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
+                self._succeed(batch, answer.base_offset, answer.log_append_time_ms)
+            else:
+                self._refused(batch, _error_of(answer), now_ms)
+
+    def _request_failed(self, sent: _Sent, error: BaseException, now_ms: int) -> None:
+        for batch in sent.batches:
+            if isinstance(error, KafkaError):
+                self._refused(batch, error, now_ms)
+            else:
+                reason = error if isinstance(error, EmbedlogError) else error_for(-1, repr(error))
+                self._settle_failed(batch, reason, in_flight=True)
+
+    def _succeed(self, batch: ProducerBatch, base_offset: int, log_append_ms: int) -> None:
+        if self._transactions is not None:
+            self._transactions.acknowledged(batch)
+        batch.succeed(base_offset, log_append_ms)
+        self._settle(batch)
+
+    def _refused(self, batch: ProducerBatch, error: KafkaError, now_ms: int) -> None:
+        code = error.code
+        if code in _STALE_METADATA:
+            self._metadata.request_update()
+        if code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1:
+            half = batch.size // 2 if batch.is_split_product else self._batch_size
+            self._split(batch, half)
+            return
+        retriable = error.retriable or (
+            self._transactions is not None and self._transactions.may_retry(batch, code)
+        )
+        in_time = now_ms - batch.created_ms < self._delivery_timeout_ms
+        if retriable and in_time and batch.attempts < self._retries:
+            delay = min(self._backoff_ms << min(batch.attempts, 16), self._backoff_max_ms)
+            batch.attempts += 1
+            batch.retry_at_ms = now_ms + delay
+            self._accumulator.put_back(batch)
+        else:
+            self._settle_failed(batch, error)
+
+    # Outcomes
+
+    def _expire(self, now_ms: int) -> int | None:
+        """Give up what is older than delivery.timeout.ms; ms until the next such moment."""
+        oldest = _NEVER
+        limit = now_ms - self._delivery_timeout_ms
+        for sent in list(self._sent):
+            created_ms = min(batch.created_ms for batch in sent.batches)
+            if created_ms <= limit:
+                self._forget(sent)
+                for batch in sent.batches:
+                    self._settle_failed(batch, self._too_old(batch, "in flight"), in_flight=True)
+            else:
+                oldest = min(oldest, created_ms)
+        accumulator = self._accumulator
+        expired: list[ProducerBatch] = []
+        with accumulator.lock:
+            for queue in list(accumulator.active):
+                while queue.batches and queue.batches[0].created_ms <= limit:
+                    expired.append(accumulator.take_first(queue))
+                if queue.batches:
+                    oldest = min(oldest, queue.batches[0].created_ms)
+        for batch in expired:
+            self._settle_failed(batch, self._too_old(batch, "waiting"))
+        return None if oldest == _NEVER else oldest - limit
+
+    def _too_old(self, batch: ProducerBatch, where: str) -> TimedOut:
+        return TimedOut(
+            f"{batch.record_count} records for {batch.topic}-{batch.partition} were {where} for "
+            f"delivery.timeout.ms={self._delivery_timeout_ms}, {batch.attempts} retries: is the "
+            f"leader of the partition reachable?"
+        )
+
+    def _fail_waiting(self, error: EmbedlogError) -> None:
+        accumulator = self._accumulator
+        failed: list[ProducerBatch] = []
+        with accumulator.lock:
+            for queue in list(accumulator.active):
+                while queue.batches:
+                    failed.append(accumulator.take_first(queue))
+        for batch in failed:
+            self._settle_failed(batch, error)
+
+    def _settle_failed(
+        self, batch: ProducerBatch, error: Exception, *, in_flight: bool = False
+    ) -> None:
+        if self._transactions is not None:
+            self._transactions.gave_up(batch, in_flight=in_flight)
+        batch.fail(error)
+        self._settle(batch)
+
+    def _settle(self, batch: ProducerBatch) -> None:
+        if batch.error is None:
+            self.sent_count += batch.record_count
+        else:
+            self.failed_count += batch.record_count
+        self._accumulator.release(batch)
+        self._settled.append(batch)
+
+    def _tell(self) -> None:
+        """Run the callbacks of settled batches, in order, then let their waiters see the outcome.
+
+        Nothing is lost when a callback raises: it was taken off the queue, the rest is on it.
+        """
+        settled = self._settled
+        while settled:
+            batch = settled[0]
+            while batch.callbacks:
+                index, callback = batch.callbacks.popleft()
+                callback(batch.metadata(index), batch.error)
+            settled.popleft()
+            batch.finish()
+            self._accumulator.finished(batch)
+        self._arrived()
+
+
+def _error_of(answer: PartitionProduceResponse) -> KafkaError:
+    error = error_for(answer.error_code, answer.error_message)
+    error.record_errors = tuple(
+        [(each.batch_index, each.batch_index_error_message) for each in answer.record_errors]
+    )
+    error.log_start_offset = answer.log_start_offset
+    return error
+
+
+def _sooner(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)

@@ -1,0 +1,169 @@
+"""Configuration of the clients: Kafka's keys, types, defaults and rules.
+
+A key may be written with dots in a dict or with underscores as a keyword argument:
+`{"linger.ms": 5}` is `linger_ms=5`. Values may be text, as in a properties file. An unknown key
+warns and names the nearest known one; a wrong value is a `ConfigError`.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    # kind, default, then (lowest, highest) of a number or the allowed words of a text
+    Definition = tuple[str, Any, Any]
+    Definitions = Mapping[str, Definition]
+    Settings = dict[str, Any]
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+NATURAL = (0, INT_MAX)
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+COMMON: Definitions = {
+    "bootstrap.servers": ("list", None, None),
+    "client.id": ("text", "", None),
+    "client.dns.lookup": (
+        "choice",
+        "use_all_dns_ips",
+        ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+    ),
+    "connections.max.idle.ms": ("int", 540_000, (-1, INT_MAX)),
+    "metadata.max.age.ms": ("int", 300_000, NATURAL),
+    "metadata.recovery.rebootstrap.trigger.ms": ("int", 300_000, NATURAL),
+    "metadata.recovery.strategy": ("choice", "rebootstrap", ("none", "rebootstrap")),
+    "receive.buffer.bytes": ("int", 65_536, (-1, INT_MAX)),
+    "send.buffer.bytes": ("int", 131_072, (-1, INT_MAX)),
+    "reconnect.backoff.ms": ("int", 50, NATURAL),
+    "reconnect.backoff.max.ms": ("int", 1_000, NATURAL),
+    "request.timeout.ms": ("int", 30_000, NATURAL),
+    "retry.backoff.ms": ("int", 100, NATURAL),
+    "retry.backoff.max.ms": ("int", 1_000, NATURAL),
+    "security.protocol": ("choice", "PLAINTEXT", ("PLAINTEXT",)),
+    "socket.connection.setup.timeout.ms": ("int", 10_000, NATURAL),
+    "socket.connection.setup.timeout.max.ms": ("int", 30_000, NATURAL),
+}
+
+PRODUCER: Definitions = {
+    **COMMON,
+    "acks": ("choice", None, ("all", "-1", "0", "1")),
+    "batch.size": ("int", 16_384, NATURAL),
+    "buffer.memory": ("int", 33_554_432, (0, LONG_MAX)),
+    "compression.type": ("choice", "none", CODECS),
+    "compression.gzip.level": ("int", None, (-1, 9)),
+    "compression.lz4.level": ("int", None, (1, 17)),
+    "compression.zstd.level": ("int", None, (-131_072, 22)),
+    "delivery.timeout.ms": ("int", None, NATURAL),
+    "enable.idempotence": ("bool", None, None),
+    "key.serializer": ("function", None, None),
+    "linger.ms": ("int", None, NATURAL),
+    "max.block.ms": ("int", 60_000, (0, LONG_MAX)),
+    "max.in.flight.requests.per.connection": ("int", 5, (1, INT_MAX)),
+    "max.request.size": ("int", 1_048_576, NATURAL),
+    "metadata.max.idle.ms": ("int", 300_000, (5_000, INT_MAX)),
+    "partitioner.adaptive.partitioning.enable": ("bool", True, None),
+    "partitioner.class": ("function", None, None),
+    "partitioner.ignore.keys": ("bool", False, None),
+    "retries": ("int", None, NATURAL),
+    "value.serializer": ("function", None, None),
+}
+
+CONSUMER: Definitions = {
+    **COMMON,
+    "allow.auto.create.topics": ("bool", True, None),
+    "auto.offset.reset": ("text", "latest", None),
+    "check.crcs": ("bool", True, None),
+    "client.rack": ("text", "", None),
+    "default.api.timeout.ms": ("int", 60_000, NATURAL),
+    "exclude.internal.topics": ("bool", True, None),
+    "fetch.max.bytes": ("int", 52_428_800, NATURAL),
+    "fetch.max.wait.ms": ("int", 500, NATURAL),
+    "fetch.min.bytes": ("int", 1, NATURAL),
+    "isolation.level": ("choice", "read_uncommitted", ("read_uncommitted", "read_committed")),
+    "key.deserializer": ("function", None, None),
+    "max.partition.fetch.bytes": ("int", 1_048_576, NATURAL),
+    "max.poll.records": ("int", 500, (1, INT_MAX)),
+    "value.deserializer": ("function", None, None),
+}
+
+ADMIN: Definitions = {
+    **COMMON,
+    "default.api.timeout.ms": ("int", 60_000, NATURAL),
+    "retries": ("int", INT_MAX, NATURAL),
+}
+
+_WORDS = {"true": True, "false": False}
+
+
+def parse(definitions: Definitions, *given: Mapping[str, Any] | None) -> Settings:
+    """All settings by their dotted names: what was given, checked, over the defaults.
+
+    A later mapping wins. Keys of value None keep their default.
+
+    Raises:
+        ConfigError: a value has the wrong type or is out of its range.
+    """
+    settings = {name: definition[1] for name, definition in definitions.items()}
+    for mapping in given:
+        for key, value in (mapping or {}).items():
+            name = key.replace("_", ".")
+            definition = definitions.get(name)
+            if definition is None:
+                _warn_unknown(key, definitions)
+            elif value is not None:
+                settings[name] = _checked(name, definition, value)
+    return settings
+
+
+def _checked(name: str, definition: Definition, value: Any) -> Any:
+    kind, _, rule = definition
+    if kind == "int":
+        number = _integer(name, value)
+        if not rule[0] <= number <= rule[1]:
+            raise ConfigError(f"{name}={number}: must be between {rule[0]} and {rule[1]}")
+        return number
+    if kind == "bool":
+        found = value if isinstance(value, bool) else _WORDS.get(str(value).strip().lower())
+        if found is None:
+            raise ConfigError(f"{name}={value!r}: must be true or false")
+        return found
+    if kind == "function":
+        if not callable(value):
+            raise ConfigError(f"{name}={value!r}: must be callable")
+        return value
+    if kind == "list":
+        items = value.split(",") if isinstance(value, str) else list(value)
+        return [item.strip() for item in items if item.strip()]
+    text = str(value).strip()
+    if kind == "choice":
+        by_lower = {word.lower(): word for word in rule}
+        if text.lower() not in by_lower:
+            raise ConfigError(f"{name}={value!r}: must be one of {', '.join(rule)}")
+        return by_lower[text.lower()]
+    return text
+
+
+def _integer(name: str, value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            pass
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise ConfigError(f"{name}={value!r}: must be a whole number")
+
+
+def _warn_unknown(key: str, definitions: Definitions) -> None:
+    from difflib import get_close_matches
+    from warnings import warn
+
+    nearest = get_close_matches(key.replace("_", "."), definitions, n=1, cutoff=0.0)
+    warn(f"unknown configuration {key!r}; did you mean {nearest[0]!r}?", stacklevel=4)

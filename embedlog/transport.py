@@ -1,0 +1,164 @@
+"""`Transport`: how a client's request reaches a broker, and the one that stays in the process.
+
+A client gives a request object and gets a `Pending` of the response object. In process that is a
+call of `Broker.handle`; `client.network_client` makes bytes of the same objects. Whoever holds a
+message after it was sent only reads it: in process both sides hold the same one.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import ClosedError, KafkaError, error_for
+from embedlog.pending import Pending
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, Protocol
+
+    from embedlog.runtime import Runtime
+    from wire.schema import Message
+
+    class Transport(Protocol):
+        """Requests to the nodes of one cluster, answered in order for each node.
+
+        `concurrent` says whether many threads may call it side by side. When it is False a caller
+        makes sure of one thread at a time; only `wake` is free.
+        """
+
+        concurrent: bool
+        in_process: bool
+        runtime: Runtime
+
+        def send(
+            self, node_id: int, request: Any, *, version: int | None = None
+        ) -> Pending[Any]:
+            """Send to `node_id` (ANY_NODE: whichever is best) at `version` (None: the newest both
+            sides know). Never waits.
+
+            The pending fails with a `KafkaError`: NetworkException when the connection ended,
+            RequestTimedOut, UnsupportedVersion. A request without an answer (acks 0) completes
+            with None once it is on its way.
+            """
+
+        def versions(self, node_id: int) -> Mapping[int, tuple[int, int]] | None:
+            """(first, last) by API key as the node said; None when it was not asked yet."""
+
+        def set_nodes(self, nodes: Mapping[int, tuple[str, int]]) -> None:
+            """The addresses of the cluster's nodes, as Metadata told them."""
+
+        def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
+            """Let answers arrive until `pending` is done or time is over; say whether it is done.
+
+            Not a promise to stay that long: `wake` ends it early.
+            """
+
+        def poll(self) -> None:
+            """Take what has arrived and do what is due; never waits."""
+
+        def wake(self) -> None:
+            """End a wait early. Callable from any thread."""
+
+        def close(self) -> None:
+            """Give back connections and memory; open requests fail with NetworkException."""
+
+
+ANY_NODE = -1
+"""As a node id: let the transport choose."""
+
+BOOTSTRAP_NODES = -2
+"""From here downwards the ids of nodes known by address only, before the first Metadata."""
+
+
+class InProcessTransport:
+    """Hands request objects to a broker of this process, on the caller's thread.
+
+    Many threads may use it. It has no connection that could break: what fails is the request.
+    """
+
+    concurrent = True
+    in_process = True
+
+    def __init__(
+        self,
+        handle: Callable[[Any, Message], Any],
+        make_context: Callable[[int, int], Any],
+        versions: Mapping[int, tuple[int, int]],
+        runtime: Runtime,
+    ) -> None:
+        """`handle` is `Broker.handle`; `make_context(api_key, version)` what it gets beside the
+        request; `versions` what the broker serves.
+        """
+        self.runtime = runtime
+        self._handle = handle
+        self._make_context = make_context
+        self._versions = versions
+        self._contexts: dict[type[Message], Any] = {}
+        self._is_closed = False
+
+    def send(self, node_id: int, request: Any, *, version: int | None = None) -> Pending[Any]:
+        """Ask the broker; the pending is done on return unless the broker has to wait."""
+        context = self._contexts.get(type(request)) if version is None else None
+        pending: Pending[Any]
+        if context is None or self._is_closed:
+            try:
+                context = self._context(type(request), version)
+            except (ClosedError, KafkaError) as error:
+                pending = Pending()
+                pending.fail(error)
+                return pending
+        answer = self._handle(context, request)
+        if type(answer) is Pending:
+            return answer
+        pending = Pending()
+        pending.complete(answer)
+        return pending
+
+    def versions(self, node_id: int) -> Mapping[int, tuple[int, int]]:
+        return self._versions
+
+    def set_nodes(self, nodes: Mapping[int, tuple[str, int]]) -> None:
+        """Nothing to know: every node of the cluster is behind the one door."""
+
+    def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
+        return self.runtime.scheduler.wait(pending, timeout_ms)
+
+    def poll(self) -> None:
+        self.runtime.scheduler.run_due(self.runtime.clock.monotonic_ms())
+
+    def wake(self) -> None:
+        """Nothing to do: a waiting thread holds a pending that somebody completes."""
+
+    def close(self) -> None:
+        self._is_closed = True
+
+    def _context(self, kind: type[Message], version: int | None) -> Any:
+        if self._is_closed:
+            raise ClosedError("the client was closed")
+        known = kind.__declaration__
+        assert known is not None, kind
+        assert known.api is not None, kind
+        chosen = newest_common(kind, self._versions.get(known.api)) if version is None else version
+        context = self._make_context(known.api, chosen)
+        if version is None:
+            self._contexts[kind] = context
+        return context
+
+
+def newest_common(kind: type[Message], served: tuple[int, int] | None) -> int:
+    """The newest version of a request that both this library and a broker know.
+
+    Raises:
+        UnsupportedVersion: there is none.
+    """
+    known = kind.__declaration__
+    assert known is not None, kind
+    if served is not None:
+        version = min(known.last_version, served[1])
+        if version >= max(known.first_version, served[0]):
+            return version
+    raise error_for(
+        ErrorCode.UNSUPPORTED_VERSION,
+        f"{known.name}: this client knows versions {known.first_version}-{known.last_version}, "
+        f"the broker {'none' if served is None else f'{served[0]}-{served[1]}'}",
+    )
