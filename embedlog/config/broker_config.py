@@ -52,7 +52,7 @@ CHAINS: dict[str, tuple[tuple[str, int], ...]] = {
 class BrokerConfig:
     """Reads are safe from any thread; `set_dynamic` replaces the changed layers at once."""
 
-    __slots__ = ("_layers", "node_id", "unknown")
+    __slots__ = ("_layers", "logger_levels", "node_id", "unknown")
 
     def __init__(
         self, values: Mapping[str, object] | None = None, *, node_id: int = 1
@@ -67,6 +67,8 @@ class BrokerConfig:
         """
         self.node_id = node_id
         self.unknown: dict[str, str] = {}
+        self.logger_levels = {"root": "INFO"}
+        """Levels of loggers by name, which live as long as the broker does."""
         static = {**_ROLES, "node.id": str(node_id), "broker.id": str(node_id)}
         for name, value in (values or {}).items():
             text = _text(value)

@@ -51,6 +51,12 @@ _BOUNDED = {
 }
 """Where the broker sets bounds: settings named with "min" and "max" in the gap."""
 
+_UPPER_ONLY = {
+    "streams.num.standby.replicas": "group.streams.max.standby.replicas",
+    "streams.num.warmup.replicas": "group.streams.max.warmup.replicas",
+}
+_LOWER_ONLY = {"streams.task.offset.interval.ms": "group.streams.min.task.offset.interval.ms"}
+
 _INTERVAL_MIN_MS = 100
 _INTERVAL_MAX_MS = 3_600_000
 _MATCH_KEYS = (
@@ -107,18 +113,40 @@ def validate_group(texts: Mapping[str, str], broker: BrokerConfig) -> None:
     except ConfigError as error:
         raise error_for(_INVALID_CONFIG, str(error)) from None
     for name, value in values.items():
-        pattern = _BOUNDED.get(name)
-        if pattern is None:
-            continue
-        low = broker.value(pattern.format("min"))
-        high = broker.value(pattern.format("max"))
-        assert isinstance(value, int), (name, value)
-        assert isinstance(low, int), (name, low)
-        assert isinstance(high, int), (name, high)
-        if not low <= value <= high:
-            raise error_for(
-                _INVALID_CONFIG, f"{name} must be in the range {low} to {high} inclusive."
-            )
+        _check_bounds(name, value, broker)
+    assignor = values.get("streams.assignor.name")
+    known = broker.group_streams_assignors
+    if assignor is not None and assignor not in known:
+        raise error_for(
+            _INVALID_CONFIG,
+            f"streams.assignor.name '{assignor}' is not a registered task assignor."
+            f" Registered assignors are: [{', '.join(known)}].",
+        )
+
+
+def _check_bounds(name: str, value: Value, broker: BrokerConfig) -> None:
+    """Raise InvalidConfig when the broker's settings do not allow a group this value."""
+    if name in _BOUNDED:
+        low = broker.value(_BOUNDED[name].format("min"))
+        high = broker.value(_BOUNDED[name].format("max"))
+        if not _integer(low) <= _integer(value) <= _integer(high):
+            message = f"{name} must be in the range {low} to {high} inclusive."
+            raise error_for(_INVALID_CONFIG, message)
+    elif name in _UPPER_ONLY:
+        high = broker.value(_UPPER_ONLY[name])
+        if _integer(value) > _integer(high):
+            message = f"{name} must be less than or equal to {high}"
+            raise error_for(_INVALID_CONFIG, message)
+    elif name in _LOWER_ONLY:
+        low = broker.value(_LOWER_ONLY[name])
+        if _integer(value) < _integer(low):
+            message = f"{name} must be greater than or equal to {low}"
+            raise error_for(_INVALID_CONFIG, message)
+
+
+def _integer(value: Value) -> int:
+    assert isinstance(value, int), value
+    return value
 
 
 def validate_client_metrics(texts: Mapping[str, str]) -> None:

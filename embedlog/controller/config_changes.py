@@ -7,7 +7,7 @@ each kind is checked in another place.
 from __future__ import annotations
 
 from embedlog.config import resources, topic_config, types
-from embedlog.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC, Definitions
+from embedlog.config.definitions import BROKER, TOPIC, Definitions
 from embedlog.controller import topic_names
 from embedlog.controller.metadata import (
     RESOURCE_BROKER,
@@ -38,12 +38,8 @@ _UNKNOWN_TOPIC_OR_PARTITION = 3
 _INVALID_CONFIG = 40
 _INVALID_REQUEST = 42
 
-_DEFINITIONS: dict[int, Definitions] = {
-    RESOURCE_TOPIC: TOPIC,
-    RESOURCE_BROKER: BROKER,
-    RESOURCE_CLIENT_METRICS: CLIENT_METRICS,
-    RESOURCE_GROUP: GROUP,
-}
+_WITH_LISTS: dict[int, Definitions] = {RESOURCE_TOPIC: TOPIC, RESOURCE_BROKER: BROKER}
+"""Kafka knows the lists of these only; groups and subscriptions take no list operations."""
 _LIST_OPERATIONS = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 _MIN_ISR = "min.insync.replicas"
 
@@ -56,12 +52,10 @@ def apply(resource_type: int, before: Texts, changes: Sequence[Change]) -> dict[
         InvalidConfig: a list operation on what is no list.
         UnknownServerError: an operation that does not exist.
     """
-    _refuse_duplicates(name for _, name, _ in changes)
-    for operation, name, value in changes:
-        if operation not in (SET, DELETE, APPEND, SUBTRACT):
-            raise error_for(_UNKNOWN_SERVER_ERROR)
-        if value is None and operation != DELETE:
-            raise error_for(_INVALID_REQUEST, f"Null value not supported for : {name}")
+    refuse_duplicates(name for _, name, _ in changes)
+    refuse_nulls(changes)
+    if any(operation not in (SET, DELETE, APPEND, SUBTRACT) for operation, _, _ in changes):
+        raise error_for(_UNKNOWN_SERVER_ERROR)
     after = dict(before)
     for operation, name, value in changes:
         if operation == DELETE:
@@ -80,7 +74,7 @@ def replacement(configs: Sequence[tuple[str, str | None]]) -> dict[str, str]:
     Raises:
         InvalidRequest: a key twice, or a null.
     """
-    _refuse_duplicates(name for name, _ in configs)
+    refuse_duplicates(name for name, _ in configs)
     nulls = [name for name, value in configs if value is None]
     if nulls:
         raise error_for(_INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
@@ -116,7 +110,8 @@ def validate(
         resources.validate_client_metrics(after)
 
 
-def _refuse_duplicates(names: Iterable[str]) -> None:
+def refuse_duplicates(names: Iterable[str]) -> None:
+    """Raise InvalidRequest when a key occurs twice."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -124,15 +119,24 @@ def _refuse_duplicates(names: Iterable[str]) -> None:
         seen.add(name)
 
 
+def refuse_nulls(changes: Sequence[Change]) -> None:
+    """Raise InvalidRequest when a value is missing that is not to be deleted."""
+    nulls = [name for operation, name, value in changes if value is None and operation != DELETE]
+    if nulls:
+        raise error_for(_INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
+
+
 def _change_list(
     resource_type: int, operation: int, name: str, present: str | None, value: str
 ) -> str:
-    key = _DEFINITIONS[resource_type].find(name)
+    definitions = _WITH_LISTS.get(resource_type)
+    key = None if definitions is None else definitions.find(name)
     if key is None or key.type != types.LIST:
-        raise error_for(
-            _INVALID_CONFIG,
-            f"Can't {_LIST_OPERATIONS[operation]} to key {name} because its type is not LIST.",
-        )
+        verb = _LIST_OPERATIONS[operation]
+        message = f"Can't {verb} to key {name} because its type is not LIST."
+        if resource_type == RESOURCE_BROKER:
+            message = f"Config value {verb.lower()} is not allowed for config key: {name}"
+        raise error_for(_INVALID_CONFIG, message)
     # Kafka starts from the default when the resource has no list of its own.
     text = present if present is not None else key.default or ""
     items = [item for item in text.split(",") if item]
@@ -175,8 +179,8 @@ def _validate_broker(
         personal = [key.name for key in known if key.mode == "per-broker"]
         if personal:
             raise _refuse(
-                "Cannot update these configs at default cluster level because they are"
-                f" per-broker configs: [{', '.join(personal)}]"
+                "Cannot update these configs at default cluster level, broker id must be"
+                f" specified: [{', '.join(personal)}]"
             )
     for key in known:
         try:

@@ -1,0 +1,73 @@
+"""AlterConfigs (api key 33), versions 0-2: replace all settings of a resource.
+
+Deprecated since Kafka 2.3, because what is not named goes back to its default. v2 flexible. A
+resource named twice is refused, where Kafka never answers.
+"""
+
+from __future__ import annotations
+
+from embedlog.controller.metadata import CONFIG_ATTRIBUTES
+from embedlog.errors import KafkaError, error_for
+from wire.schemas.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+
+VERSIONS = (0, 2)
+
+_INVALID_REQUEST = 42
+
+
+def handle(
+    broker: Broker, _context: RequestContext, request: AlterConfigsRequest
+) -> AlterConfigsResponse:
+    keys = [(resource.resource_type, resource.resource_name) for resource in request.resources]
+    responses = []
+    for key, resource in zip(keys, request.resources, strict=True):
+        try:
+            if keys.count(key) > 1:
+                raise error_for(_INVALID_REQUEST, "Each resource must appear at most once.")
+            _replace(broker, resource, validate_only=request.validate_only)
+        except KafkaError as error:
+            responses.append(_response(resource, error))
+        else:
+            responses.append(_response(resource, None))
+    return AlterConfigsResponse(responses=responses)
+
+
+def refused(
+    request: AlterConfigsRequest, _version: int, error: KafkaError
+) -> AlterConfigsResponse:
+    """The error in every resource."""
+    return AlterConfigsResponse(
+        responses=[_response(resource, error) for resource in request.resources]
+    )
+
+
+def _replace(broker: Broker, resource: AlterConfigsResource, *, validate_only: bool) -> None:
+    if resource.resource_type not in CONFIG_ATTRIBUTES:
+        raise error_for(_INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
+    broker.controller.replace_configs(
+        resource.resource_type,
+        resource.resource_name,
+        [(config.name, config.value) for config in resource.configs],
+        validate_only=validate_only,
+    )
+
+
+def _response(
+    resource: AlterConfigsResource, error: KafkaError | None
+) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=0 if error is None else error.code,
+        error_message=None if error is None else error.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

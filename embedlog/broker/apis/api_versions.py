@@ -1,0 +1,89 @@
+"""ApiVersions (api key 18), versions 0-5: what this broker serves, read from the dispatch table.
+
+v1 throttle time. v3 flexible, client software, features. v4 features whose lowest version is 0.
+v5 cluster and node checks (KIP-1242). An unsupported version never comes here: the listener
+answers it in the format of v0.
+"""
+
+from __future__ import annotations
+
+from embedlog.broker import dispatch
+from embedlog.errors import error_for
+from wire.schemas.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+
+VERSIONS = (0, 5)
+
+FEATURES = (
+    ("group.version", 0, 1, 1),
+    ("kraft.version", 0, 1, None),
+    ("metadata.version", 7, 33, 33),
+    ("share.version", 0, 2, 2),
+    ("streams.version", 0, 1, 1),
+    ("transaction.version", 0, 2, 2),
+    ("eligible.leader.replicas.version", 0, 1, 1),
+)
+"""Name, lowest and highest supported level, the level in force (None: not a finalized one)."""
+
+_FIRST_WITH_SOFTWARE = 3
+_FIRST_WITH_ZERO_FEATURES = 4
+_FIRST_WITH_CLUSTER = 5
+_INVALID_REQUEST = 42
+_REBOOTSTRAP_REQUIRED = 129
+_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+_INNER = _LETTERS | {"-", "."}
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: ApiVersionsRequest
+) -> ApiVersionsResponse:
+    version = context.api_version
+    if version >= _FIRST_WITH_SOFTWARE:
+        _check_software(request)
+    if version >= _FIRST_WITH_CLUSTER:
+        _check_identity(broker, request)
+    return ApiVersionsResponse(
+        api_keys=[
+            ApiVersion(api_key=key, min_version=first, max_version=last)
+            for key, (_, first, last) in sorted(dispatch.HANDLERS.items())
+        ],
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, low, high, _ in FEATURES
+            if low > 0 or version >= _FIRST_WITH_ZERO_FEATURES
+        ],
+        finalized_features_epoch=broker.controller.image.end_offset,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, _, _, level in FEATURES
+            if level is not None
+        ],
+    )
+
+
+def _check_software(request: ApiVersionsRequest) -> None:
+    for text in (request.client_software_name, request.client_software_version):
+        if not text or text[0] not in _LETTERS or text[-1] not in _LETTERS:
+            raise error_for(_INVALID_REQUEST)
+        if not _INNER.issuperset(text):
+            raise error_for(_INVALID_REQUEST)
+
+
+def _check_identity(broker: Broker, request: ApiVersionsRequest) -> None:
+    """A client that knows whom it wants to reach must not talk to another broker."""
+    if request.cluster_id is None and request.node_id == -1:
+        return
+    if request.cluster_id is None or request.node_id == -1:
+        raise error_for(_INVALID_REQUEST)
+    if request.cluster_id != broker.cluster_id or request.node_id != broker.node_id:
+        raise error_for(_REBOOTSTRAP_REQUIRED)

@@ -1,0 +1,116 @@
+"""CreateTopics (api key 19), versions 0-7: several topics, each with its own success or error.
+
+v1 validate only, error messages. v4 counts of -1 mean the broker's defaults; Kafka takes them at
+v2 and v3 too. v5 flexible; the answer carries counts and settings. v7 topic ids.
+
+A time-out of zero or less creates nothing and says REQUEST_TIMED_OUT.
+"""
+
+from __future__ import annotations
+
+from embedlog.broker.error_texts import message_of
+from embedlog.config.describe import describe_topic
+from embedlog.controller import topic_names
+from embedlog.controller.controller import NewTopic
+from embedlog.errors import KafkaError, error_for
+from wire.schemas.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.controller.metadata import TopicImage
+
+VERSIONS = (0, 7)
+
+_REQUEST_TIMED_OUT = 7
+_INVALID_REQUEST = 42
+
+
+def handle(
+    broker: Broker, _context: RequestContext, request: CreateTopicsRequest
+) -> CreateTopicsResponse:
+    if request.timeout_ms <= 0:
+        return refused(request, 0, error_for(_REQUEST_TIMED_OUT))
+    errors = _refused_by_name(request)
+    wanted = [topic for topic in request.topics if topic.name not in errors]
+    try:
+        made = broker.controller.create_topics(
+            [_new_topic(topic) for topic in wanted], validate_only=request.validate_only
+        )
+    except KafkaError as error:
+        made = {topic.name: error for topic in wanted}
+    results = [
+        _failure(topic.name, result)
+        if isinstance(result := made[topic.name], KafkaError)
+        else _success(broker, topic, result)
+        for topic in wanted
+    ]
+    results.extend(_failure(name, error) for name, error in errors.items())
+    return CreateTopicsResponse(topics=results)
+
+
+def refused(
+    request: CreateTopicsRequest, _version: int, error: KafkaError
+) -> CreateTopicsResponse:
+    """The error in every topic."""
+    return CreateTopicsResponse(topics=[_failure(topic.name, error) for topic in request.topics])
+
+
+def _refused_by_name(request: CreateTopicsRequest) -> dict[str, KafkaError]:
+    """Names that never reach the controller: twice in the request, or the metadata log's."""
+    errors: dict[str, KafkaError] = {}
+    seen: set[str] = set()
+    for topic in request.topics:
+        if topic.name in seen:
+            errors[topic.name] = error_for(_INVALID_REQUEST, "Duplicate topic name.")
+            continue
+        seen.add(topic.name)
+        try:
+            topic_names.refuse_metadata_topic(topic.name)
+        except KafkaError as error:
+            errors[topic.name] = error
+    return errors
+
+
+def _new_topic(topic: CreatableTopic) -> NewTopic:
+    return NewTopic(
+        topic.name,
+        partition_count=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[(at.partition_index, at.broker_ids) for at in topic.assignments],
+        configs={config.name: config.value for config in topic.configs},
+    )
+
+
+def _failure(name: str, error: KafkaError) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name, error_code=error.code, error_message=message_of(error)
+    )
+
+
+def _success(broker: Broker, asked: CreatableTopic, topic: TopicImage) -> CreatableTopicResult:
+    texts = {config.name: config.value for config in asked.configs if config.value is not None}
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        error_message=None,
+        num_partitions=len(topic.partitions),
+        replication_factor=topic.replication_factor,
+        configs=[
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=entry.sensitive,
+            )
+            for entry in describe_topic(texts, broker.config)
+        ],
+    )

@@ -1,0 +1,137 @@
+"""DeleteTopics (api key 20), versions 0-6: topics by name, from v6 also by id.
+
+v3 TOPIC_DELETION_DISABLED (before: INVALID_REQUEST). v4 flexible. v5 error messages. v6 ids.
+
+A time-out of zero or less deletes nothing and says REQUEST_TIMED_OUT.
+"""
+
+from __future__ import annotations
+
+from embedlog.broker.error_texts import message_of
+from embedlog.common import ZERO_UUID
+from embedlog.errors import KafkaError, error_for
+from wire.schemas.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.controller.controller import Controller
+    from embedlog.controller.metadata import MetadataImage
+
+VERSIONS = (0, 6)
+
+_FIRST_WITH_DISABLED = 3
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+_REQUEST_TIMED_OUT = 7
+_INVALID_REQUEST = 42
+_TOPIC_DELETION_DISABLED = 73
+_UNKNOWN_TOPIC_ID = 100
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: DeleteTopicsRequest
+) -> DeleteTopicsResponse:
+    if not broker.config.delete_topic_enable:
+        if context.api_version < _FIRST_WITH_DISABLED:
+            raise error_for(_INVALID_REQUEST, "Topic deletion is disabled.")
+        raise error_for(_TOPIC_DELETION_DISABLED)
+    plan = _Plan(broker.controller.image)
+    for topic in _asked(request):
+        plan.add(topic)
+    plan.drop_duplicates()
+    if request.timeout_ms <= 0:
+        results = [plan.late(topic) for topic in plan.wanted]
+    else:
+        results = [_delete(broker.controller, topic_id) for topic_id in plan.wanted]
+    return DeleteTopicsResponse(responses=[*plan.refused, *results])
+
+
+def refused(
+    request: DeleteTopicsRequest, _version: int, error: KafkaError
+) -> DeleteTopicsResponse:
+    """The error in every topic."""
+    return DeleteTopicsResponse(
+        responses=[_failure(topic.name, topic.topic_id, error) for topic in _asked(request)]
+    )
+
+
+class _Plan:
+    """Which topics a request means, and which of its entries mean none or too much."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._image = image
+        self._names: dict[str, int] = {}
+        self._ids: dict[bytes, int] = {}
+        self.refused: list[DeletableTopicResult] = []
+        self.wanted: dict[bytes, str | None] = {}
+        """Topic id -> the name it was asked for by; None when by id."""
+
+    def add(self, topic: DeleteTopicState) -> None:
+        if topic.name is None and topic.topic_id == ZERO_UUID:
+            self._refuse(topic, "Neither topic name nor id were specified.")
+        elif topic.name is not None and topic.topic_id != ZERO_UUID:
+            self._refuse(topic, "You may not specify both topic name and topic id.")
+        elif topic.name is not None:
+            self._names[topic.name] = self._names.get(topic.name, 0) + 1
+        else:
+            self._ids[topic.topic_id] = self._ids.get(topic.topic_id, 0) + 1
+
+    def drop_duplicates(self) -> None:
+        """Resolve what was added; requires: everything was."""
+        for topic_id, count in self._ids.items():
+            if count > 1:
+                self._refuse(DeleteTopicState(topic_id=topic_id), "Duplicate topic id.")
+            elif topic_id in self._image.topics_by_id:
+                self.wanted[topic_id] = None
+            else:
+                self.refused.append(_failure(None, topic_id, error_for(_UNKNOWN_TOPIC_ID)))
+        for name, count in self._names.items():
+            topic = self._image.topics_by_name.get(name)
+            if count > 1:
+                self._refuse(DeleteTopicState(name=name), "Duplicate topic name.")
+            elif topic is None:
+                error = error_for(_UNKNOWN_TOPIC_OR_PARTITION)
+                self.refused.append(_failure(name, ZERO_UUID, error))
+            elif topic.topic_id in self._ids:
+                self.wanted.pop(topic.topic_id, None)
+                self._refuse(
+                    DeleteTopicState(name=name, topic_id=topic.topic_id),
+                    "The provided topic name maps to an ID that was already supplied.",
+                )
+            else:
+                self.wanted[topic.topic_id] = name
+
+    def late(self, topic_id: bytes) -> DeletableTopicResult:
+        """REQUEST_TIMED_OUT, under what the client asked for."""
+        name = self.wanted[topic_id]
+        shown = topic_id if name is None else ZERO_UUID
+        return _failure(name, shown, error_for(_REQUEST_TIMED_OUT))
+
+    def _refuse(self, topic: DeleteTopicState, message: str) -> None:
+        error = error_for(_INVALID_REQUEST, message)
+        self.refused.append(_failure(topic.name, topic.topic_id, error))
+
+
+def _asked(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
+    """One list for all versions: before v6 names stood alone."""
+    return [*request.topics, *(DeleteTopicState(name=name) for name in request.topic_names)]
+
+
+def _delete(controller: Controller, topic_id: bytes) -> DeletableTopicResult:
+    try:
+        topic = controller.delete_topic(topic_id)
+    except KafkaError as error:
+        return _failure(None, topic_id, error)
+    return DeletableTopicResult(name=topic.name, topic_id=topic_id)
+
+
+def _failure(name: str | None, topic_id: bytes, error: KafkaError) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=name, topic_id=topic_id, error_code=error.code, error_message=message_of(error)
+    )

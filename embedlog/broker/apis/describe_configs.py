@@ -1,0 +1,201 @@
+"""DescribeConfigs (api key 32), versions 0-4: settings of topics, brokers, loggers, groups and
+client metrics subscriptions.
+
+v0 says whether a value is a default, v1 where it comes from, with synonyms. v3 types and
+documentation. v4 flexible. No keys, or a null list, means all. Groups and subscriptions are
+described whether or not they exist.
+"""
+
+from __future__ import annotations
+
+from embedlog.broker.error_texts import message_of
+from embedlog.config import describe, types
+from embedlog.config.broker_config import SOURCE_DEFAULT
+from embedlog.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from embedlog.controller import topic_names
+from embedlog.controller.metadata import (
+    RESOURCE_BROKER,
+    RESOURCE_BROKER_LOGGER,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
+    RESOURCE_TOPIC,
+)
+from embedlog.errors import KafkaError, error_for
+from wire.schemas.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.config.describe import ConfigEntry
+
+VERSIONS = (0, 4)
+
+SOURCE_LOGGER = 6
+
+_FIRST_WITH_SOURCE = 1
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+_INVALID_REQUEST = 42
+_DEFINITIONS = {
+    RESOURCE_TOPIC: TOPIC,
+    RESOURCE_BROKER: BROKER,
+    RESOURCE_CLIENT_METRICS: CLIENT_METRICS,
+    RESOURCE_GROUP: GROUP,
+}
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeConfigsRequest
+) -> DescribeConfigsResponse:
+    if any(resource.resource_type not in _DESCRIBE for resource in request.resources):
+        # One unknown type spoils the whole request, as in Kafka.
+        raise error_for(_INVALID_REQUEST)
+    results = []
+    for resource in request.resources:
+        try:
+            entries = _DESCRIBE[resource.resource_type](broker, resource)
+        except KafkaError as error:
+            results.append(_failure(resource, error.code, error.message or ""))
+            continue
+        results.append(
+            DescribeConfigsResult(
+                error_message="",
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                configs=[
+                    _line(entry, request, resource.resource_type, context.api_version)
+                    for entry in entries
+                ],
+            )
+        )
+    return DescribeConfigsResponse(results=results)
+
+
+def refused(
+    request: DescribeConfigsRequest, _version: int, error: KafkaError
+) -> DescribeConfigsResponse:
+    """The error in every resource."""
+    return DescribeConfigsResponse(
+        results=[
+            _failure(resource, error.code, message_of(error)) for resource in request.resources
+        ]
+    )
+
+
+def _failure(
+    resource: DescribeConfigsResource, code: int, message: str | None
+) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=code,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+def _line(
+    entry: ConfigEntry, request: DescribeConfigsRequest, resource_type: int, version: int
+) -> DescribeConfigsResourceResult:
+    documentation = None
+    if request.include_documentation:
+        definitions = _DEFINITIONS.get(resource_type)
+        documentation = definitions.documentation(entry.name) if definitions else ""
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        is_default=version < _FIRST_WITH_SOURCE and entry.source == SOURCE_DEFAULT,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=name, value=value, source=source)
+            for name, value, source in entry.synonyms
+        ]
+        if request.include_synonyms
+        else [],
+        config_type=entry.type,
+        documentation=documentation,
+    )
+
+
+def _topic(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
+    name = resource.resource_name
+    topic_names.validate_name(name)
+    image = broker.controller.image
+    if name not in image.topics_by_name:
+        raise error_for(_UNKNOWN_TOPIC_OR_PARTITION)
+    texts = image.topic_configs.get(name, {})
+    return describe.describe_topic(texts, broker.config, resource.configuration_keys or None)
+
+
+def _broker(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
+    names = resource.configuration_keys or None
+    if resource.resource_name == "":
+        texts = broker.controller.image.broker_configs.get("", {})
+        return describe.describe_cluster_defaults(broker.config, texts, names)
+    node_id = _node_id(resource.resource_name)
+    if node_id != broker.node_id:
+        raise error_for(
+            _INVALID_REQUEST,
+            f"Unexpected broker id, expected {broker.node_id} or empty string, but received"
+            f" {resource.resource_name}",
+        )
+    return describe.describe_broker(broker.config, names)
+
+
+def _broker_logger(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
+    if resource.resource_name == "":
+        raise error_for(_INVALID_REQUEST, "Broker id must not be empty")
+    if _node_id(resource.resource_name) != broker.node_id:
+        raise error_for(
+            _INVALID_REQUEST,
+            f"Unexpected broker id, expected {broker.node_id} but received"
+            f" {resource.resource_name}",
+        )
+    wanted = resource.configuration_keys
+    return [
+        describe.ConfigEntry(name, level, type_=0, source=SOURCE_LOGGER)
+        for name, level in broker.config.logger_levels.items()
+        if not wanted or name in wanted
+    ]
+
+
+def _node_id(text: str) -> int:
+    try:
+        return int(str(types.parse("", types.INT, text)))
+    except ValueError:
+        raise error_for(
+            _INVALID_REQUEST, f"Broker id must be an integer, but it is: {text}"
+        ) from None
+
+
+def _group(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
+    if resource.resource_name == "":
+        raise error_for(_INVALID_REQUEST, "Group name must not be empty")
+    texts = broker.controller.image.group_configs.get(resource.resource_name, {})
+    return describe.describe_group(texts, broker.config, resource.configuration_keys or None)
+
+
+def _client_metrics(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
+    if resource.resource_name == "":
+        raise error_for(
+            _INVALID_REQUEST, "Client metrics subscription name must not be empty"
+        )
+    texts = broker.controller.image.client_metrics_configs.get(resource.resource_name, {})
+    return describe.describe_client_metrics(texts, resource.configuration_keys or None)
+
+
+_DESCRIBE = {
+    RESOURCE_TOPIC: _topic,
+    RESOURCE_BROKER: _broker,
+    RESOURCE_BROKER_LOGGER: _broker_logger,
+    RESOURCE_CLIENT_METRICS: _client_metrics,
+    RESOURCE_GROUP: _group,
+}

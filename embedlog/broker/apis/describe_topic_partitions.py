@@ -1,0 +1,132 @@
+"""DescribeTopicPartitions (api key 75), version 0: partitions in pages.
+
+Topics come in the order of their names. A page holds as many partitions as the client or the
+broker allows, whichever is less, but one at least; the cursor in the answer says where the next
+page begins. No topics in the request means all.
+"""
+
+from __future__ import annotations
+
+from embedlog.broker import topics
+from embedlog.controller import topic_names
+from embedlog.controller.metadata import INTERNAL_TOPICS
+from embedlog.errors import KafkaError, error_for
+from wire.schemas.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.controller.metadata import PartitionImage, TopicImage
+
+VERSIONS = (0, 0)
+
+_UNKNOWN_SERVER_ERROR = -1
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+_LEADER_NOT_AVAILABLE = 5
+_INVALID_TOPIC = 17
+_INVALID_REQUEST = 42
+
+
+def handle(
+    broker: Broker, _context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    image = broker.controller.image
+    names = _names(request, list(image.topics_by_name))
+    room = min(request.response_partition_limit, broker.config.max_request_partition_size_limit)
+    room = max(room, 1)
+    found: list[DescribeTopicPartitionsResponseTopic] = []
+    for name in names:
+        if room == 0:
+            return _page(found, name, 0)
+        topic = image.topics_by_name.get(name)
+        if topic is None:
+            found.append(_missing(name))
+            continue
+        cursor = request.cursor
+        first = cursor.partition_index if cursor and cursor.topic_name == name else 0
+        end = min(first + room, len(topic.partitions))
+        found.append(_topic(topic, range(first, end)))
+        room -= max(end - first, 0)
+        if end < len(topic.partitions):
+            return _page(found, name, end)
+    return DescribeTopicPartitionsResponse(topics=found)
+
+
+def refused(
+    request: DescribeTopicPartitionsRequest, _version: int, error: KafkaError
+) -> DescribeTopicPartitionsResponse:
+    """The error in every topic."""
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(error_code=error.code, name=topic.name)
+            for topic in request.topics
+        ]
+    )
+
+
+def _names(request: DescribeTopicPartitionsRequest, existing: list[str]) -> list[str]:
+    """The topics of this page and the later ones, in order.
+
+    Raises:
+        InvalidRequest: the cursor stands at no topic of the request, or before the first partition.
+        UnknownServerError: an empty name, as Kafka has it.
+    """
+    asked = [topic.name for topic in request.topics]
+    if "" in asked:
+        raise error_for(_UNKNOWN_SERVER_ERROR)
+    names = sorted(set(asked or existing))
+    cursor = request.cursor
+    if cursor is None:
+        return names
+    if cursor.partition_index < 0 or (asked and cursor.topic_name not in asked):
+        raise error_for(_INVALID_REQUEST)
+    return [name for name in names if name >= cursor.topic_name]
+
+
+def _page(
+    found: list[DescribeTopicPartitionsResponseTopic], topic: str, partition: int
+) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(
+        topics=found, next_cursor=Cursor(topic_name=topic, partition_index=partition)
+    )
+
+
+def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+    is_valid = topic_names.is_valid_name(name)
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=_UNKNOWN_TOPIC_OR_PARTITION if is_valid else _INVALID_TOPIC,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=topics.TOPIC_OPERATIONS,
+    )
+
+
+def _topic(topic: TopicImage, numbers: range) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[_partition(topic.partitions[number]) for number in numbers],
+        topic_authorized_operations=topics.TOPIC_OPERATIONS,
+    )
+
+
+def _partition(partition: PartitionImage) -> DescribeTopicPartitionsResponsePartition:
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=0 if partition.leader >= 0 else _LEADER_NOT_AVAILABLE,
+        partition_index=partition.partition,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+        offline_replicas=list(partition.offline_replicas),
+    )

@@ -1,0 +1,115 @@
+"""FindCoordinator (api key 10), versions 0-6: which node coordinates a group or a transaction.
+
+v1 key type: 0 group, 1 transactional id. v3 flexible. v4 several keys. v6 key type 2, a share
+partition, whose key is group:topic id:partition.
+
+The coordinators' topics are made when they are first needed; the answer waits for that instead of
+saying COORDINATOR_NOT_AVAILABLE first, as Kafka does while it creates them.
+"""
+
+from __future__ import annotations
+
+from embedlog.broker import topics
+from embedlog.broker.error_texts import message_of
+from embedlog.common import uuid_from_text
+from embedlog.errors import KafkaError, error_for
+from wire.schemas.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+
+VERSIONS = (0, 6)
+
+_FIRST_WITH_MESSAGE = 1
+_FIRST_WITH_BATCH = 4
+_FIRST_WITH_SHARE = 6
+_SHARE = 2
+_COORDINATOR_NOT_AVAILABLE = 15
+_INVALID_REQUEST = 42
+_TOPICS = {0: "__consumer_offsets", 1: "__transaction_state", _SHARE: "__share_group_state"}
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse:
+    version = context.api_version
+    if version >= _FIRST_WITH_BATCH:
+        _check_key_type(request.key_type)
+        return FindCoordinatorResponse(
+            coordinators=[_find(broker, context, request, key) for key in request.coordinator_keys]
+        )
+    if request.key_type == _SHARE:
+        raise error_for(_INVALID_REQUEST)
+    _check_key_type(request.key_type)
+    found = _find(broker, context, request, request.key)
+    if found.error_code:
+        raise error_for(found.error_code)
+    return FindCoordinatorResponse(
+        # Kafka puts the error's name here, also when there is none.
+        error_message="NONE" if version >= _FIRST_WITH_MESSAGE else "",
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def refused(
+    request: FindCoordinatorRequest, version: int, error: KafkaError
+) -> FindCoordinatorResponse:
+    """The error for every key, or for the one."""
+    message = message_of(error)
+    if version >= _FIRST_WITH_BATCH:
+        return FindCoordinatorResponse(
+            coordinators=[_nobody(key, error.code, message) for key in request.coordinator_keys]
+        )
+    return FindCoordinatorResponse(
+        error_code=error.code,
+        error_message=message if version >= _FIRST_WITH_MESSAGE else "",
+        node_id=-1,
+        port=-1,
+    )
+
+
+def _check_key_type(key_type: int) -> None:
+    if key_type not in _TOPICS:
+        raise error_for(_INVALID_REQUEST)
+
+
+def _find(
+    broker: Broker, context: RequestContext, request: FindCoordinatorRequest, key: str
+) -> Coordinator:
+    if request.key_type == _SHARE and (
+        context.api_version < _FIRST_WITH_SHARE or not _is_share_key(key)
+    ):
+        return _nobody(key, _INVALID_REQUEST, "")
+    if not topics.ensure_internal_topic(broker, _TOPICS[request.key_type]):
+        return _nobody(key, _COORDINATOR_NOT_AVAILABLE, "")
+    node = topics.this_node(broker, context)
+    return Coordinator(
+        key=key, node_id=node.node_id, host=node.host, port=node.port, error_message=""
+    )
+
+
+def _is_share_key(key: str) -> bool:
+    """Is it group:topic id:partition? The group itself may hold colons."""
+    parts = key.rsplit(":", 2)
+    if len(parts) != 3 or not parts[0]:
+        return False
+    digits = parts[2].removeprefix("-")
+    try:
+        uuid_from_text(parts[1])
+    except ValueError:
+        return False
+    return digits.isdigit() and digits.isascii()
+
+
+def _nobody(key: str, code: int, message: str | None) -> Coordinator:
+    return Coordinator(
+        key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message
+    )

@@ -1,0 +1,176 @@
+"""Metadata (api key 3), versions 0-13: the nodes, and topics by name or by id.
+
+v0 an empty list means all topics. v1 null means all, controller id, internal topics. v2 cluster
+id. v4 the client says whether topics may be created. v5 offline replicas. v7 leader epochs.
+v8-v10 authorized operations of the cluster, v8 of topics. v9 flexible. v10 topic ids in the
+answer. v12 questions by topic id. v13 a top-level error.
+
+A topic that is created because somebody asked for it is answered with UNKNOWN_TOPIC_OR_PARTITION
+once, as Kafka does; the client asks again and finds it.
+"""
+
+from __future__ import annotations
+
+from embedlog.broker import topics
+from embedlog.common import ZERO_UUID
+from embedlog.controller import topic_names
+from embedlog.controller.metadata import INTERNAL_TOPICS
+from wire.schemas.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.controller.metadata import TopicImage
+    from embedlog.errors import KafkaError
+
+VERSIONS = (0, 13)
+
+_FIRST_WITH_NULL = 1
+_FIRST_BY_ID = 12
+_UNKNOWN_SERVER_ERROR = -1
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+_LEADER_NOT_AVAILABLE = 5
+_INVALID_TOPIC = 17
+_INVALID_REQUEST = 42
+_UNKNOWN_TOPIC_ID = 100
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: MetadataRequest
+) -> MetadataResponse:
+    asked = request.topics
+    if context.api_version < _FIRST_WITH_NULL and not asked:
+        asked = None
+    refusal = _refusal(context.api_version, asked)
+    if refusal is not None:
+        return _refuse(asked or [], refusal)
+    operations = topics.OPERATIONS_NOT_ASKED_FOR
+    if request.include_topic_authorized_operations:
+        operations = topics.TOPIC_OPERATIONS
+    if asked is None:
+        found = [
+            _topic(topic, operations)
+            for topic in broker.controller.image.topics_by_name.values()
+        ]
+    elif any(topic.topic_id != ZERO_UUID for topic in asked):
+        found = _by_id(broker, asked, operations)
+    else:
+        found = _by_name(broker, request, operations)
+    node = topics.this_node(broker, context)
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(
+                node_id=node.node_id, host=node.host, port=node.port, rack=node.rack
+            )
+        ],
+        cluster_id=broker.cluster_id,
+        controller_id=node.node_id,
+        topics=found,
+        cluster_authorized_operations=(
+            topics.CLUSTER_OPERATIONS
+            if request.include_cluster_authorized_operations
+            else topics.OPERATIONS_NOT_ASKED_FOR
+        ),
+    )
+
+
+def refused(request: MetadataRequest, _version: int, error: KafkaError) -> MetadataResponse:
+    """The error in every topic, as there is no room for it elsewhere before v13."""
+    response = _refuse(request.topics or [], error.code)
+    response.error_code = error.code
+    return response
+
+
+def _refusal(version: int, asked: Sequence[MetadataRequestTopic] | None) -> int | None:
+    """The code of a request that is answered with nothing but errors."""
+    if asked is None:
+        return None
+    if version < _FIRST_BY_ID:
+        if any(topic.name is None or topic.topic_id != ZERO_UUID for topic in asked):
+            return _INVALID_REQUEST
+    elif any(topic.name is None and topic.topic_id == ZERO_UUID for topic in asked):
+        return _UNKNOWN_SERVER_ERROR
+    return None
+
+
+def _refuse(asked: Sequence[MetadataRequestTopic], code: int) -> MetadataResponse:
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(
+                error_code=code, name=topic.name or "", topic_id=topic.topic_id
+            )
+            for topic in asked
+        ]
+    )
+
+
+def _by_id(
+    broker: Broker, asked: Sequence[MetadataRequestTopic], operations: int
+) -> list[MetadataResponseTopic]:
+    """Ids win: what is asked for by name only is not answered."""
+    by_id = broker.controller.image.topics_by_id
+    ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
+    return [
+        _topic(by_id[topic_id], operations)
+        if topic_id in by_id
+        else MetadataResponseTopic(error_code=_UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+        for topic_id in ids
+    ]
+
+
+def _by_name(
+    broker: Broker, request: MetadataRequest, operations: int
+) -> list[MetadataResponseTopic]:
+    image = broker.controller.image
+    names = [topic.name for topic in request.topics or [] if topic.name is not None]
+    names = list(dict.fromkeys(names))
+    missing = [name for name in names if name not in image.topics_by_name]
+    if missing and request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
+        topics.create_missing(broker, missing)
+    known = (image.topics_by_name.get(name) for name in names)
+    return [
+        *(_topic(topic, operations) for topic in known if topic is not None),
+        *(_missing(name, operations) for name in missing),
+    ]
+
+
+def _missing(name: str, operations: int) -> MetadataResponseTopic:
+    if not topic_names.is_valid_name(name):
+        return MetadataResponseTopic(error_code=_INVALID_TOPIC, name=name)
+    return MetadataResponseTopic(
+        error_code=_UNKNOWN_TOPIC_OR_PARTITION,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=operations,
+    )
+
+
+def _topic(topic: TopicImage, operations: int) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[
+            MetadataResponsePartition(
+                error_code=0 if partition.leader >= 0 else _LEADER_NOT_AVAILABLE,
+                partition_index=partition.partition,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.isr),
+                offline_replicas=list(partition.offline_replicas),
+            )
+            for partition in topic.partitions
+        ],
+        topic_authorized_operations=operations,
+    )

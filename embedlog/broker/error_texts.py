@@ -1,0 +1,26 @@
+"""What Kafka sends as the error message of a code when nothing more is said.
+
+Only the codes whose message a client sees in some answer; programs print them and tests compare.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.errors import KafkaError
+
+DEFAULT_TEXTS = {
+    3: "This server does not host this topic-partition.",
+    15: "The coordinator is not available.",
+    42: (
+        "This most likely occurs because of a request being malformed by the client library or"
+        " the message was sent to an incompatible broker. See the broker logs for more details."
+    ),
+    73: "Topic deletion is disabled.",
+    100: "This server does not host this topic ID.",
+}
+
+
+def message_of(error: KafkaError) -> str | None:
+    """The message of an error, or what Kafka says for its code."""
+    return error.message if error.message is not None else DEFAULT_TEXTS.get(error.code)

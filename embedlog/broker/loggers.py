@@ -1,0 +1,74 @@
+"""Log levels as a broker resource: kept for whoever asks, until the broker closes.
+
+embedlog logs nothing by itself, so there is one logger, the root.
+"""
+
+from __future__ import annotations
+
+from embedlog.controller import config_changes
+from embedlog.errors import error_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlog.config import BrokerConfig
+
+ROOT = "root"
+LEVELS = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
+
+_INVALID_CONFIG = 40
+_INVALID_REQUEST = 42
+_NOT_FOR_LOGGERS = {config_changes.APPEND: "APPEND", config_changes.SUBTRACT: "SUBTRACT"}
+
+
+def alter(
+    config: BrokerConfig,
+    resource_name: str,
+    changes: Sequence[config_changes.Change],
+    *,
+    validate_only: bool,
+) -> None:
+    """Set log levels. Raises InvalidRequest or InvalidConfig with Kafka's messages."""
+    config_changes.refuse_duplicates(name for _, name, _ in changes)
+    config_changes.refuse_nulls(changes)
+    _check_node(config, resource_name)
+    for operation, name, level in changes:
+        _check(config, operation, name, level)
+    if not validate_only:
+        config.logger_levels.update((name, level) for _, name, level in changes if level)
+
+
+def _check_node(config: BrokerConfig, resource_name: str) -> None:
+    digits = resource_name.removeprefix("-")
+    if not (digits.isdigit() and digits.isascii()):
+        raise error_for(
+            _INVALID_REQUEST, f"Node id must be an integer, but it is: {resource_name}"
+        )
+    if int(resource_name) != config.node_id:
+        raise error_for(
+            _INVALID_REQUEST,
+            f"Unexpected node id. Expected {config.node_id}, but received {resource_name}",
+        )
+
+
+def _check(config: BrokerConfig, operation: int, name: str, level: str | None) -> None:
+    if operation not in (config_changes.SET, config_changes.DELETE):
+        known = _NOT_FOR_LOGGERS.get(operation)
+        shown = f"{known} operation" if known else f"Unknown operation type {operation}"
+        raise error_for(
+            _INVALID_REQUEST, f"{shown} is not allowed for the BROKER_LOGGER resource"
+        )
+    if name not in config.logger_levels:
+        raise error_for(_INVALID_CONFIG, f"Logger {name} does not exist!")
+    if operation == config_changes.DELETE:
+        # There is no other logger to remove.
+        raise error_for(
+            _INVALID_REQUEST, f"Removing the log level of the {name} logger is not allowed"
+        )
+    if level not in LEVELS:
+        raise error_for(
+            _INVALID_CONFIG,
+            f"Cannot set the log level of {name} to {level} as it is not a supported log level."
+            f" Valid log levels are {', '.join(LEVELS)}",
+        )

@@ -1,0 +1,223 @@
+"""What DescribeConfigs says about a resource: values in force, where they come from, what else
+would apply.
+
+The synonyms of a setting are every place that gives it a value, strongest first, and its source is
+that of the first. Kafka drops what precedes the first entry of the name that was asked for: so
+retention.ms has no synonyms while only log.retention.hours gives it a value.
+"""
+
+from __future__ import annotations
+
+from embedlog.config import resources, topic_config, types
+from embedlog.config.broker_config import (
+    CHAINS,
+    SOURCE_DEFAULT,
+    SOURCE_DYNAMIC_DEFAULT,
+    BrokerConfig,
+)
+from embedlog.config.definitions import (
+    BROKER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    ConfigKey,
+    Definitions,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from embedlog.config.types import Value
+
+    Texts = Mapping[str, str]
+    Synonym = tuple[str, str | None, int]
+    """Name, value, source."""
+
+SOURCE_TOPIC = 1
+SOURCE_CLIENT_METRICS = 7
+SOURCE_GROUP = 8
+
+_CHAIN_OF = {member: chain for chain in CHAINS.values() for member, _ in chain}
+_LISTENER_PREFIX = "listener.name."
+
+
+class ConfigEntry:
+    """One line of the answer. `value` is None when there is none, or when it must not be shown."""
+
+    __slots__ = ("name", "read_only", "sensitive", "source", "synonyms", "type", "value")
+
+    def __init__(
+        self,
+        name: str,
+        value: str | None,
+        *,
+        type_: int,
+        synonyms: Sequence[Synonym] = (),
+        source: int | None = None,
+        read_only: bool = False,
+        sensitive: bool = False,
+    ) -> None:
+        self.name = name
+        self.value = None if sensitive else value
+        self.type = type_
+        self.synonyms = synonyms
+        self.read_only = read_only
+        self.sensitive = sensitive
+        if source is None:
+            source = synonyms[0][2] if synonyms else SOURCE_DEFAULT
+        self.source = source
+
+
+def describe_topic(
+    texts: Texts, broker: BrokerConfig, names: Iterable[str] | None = None
+) -> list[ConfigEntry]:
+    """The settings of a topic, given its own texts; those of `names`, or all that are shown."""
+    entries = []
+    for key in _keys(TOPIC, texts, names):
+        synonyms: list[Synonym] = []
+        if key.name in texts:
+            synonyms.append((key.name, texts[key.name], SOURCE_TOPIC))
+        broker_name = topic_config.BROKER_NAMES.get(key.name)
+        if broker_name is not None:
+            synonyms.extend(_broker_synonyms(BROKER[broker_name], broker))
+        value = topic_config.effective(key.name, texts, broker)
+        entries.append(
+            ConfigEntry(key.name, types.format_value(value), type_=key.type, synonyms=synonyms)
+        )
+    return entries
+
+
+def describe_broker(
+    broker: BrokerConfig, names: Iterable[str] | None = None
+) -> list[ConfigEntry]:
+    """The settings of this broker, its dynamic ones and those with wrong names included."""
+    unknown = [
+        name
+        for texts, source in broker.sources()
+        for name in texts
+        if BROKER.find(name) is None and source <= SOURCE_DYNAMIC_DEFAULT
+    ]
+    wanted = None if names is None else set(names)
+    return [
+        _broker_entry(name, broker)
+        for name in dict.fromkeys([*_shown(BROKER), *unknown])
+        if wanted is None or name in wanted
+    ]
+
+
+def describe_cluster_defaults(
+    broker: BrokerConfig, texts: Texts, names: Iterable[str] | None = None
+) -> list[ConfigEntry]:
+    """The cluster-wide dynamic settings, which are all that the resource "" has."""
+    wanted = None if names is None else set(names)
+    entries = []
+    for name in texts:
+        if wanted is not None and name not in wanted:
+            continue
+        entry = _broker_entry(name, broker)
+        synonym = (name, None if entry.sensitive else texts[name], SOURCE_DYNAMIC_DEFAULT)
+        entries.append(
+            ConfigEntry(
+                name,
+                texts[name],
+                type_=entry.type,
+                synonyms=[synonym],
+                read_only=entry.read_only,
+                sensitive=entry.sensitive,
+            )
+        )
+    return entries
+
+
+def describe_group(
+    texts: Texts, broker: BrokerConfig, names: Iterable[str] | None = None
+) -> list[ConfigEntry]:
+    """The settings of a group, whether or not it exists."""
+    entries = []
+    for key in _keys(GROUP, texts, names):
+        synonyms: list[Synonym] = []
+        if key.name in texts:
+            synonyms.append((key.name, texts[key.name], SOURCE_GROUP))
+        broker_name = resources.GROUP_BROKER_NAMES.get(key.name)
+        if broker_name is not None:
+            synonyms.extend(_broker_synonyms(BROKER[broker_name], broker))
+        else:
+            synonyms.append((key.name, key.default, SOURCE_DEFAULT))
+        value = resources.group_value(key.name, texts, broker)
+        entries.append(
+            ConfigEntry(key.name, types.format_value(value), type_=key.type, synonyms=synonyms)
+        )
+    return entries
+
+
+def describe_client_metrics(
+    texts: Texts, names: Iterable[str] | None = None
+) -> list[ConfigEntry]:
+    """The settings of a client metrics subscription, whether or not it exists."""
+    entries = []
+    for key in _keys(CLIENT_METRICS, texts, names):
+        own = texts.get(key.name)
+        synonyms = [] if own is None else [(key.name, own, SOURCE_CLIENT_METRICS)]
+        value = types.format_value(key.parse(own) if own is not None else key.default_value())
+        entries.append(ConfigEntry(key.name, value, type_=key.type, synonyms=synonyms))
+    return entries
+
+
+def _keys(
+    definitions: Definitions, texts: Texts, names: Iterable[str] | None
+) -> list[ConfigKey]:
+    """The settings to describe: internal ones only where they are set or asked for."""
+    wanted = [*_shown(definitions), *texts] if names is None else names
+    found = (definitions.find(name) for name in dict.fromkeys(wanted))
+    return [key for key in found if key is not None]
+
+
+def _shown(definitions: Definitions) -> list[str]:
+    return [name for name in definitions.names() if not definitions[name].is_internal]
+
+
+def _broker_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
+    key = BROKER.find(name)
+    if key is None:
+        return _unknown_entry(name, broker)
+    value: Value = broker.value(name)
+    return ConfigEntry(
+        name,
+        types.format_value(value),
+        type_=key.type,
+        synonyms=_broker_synonyms(key, broker),
+        read_only=not key.is_dynamic,
+        sensitive=key.is_sensitive,
+    )
+
+
+def _unknown_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
+    """A setting of no known type, or of one listener: its value could be a secret."""
+    type_ = 0
+    if name.startswith(_LISTENER_PREFIX):
+        plain = BROKER.find(name.removeprefix(_LISTENER_PREFIX).partition(".")[2])
+        type_ = plain.type if plain is not None else 0
+    synonyms = [(name, None, source) for texts, source in broker.sources() if name in texts]
+    return ConfigEntry(
+        name, None, type_=type_, synonyms=synonyms, read_only=True, sensitive=True
+    )
+
+
+def _broker_synonyms(key: ConfigKey, broker: BrokerConfig) -> list[Synonym]:
+    chain = _CHAIN_OF.get(key.name, ((key.name, 1),))
+    members = [name for name, _ in chain]
+    found: list[Synonym] = [
+        (member, texts[member], source)
+        for texts, source in broker.sources()
+        for member in members
+        if member in texts
+    ]
+    for member in members:
+        default = BROKER[member].default
+        if default is not None:
+            found.append((member, default, SOURCE_DEFAULT))
+    first = next((n for n, (name, _, _) in enumerate(found) if name == key.name), len(found))
+    if key.is_sensitive:
+        return [(name, None, source) for name, _, source in found[first:]]
+    return found[first:]
