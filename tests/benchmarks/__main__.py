@@ -1,0 +1,13 @@
+"""`python -m tests.benchmarks [process|direct|tcp|timers ...]`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+NAMES = ("process", "timers", "direct", "tcp")
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or NAMES:
+        print(f"\n=== {name}", flush=True)
+        importlib.import_module(f"tests.benchmarks.{name}").main()

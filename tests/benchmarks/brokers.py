@@ -1,0 +1,71 @@
+"""Brokers in processes of their own: embedlog, librdkafka's mock cluster, real Apache Kafka."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.kafka import real_kafka
+from tests.support.tools import TOOLS
+
+MOCK = """
+import sys
+from confluent_kafka import Producer
+producer = Producer({"test.mock.num.brokers": 1})
+(broker,) = producer.list_topics(timeout=10).brokers.values()
+print(f"{broker.host}:{broker.port}", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def embedlog_broker(*options: str) -> Iterator[str]:
+    """`embedlog serve` on a free port."""
+    command = [sys.executable, "-m", "embedlog", "serve", "--port", "0", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as broker:
+        assert broker.stdout is not None
+        address = ""
+        for line in broker.stdout:
+            words = [word for word in line.split() if ":" in word and word[-1].isdigit()]
+            if words:
+                address = words[0]
+                break
+        try:
+            yield address
+        finally:
+            broker.terminate()
+
+
+@contextlib.contextmanager
+def mock_broker() -> Iterator[str]:
+    """librdkafka's mock cluster: written in C, in memory, keeps 5 MB a partition."""
+    with subprocess.Popen(
+        [sys.executable, "-c", MOCK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as broker:
+        assert broker.stdout is not None
+        try:
+            yield broker.stdout.readline().strip()
+        finally:
+            broker.kill()
+
+
+@contextlib.contextmanager
+def brokers(*, with_kafka: bool = True) -> Iterator[dict[str, str]]:
+    """Every broker this machine can start, by name."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        (folder / "kafka").mkdir()
+        data = str(folder / "data")
+        found = {"embedlog": stack.enter_context(embedlog_broker("--data", data))}
+        found["librdkafka mock (C)"] = stack.enter_context(mock_broker())
+        if with_kafka and (TOOLS / "broker" / ".complete").exists():
+            found["Apache Kafka 4.4.0"] = stack.enter_context(
+                real_kafka(folder / "kafka", heap="1g")
+            )
+        else:
+            print("no JVM with Kafka's broker: `python -m tests.support.tools broker`")
+        yield found

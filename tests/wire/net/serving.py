@@ -1,0 +1,188 @@
+"""A toy service on a listener that runs in a thread, and blocking clients for it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from wire.net.limits import ListenerLimits
+from wire.net.listener import Listener
+from wire.net.peer import Connection
+
+if TYPE_CHECKING:
+    from wire.net.poller import Poller
+
+PROBE = b"\0\3probe"
+Answer = Sequence[bytes | bytearray | memoryview] | None
+
+
+def framed(payload: bytes) -> bytes:
+    return len(payload).to_bytes(4, "big") + payload
+
+
+def request(text: bytes, *, key: int = 3) -> bytes:
+    """A frame whose payload begins with an API key, as the listener's limits expect."""
+    return framed(key.to_bytes(2, "big") + text)
+
+
+class Echo:
+    """Answers each request with its own bytes; tests replace `answer`."""
+
+    def __init__(self) -> None:
+        self.answer: Callable[[Connection, memoryview], Answer] = lambda _, frame: [
+            framed(bytes(frame))
+        ]
+        self.connections: list[Connection] = []
+        self.ended: list[Connection] = []
+        self.on_connect = threading.Event()
+        self.on_end = threading.Event()
+        self.turn_count = 0
+        self.duty: Callable[[], int | None] = lambda: None
+
+    def connected(self, connection: Connection) -> None:
+        self.connections.append(connection)
+        self.on_connect.set()
+
+    def disconnected(self, connection: Connection) -> None:
+        self.ended.append(connection)
+        self.on_end.set()
+
+    def handle(self, connection: Connection, frame: memoryview) -> Answer:
+        if frame == PROBE:
+            return [framed(PROBE)]
+        return self.answer(connection, frame)
+
+    def turn(self) -> int | None:
+        self.turn_count += 1
+        return self.duty()
+
+
+class Parking(Echo):
+    """Parks every request; `parked` gives them out, in order, with copies of their bytes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._arrived = threading.Condition()
+        self._parked: list[tuple[Connection, memoryview]] = []
+        self.answer = self._park
+
+    def _park(self, connection: Connection, frame: memoryview) -> Answer:
+        with self._arrived:
+            self._parked.append((connection, frame))
+            self._arrived.notify_all()
+        return None
+
+    @property
+    def parked_count(self) -> int:
+        return len(self._parked)
+
+    def next_parked(self) -> tuple[Connection, memoryview]:
+        with self._arrived:
+            assert self._arrived.wait_for(lambda: self._parked, timeout=10)
+            return self._parked.pop(0)
+
+
+class Clock:
+    """Time that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Served:
+    """A running listener, its service, and a way to connect."""
+
+    def __init__(self, listener: Listener, service: Echo, clock: Clock) -> None:
+        self.listener = listener
+        self.service = service
+        self.clock = clock
+        self._clients: list[Client] = []
+
+    def connect(self, *, receive_buffer_size: int | None = None) -> Client:
+        client = Client(self.listener.address, receive_buffer_size)
+        self._clients.append(client)
+        return client
+
+    def pass_time(self, seconds: float) -> None:
+        """Move the clock, and let the listener see that."""
+        self.clock.now += seconds
+        self.listener.wake()
+
+    def settle(self) -> None:
+        """Wait until the listener has done everything that was ready before this call."""
+        with Client(self.listener.address) as probe:
+            probe.send(framed(PROBE))
+            probe.receive_frame()
+
+    def disconnect(self) -> None:
+        for client in self._clients:
+            client.close()
+
+
+class Client:
+    """A blocking connection with a time limit on everything."""
+
+    def __init__(
+        self, address: tuple[str, int], receive_buffer_size: int | None = None
+    ) -> None:
+        self.sock = socket.socket()
+        if receive_buffer_size is not None:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_size)
+        self.sock.settimeout(20)
+        self.sock.connect(address)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, data: bytes) -> None:
+        self.sock.sendall(data)
+
+    def receive(self, size: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            more = self.sock.recv(size - len(received))
+            assert more, f"closed after {len(received)} of {size} bytes"
+            received += more
+        return bytes(received)
+
+    def receive_frame(self) -> bytes:
+        return self.receive(int.from_bytes(self.receive(4), "big"))
+
+    def is_closed(self) -> bool:
+        """Wait for the end of the connection; False when bytes come instead."""
+        try:
+            return self.sock.recv(1) == b""
+        except ConnectionError:
+            return True
+
+    def close(self) -> None:
+        self.sock.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@contextmanager
+def serve(
+    service: Echo, *, limits: ListenerLimits | None = None, poller: Poller | None = None
+) -> Iterator[Served]:
+    """Run a listener for `service` in a thread; it must end cleanly."""
+    clock = Clock()
+    listener = Listener(service, "127.0.0.1", 0, limits=limits, poller=poller, clock=clock)
+    thread = threading.Thread(target=listener.run, daemon=True)
+    thread.start()
+    served = Served(listener, service, clock)
+    try:
+        yield served
+    finally:
+        served.disconnect()
+        listener.stop()
+        thread.join(20)
+        assert not thread.is_alive(), "the listener does not stop"
