@@ -104,8 +104,10 @@ def parked_long_polls() -> None:
             producer.send("t", b"wake").result()
         woken = time.perf_counter() - parked - 2
         assert all(answer.done() for answer in waiting)
-    print(f"\n{PARKED:,} parked long polls: {(parked - started) / PARKED * 1e6:.1f} us to park, "
-          f"{idle * 1000:.1f} ms of CPU in 2 s idle, {woken / PARKED * 1e6:.1f} us to wake each")  # fmt: skip
+    print(f"\n{PARKED:,} parked long polls")
+    print(f"  to park {(parked - started) / PARKED * 1e6:.1f} us each")
+    print(f"  idle    {idle * 1000:.1f} ms of CPU in 2 s")
+    print(f"  to wake {woken / PARKED * 1e6:.1f} us each")
 
 
 def main() -> None:
