@@ -28,7 +28,7 @@ import struct
 
 from wire.errors import MalformedMessage
 from wire.layout import FORMATS, Layout, Slot
-from wire.primitives import continue_uvarint, read_uvarint
+from wire.primitives import STRING_SIZE_MAX, continue_uvarint, read_uvarint
 from wire.schema import DEFAULT, NO_TAGS, Field
 from wire.source import Run, Source
 
@@ -114,7 +114,8 @@ class _Decoder:
     def read_known_tags(self, layout: Layout, target: str, count: str) -> None:
         source = self.source
         varint = source.constant("read_uvarint", read_uvarint)
-        self.finish_length(count)
+        with source.block(f"if {count} > 127:"):
+            self.finish_length(count)
         unknown, tag, size, stop = (source.name(prefix) for prefix in ("u", "t", "n", "stop"))
         source.line(f"{unknown} = {{}}")
         with source.block(f"for _ in range({count}):"):
@@ -151,7 +152,7 @@ class _Decoder:
     def read_blob(self, slot: Slot, target: str) -> None:
         """Strings, bytes and records: a length, then the bytes."""
         source = self.source
-        length = self.read_length(compact=slot.compact, code="h" if slot.kind == "string" else "i")
+        length = self.read_length(slot)
         content = {
             "string": 'str(buf[pos:stop], "utf-8", "replace")',
             "bytes_": "bytes(buf[pos:stop])",
@@ -174,33 +175,38 @@ class _Decoder:
         source.line(f"{target} = {content}")
         source.line("pos = stop")
 
-    def read_length(self, *, compact: bool, code: str) -> str:
+    def read_length(self, slot: Slot) -> str:
         """Read a length or count into a new variable; compact ones are one more than it."""
-        length = self.source.name("n")
-        self.run.add("B" if compact else code, length)
-        self.flush()
-        if compact:
-            self.finish_length(length, often_long=code == "i")
-        return length
-
-    def finish_length(self, length: str, *, often_long: bool = False) -> None:
-        """Read the rest of a varint that began with the byte in `length`."""
         source = self.source
-        more = source.constant("continue_uvarint", continue_uvarint)
+        length = source.name("n")
+        self.run.add("B" if slot.compact else "h" if slot.kind == "string" else "i", length)
+        self.flush()
+        if not slot.compact:
+            return length
         with source.block(f"if {length} > 127:"):
-            if often_long:
+            if slot.kind == "records_":
                 # Batches of 127 to 16382 bytes are what brokers move all day: no call for them.
                 with source.block("if buf[pos] < 128:"):
                     source.line(f"{length} += (buf[pos] << 7) - 128")
                     source.line("pos += 1")
                 with source.block("else:"):
-                    source.line(f"{length}, pos = {more}(buf, pos, {length})")
+                    self.finish_length(length)
             else:
-                source.line(f"{length}, pos = {more}(buf, pos, {length})")
+                self.finish_length(length)
+            if slot.kind == "string":
+                with source.block(f"if {length} > {STRING_SIZE_MAX + 1}:"):
+                    long_string = source.constant("long_string", _long_string)
+                    source.line(f'raise {long_string}("{slot.path}", {length} - 1)')
+        return length
+
+    def finish_length(self, length: str) -> None:
+        """Read the rest of a varint whose first byte, above 127, is in `length`."""
+        more = self.source.constant("continue_uvarint", continue_uvarint)
+        self.source.line(f"{length}, pos = {more}(buf, pos, {length})")
 
     def read_array(self, slot: Slot, target: str) -> None:
         source = self.source
-        count = self.read_length(compact=slot.compact, code="i")
+        count = self.read_length(slot)
         if not slot.nullable:
             self.read_elements(slot, target, count)
             return
@@ -243,9 +249,10 @@ class _Decoder:
             self.read_struct(slot.layout, nested)
         else:
             present = source.name("n")
+            # Kafka writes the null of a tagged struct as a varint 0, of any other as an int8 -1.
             self.run.add("b", present)
             self.flush()
-            with source.block(f"if {present} < 0:"):
+            with source.block(f"if {present} {'< 0' if slot.tag is None else '== 0'}:"):
                 source.line(f"{nested} = None")
             with source.block("else:"):
                 self.read_struct(slot.layout, nested)
@@ -309,6 +316,10 @@ def _bad_length(path: str, length: int, position: int, end: int) -> MalformedMes
     if length < 0:
         return MalformedMessage(f"{path} must not be null (length {length} before {position})")
     return MalformedMessage(f"{path} of {length} bytes at {position} passes the end at {end}")
+
+
+def _long_string(path: str, length: int) -> MalformedMessage:
+    return MalformedMessage(f"{path} of {length} bytes; the most is {STRING_SIZE_MAX}")
 
 
 def _bad_count(path: str, count: int, size_min: int, position: int, end: int) -> MalformedMessage:

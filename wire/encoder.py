@@ -19,7 +19,7 @@ import struct
 
 from wire.errors import InvalidMessage, UnsupportedField
 from wire.layout import FORMATS, Layout, Slot
-from wire.primitives import ONE_BYTE, uvarint
+from wire.primitives import ONE_BYTE, STRING_SIZE_MAX, uvarint
 from wire.schema import DEFAULT, Field, Payload
 from wire.source import Run, Source
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 BY_REFERENCE_SIZE_MIN = 1024
 """Below this a copy costs less than one more buffer in a gather write."""
-
-_NULL = {"h": "-1", "i": "-1"}
 
 
 def generate_encoder(layout: Layout, name: str, version: int) -> Source:
@@ -154,7 +152,7 @@ class _Encoder:
             if slot.compact:
                 length = source.name("n")
                 source.line(f"{length} = len({blob}) + 1")
-        self.write_length(length, compact=slot.compact, code="h" if slot.kind == "string" else "i")
+        self.write_length(slot, length)
         self.flush()
         if slot.kind == "records_":
             spill_name = source.constant("spill", spill)
@@ -172,25 +170,29 @@ class _Encoder:
         with self.source.block(f"if type({blob}) is not bytes:"):
             self.source.line(f"{blob} = {self.source.constant('byte_view', _byte_view)}({blob})")
 
-    def write_length(self, length: str, *, compact: bool, code: str) -> None:
-        if not compact:
-            self.run.add(code, length)
+    def write_length(self, slot: Slot, length: str) -> None:
+        """Write a length or count; the variable holds one more than it when it is compact."""
+        if not slot.compact:
+            self.run.add("h" if slot.kind == "string" else "i", length)
             return
         source = self.source
-        long_form = f"{self.append}({source.constant('uvarint', uvarint)}({length}))"
         codes, values = self.run.take()
         with source.block(f"if {length} < 128:"):
             if codes:
                 self.pack(codes + "B", [*values, length])
             else:
                 source.line(f"{self.append}({source.constant('ONE_BYTE', ONE_BYTE)}[{length}])")
-        if code == "i" and codes:
+        if slot.kind == "records_" and codes:
             # Batches of 127 to 16382 bytes are what brokers move all day: no call for them.
             with source.block(f"elif {length} < 16384:"):
                 self.pack(codes + "BB", [*values, f"{length} & 127 | 128", f"{length} >> 7"])
         with source.block("else:"):
             self.pack(codes, values)
-            source.line(long_form)
+            if slot.kind == "string":
+                long_form = source.constant("string_length", _string_length)
+            else:
+                long_form = source.constant("uvarint", uvarint)
+            source.line(f"{self.append}({long_form}({length}))")
 
     def write_array(self, slot: Slot, value: str) -> None:
         source = self.source
@@ -203,7 +205,7 @@ class _Encoder:
             source.line(f"{length} = {null} if {items} is None else {count}")
         else:
             source.line(f"{length} = {count}")
-        self.write_length(length, compact=slot.compact, code="i")
+        self.write_length(slot, length)
         self.flush()
         element = slot.element
         with source.block(f"if {items}:"):
@@ -229,8 +231,10 @@ class _Encoder:
         nested = self.source.name("s")
         self.source.line(f"{nested} = {value}")
         self.flush()
+        # Kafka writes the null of a tagged struct as a varint, of any other as an int8.
+        null = "\\xff" if slot.tag is None else "\\0"
         with self.source.block(f"if {nested} is None:"):
-            self.source.line(f'{self.append}(b"\\xff")')
+            self.source.line(f'{self.append}(b"{null}")')
         with self.source.block("else:"):
             self.run.add("b", "1")
             self.write_struct(slot.layout, nested)
@@ -282,6 +286,12 @@ def tagged_section(known: tuple[tuple[int, bytes], ...], unknown: dict[int, byte
         pieces.append(uvarint(len(data)))
         pieces.append(data)
     return b"".join(pieces)
+
+
+def _string_length(length: int) -> bytes:
+    if length > STRING_SIZE_MAX + 1:
+        raise InvalidMessage(f"string of {length - 1} bytes; the most is {STRING_SIZE_MAX}")
+    return uvarint(length)
 
 
 def _byte_view(value: Payload) -> Payload:

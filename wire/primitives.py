@@ -3,8 +3,8 @@
     unsigned varint   7 bits per byte, least significant group first, at most 5 bytes
     zig-zag           a signed number n as n << 1 ^ n >> 63, so that small negatives stay short
 
-Fixed-size types are `struct` formats (see `wire.layout`); strings, bytes and arrays are a length
-and its content.
+Fixed-size types are `struct` formats (`wire.layout.FORMATS`); strings, bytes and arrays are a
+length and its content.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from wire.errors import MalformedMessage
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wire.schema import Payload
+
+STRING_SIZE_MAX = 32767
+"""Bytes of a string, which an int16 had to count; compact strings kept the limit."""
 
 UVARINT_SIZE_MAX = 5
 VARLONG_SIZE_MAX = 10

@@ -292,6 +292,11 @@ def _refuse(self: Message, name: str, value: object = None) -> None:
     )
 
 
+def _reduce_shared(self: Message) -> tuple[Any, ...]:
+    # Copies and pickles of the shared default are the shared default.
+    return shared_default, (type(self).__base__,)
+
+
 _shared_defaults: dict[type[Message], Message] = {}
 
 
@@ -303,7 +308,12 @@ def shared_default(cls: type[Message]) -> Message:
     """
     default = _shared_defaults.get(cls)
     if default is None:
-        frozen = {"__slots__": (), "__setattr__": _refuse, "__delattr__": _refuse}
+        frozen = {
+            "__slots__": (),
+            "__setattr__": _refuse,
+            "__delattr__": _refuse,
+            "__reduce__": _reduce_shared,
+        }
         default = cls()
         default.__class__ = type(cls.__name__, (cls,), frozen)
         _shared_defaults[cls] = default

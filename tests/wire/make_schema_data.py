@@ -1,4 +1,4 @@
-"""Makes tests/wire/data/kafka-schemas.json.gz from Kafka's own schema files.
+"""Makes tests/wire/kafka-schemas.json.gz from Kafka's own schema files.
 
     python tests/wire/make_schema_data.py DIRECTORY
 
@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-DATA_FILE = Path(__file__).parent / "data" / "kafka-schemas.json.gz"
+DATA_FILE = Path(__file__).parent / "kafka-schemas.json.gz"
 VERSION_END = 1000
 
 
@@ -118,7 +118,6 @@ def snake_case(name: str) -> str:
 
 def main() -> None:
     text = json.dumps(describe(Path(sys.argv[1])), separators=(",", ":"), sort_keys=True)
-    DATA_FILE.parent.mkdir(exist_ok=True)
     DATA_FILE.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 

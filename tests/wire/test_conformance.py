@@ -59,7 +59,7 @@ NOT_DECLARED = {
 
 
 def load_committed() -> dict[str, Any]:
-    path = Path(__file__).parent / "data" / "kafka-schemas.json.gz"
+    path = Path(__file__).parent / "kafka-schemas.json.gz"
     data: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
     return data
 
