@@ -37,8 +37,8 @@ class Echo:
         ]
         self.connections: list[Connection] = []
         self.ended: list[Connection] = []
+        self._changed = threading.Condition()
         self.on_connect = threading.Event()
-        self.on_end = threading.Event()
         self.turn_count = 0
         self.duty: Callable[[], int | None] = lambda: None
 
@@ -47,8 +47,17 @@ class Echo:
         self.on_connect.set()
 
     def disconnected(self, connection: Connection) -> None:
-        self.ended.append(connection)
-        self.on_end.set()
+        with self._changed:
+            self.ended.append(connection)
+            self._changed.notify_all()
+
+    def wait_for_end_of(self, client: Client) -> None:
+        """Wait until the listener has dropped `client`'s connection."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: client.port in self.ended_ports(), timeout=10)
+
+    def ended_ports(self) -> list[int]:
+        return [connection.peer_port for connection in self.ended]
 
     def handle(self, connection: Connection, frame: memoryview) -> Answer:
         if frame == PROBE:
@@ -128,15 +137,14 @@ class Served:
 class Client:
     """A blocking connection with a time limit on everything."""
 
-    def __init__(
-        self, address: tuple[str, int], receive_buffer_size: int | None = None
-    ) -> None:
+    def __init__(self, address: tuple[str, int], receive_buffer_size: int | None = None) -> None:
         self.sock = socket.socket()
         if receive_buffer_size is not None:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_size)
         self.sock.settimeout(20)
         self.sock.connect(address)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.port: int = self.sock.getsockname()[1]
 
     def send(self, data: bytes) -> None:
         self.sock.sendall(data)

@@ -6,6 +6,7 @@ import random
 import socket
 import threading
 from collections.abc import Iterator
+from hashlib import sha256
 
 import pytest
 
@@ -74,26 +75,18 @@ def test_pipelined_requests_of_a_wake_up_are_answered_in_order(served: Served) -
 
 
 def test_a_frame_larger_than_any_buffer_is_handled_whole(served: Served) -> None:
+    served.service.answer = lambda _, frame: [framed(sha256(frame).digest())]
     client = served.connect()
-    sizes: list[int] = []
-    served.service.answer = lambda _, frame: [framed(b"%d" % len(frame)), *sizes_seen(frame)]
-
-    def sizes_seen(frame: memoryview) -> list[bytes]:
-        sizes.append(sum(frame) % 251)
-        return []
-
-    body = bytes(range(256)) * 4 * 1024 * 20
+    body = random.Random(3).randbytes(20_000_000)
     for _ in range(3):
         client.send(request(body, key=0))
-        assert client.receive_frame() == b"%d" % (len(body) + 2)
-    assert sizes == [sum(body) % 251] * 3
+        assert client.receive_frame() == sha256(b"\0\0" + body).digest()
 
 
 def test_an_answer_of_many_buffers_by_reference_arrives_whole(served: Served) -> None:
     payload = memoryview(random.Random(1).randbytes(3_000_000))
     count = 3_000
-    answer = [(len(payload)).to_bytes(4, "big"), *(payload[i::1][:1_000] for i in range(0, 3))]
-    answer = [len(payload).to_bytes(4, "big")]
+    answer: list[bytes | memoryview] = [len(payload).to_bytes(4, "big")]
     answer += [payload[i * 1_000 : (i + 1) * 1_000] for i in range(count)]
     served.service.answer = lambda *_: answer
     client = served.connect()
@@ -226,7 +219,7 @@ def test_a_parked_connection_can_be_closed_from_another_thread(parking: Served) 
     connection, _ = parked(parking).next_parked()
     connection.close()
     assert client.is_closed()
-    assert parking.service.on_end.wait(10)
+    parking.service.wait_for_end_of(client)
     connection.respond([framed(b"too late")])
     parking.settle()
 
@@ -236,8 +229,7 @@ def test_a_peer_that_leaves_while_its_request_is_parked_is_noticed(parking: Serv
     client.send(request(b"wait"))
     connection, _ = parked(parking).next_parked()
     client.close()
-    assert parking.service.on_end.wait(10)
-    assert parking.service.ended == [connection]
+    parking.service.wait_for_end_of(client)
     assert not connection.is_open
 
 
@@ -246,7 +238,7 @@ def test_a_peer_that_resets_its_connection_is_noticed(served: Served) -> None:
     assert served.service.on_connect.wait(10)
     client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     client.close()
-    assert served.service.on_end.wait(10)
+    served.service.wait_for_end_of(client)
 
 
 def test_a_service_that_fails_costs_its_connection_only(
@@ -314,7 +306,7 @@ def test_stop_closes_connections_and_frees_the_address() -> None:
         client.receive_frame()
         served.listener.stop()
         assert client.is_closed()
-        assert served.service.on_end.wait(10)
+        served.service.wait_for_end_of(client)
     again = Listener(Echo(), *address)
     again.close()
     again.close()

@@ -1,0 +1,260 @@
+"""What a listener refuses: sizes, counts, rates and slowness."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+import pytest
+
+from tests.wire.net.serving import PROBE, Clock, Echo, Parking, framed, request, serve
+from wire.net.limits import ListenerLimits
+from wire.net.listener import Listener
+from wire.net.peer import Connection
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), 2**31 - 1, 0x47455420])
+def test_an_impossible_size_closes_the_connection(size: int) -> None:
+    with serve(Echo()) as served:
+        client = served.connect()
+        client.send(request(b"good") + size.to_bytes(4, "big", signed=True) + b"rest")
+        assert client.receive_frame() == b"\0\3good"
+        assert client.is_closed()
+
+
+def test_only_produce_requests_may_be_large() -> None:
+    limits = ListenerLimits(request_size_max=1_000, produce_size_max=5_000)
+    cases = [(3, 998, True), (3, 999, False), (0, 999, True), (0, 4_998, True), (0, 4_999, False)]
+    with serve(Echo(), limits=limits) as served:
+        for key, size, is_allowed in cases:
+            for head_size in (4, 5, 6, 50):
+                client = served.connect()
+                data = request(b"x" * size, key=key)
+                client.send(data[:head_size])
+                served.settle()
+                try:
+                    client.send(data[head_size:])
+                except ConnectionError:
+                    assert not is_allowed
+                if is_allowed:
+                    assert len(client.receive_frame()) == size + 2
+                else:
+                    assert client.is_closed()
+
+
+def test_large_requests_wait_for_each_other_when_memory_is_short() -> None:
+    limits = ListenerLimits(receive_size_max=1_000_000)
+    service = Parking()
+    with serve(service, limits=limits) as served:
+        data = request(b"x" * 700_000, key=0)
+        clients = [served.connect() for _ in range(3)]
+        for client in clients:
+            # The first takes the memory; of the others only the beginning is read.
+            client.send(data[:300_000])
+            served.settle()
+        assert served.listener.receive_size <= 1_000_000
+        for client in clients:
+            client.send(data[300_000:])
+            connection, frame = service.next_parked()
+            assert len(frame) == 700_002
+            connection.respond([framed(b"done")])
+            assert client.receive_frame() == b"done"
+        served.settle()
+        assert served.listener.receive_size == 0
+
+
+def test_a_request_larger_than_all_of_the_memory_comes_through_alone() -> None:
+    with serve(Echo(), limits=ListenerLimits(receive_size_max=100_000)) as served:
+        client = served.connect()
+        data = request(b"x" * 300_000, key=0)
+        client.send(data)
+        assert len(client.receive_frame()) == 300_002
+
+
+def test_a_connection_beyond_the_total_is_closed_and_leaving_makes_room() -> None:
+    service = Echo()
+    with serve(service, limits=ListenerLimits(connection_count_max=2)) as served:
+        first, _second = served.connect(), served.connect()
+        assert served.connect().is_closed()
+        first.close()
+        service.wait_for_end_of(first)
+        third = served.connect()
+        third.send(request(b"x"))
+        assert third.receive_frame() == b"\0\3x"
+
+
+def test_connections_of_one_address_are_limited_where_asked() -> None:
+    limits = ListenerLimits(address_connection_count_max=2, limit_loopback=True)
+    with serve(Echo(), limits=limits) as served:
+        kept = [served.connect() for _ in range(2)]
+        assert served.connect().is_closed()
+        other = socket.create_connection(
+            served.listener.address, timeout=10, source_address=("127.0.0.2", 0)
+        )
+        other.sendall(request(b"x"))
+        assert other.recv(100) == request(b"x")
+        other.close()
+        for client in kept:
+            client.send(request(b"x"))
+            assert client.receive_frame() == b"\0\3x"
+
+
+def test_new_connections_beyond_the_rate_wait_for_the_next_second() -> None:
+    limits = ListenerLimits(accept_rate_max=3, limit_loopback=True)
+    service = Echo()
+    with serve(service, limits=limits) as served:
+        clients = [served.connect() for _ in range(5)]
+        for client in clients:
+            client.send(request(b"x"))
+        for client in clients[:3]:
+            assert client.receive_frame() == b"\0\3x"
+        clients[0].send(framed(PROBE))
+        clients[0].receive_frame()
+        assert len(service.connections) == 3
+        served.pass_time(1)
+        for client in clients[3:]:
+            assert client.receive_frame() == b"\0\3x"
+
+
+def test_loopback_peers_are_not_limited_by_address_and_rate_unless_asked() -> None:
+    limits = ListenerLimits(accept_rate_max=1, address_connection_count_max=1)
+    with serve(Echo(), limits=limits) as served:
+        for client in [served.connect() for _ in range(20)]:
+            client.send(request(b"x"))
+            assert client.receive_frame() == b"\0\3x"
+
+
+def test_a_silent_connection_is_closed_after_its_time() -> None:
+    with serve(Echo()) as served:
+        silent, busy = served.connect(), served.connect()
+        for client in (silent, busy):
+            client.send(request(b"x"))
+            client.receive_frame()
+        served.pass_time(599)
+        busy.send(request(b"y"))
+        busy.receive_frame()
+        served.pass_time(2)
+        assert silent.is_closed()
+        busy.send(request(b"z"))
+        assert busy.receive_frame() == b"\0\3z"
+
+
+def test_a_parked_request_may_take_longer_than_the_idle_time() -> None:
+    service = Parking()
+    with serve(service) as served:
+        client = served.connect()
+        client.send(request(b"join"))
+        connection, _ = service.next_parked()
+        served.pass_time(10_000)
+        served.settle()
+        connection.respond([framed(b"at last")])
+        assert client.receive_frame() == b"at last"
+
+
+def test_a_request_that_drips_in_is_closed_at_its_deadline() -> None:
+    with serve(Echo()) as served:
+        dripping, large = served.connect(), served.connect()
+        large.send(request(b"x" * 655_360, key=0)[:100_000])
+        drops = iter(request(b"hello"))
+        dripping.send(bytes([next(drops)]))
+        served.settle()
+        for _ in range(3):
+            served.pass_time(3)
+            dripping.send(bytes([next(drops)]))
+            served.settle()
+        served.pass_time(2)
+        assert dripping.is_closed()
+        # Ten seconds for any request, and ten more for 640 KiB.
+        large.send(b"x" * 10)
+        served.settle()
+        served.pass_time(8)
+        served.settle()
+        large.send(b"x" * 10)
+        served.settle()
+        served.pass_time(3)
+        assert large.is_closed()
+
+
+def test_a_peer_that_does_not_read_is_closed_after_thirty_seconds() -> None:
+    with serve(Echo()) as served:
+        payload = bytes(8_000_000)
+        served.service.answer = lambda *_: [framed(payload)]
+        stalled, reading = (
+            served.connect(receive_buffer_size=4_096),
+            served.connect(receive_buffer_size=4_096),
+        )
+        for client in (stalled, reading):
+            client.send(request(b"much"))
+        served.settle()
+        for _ in range(3):
+            served.pass_time(14)
+            reading.receive(2_000_000)
+            served.settle()
+        served.service.wait_for_end_of(stalled)
+        assert reading.port not in served.service.ended_ports()
+        reading.receive(2_000_004)
+
+
+def test_when_too_much_is_unread_the_slowest_peer_has_to_go() -> None:
+    service = Echo()
+    with serve(service, limits=ListenerLimits(response_size_max=20_000_000)) as served:
+        payload = memoryview(bytes(8_000_000))
+        service.answer = lambda *_: [(8_000_000).to_bytes(4, "big"), payload]
+        clients = [served.connect(receive_buffer_size=4_096) for _ in range(4)]
+        for client in clients[:2]:
+            client.send(request(b"much"))
+            served.settle()
+            served.pass_time(1)
+        assert clients[0].port not in service.ended_ports()
+        for client in clients[2:]:
+            client.send(request(b"much"))
+        service.wait_for_end_of(clients[0])
+        assert clients[3].receive_frame() == payload
+
+
+def test_without_descriptors_accepting_pauses_and_nothing_spins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    service = Echo()
+    accept = socket.socket.accept
+    refused: list[int] = []
+
+    def no_descriptor(sock: socket.socket) -> tuple[socket.socket, object]:
+        refused.append(errno.EMFILE)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with serve(service) as served:
+        first = served.connect()
+        first.send(request(b"before"))
+        first.receive_frame()
+        monkeypatch.setattr(socket.socket, "accept", no_descriptor)
+        second = served.connect()
+        second.send(request(b"x"))
+        for _ in range(50):
+            first.send(request(b"still served"))
+            assert first.receive_frame() == b"\0\3still served"
+        assert len(refused) == 1
+        monkeypatch.setattr(socket.socket, "accept", accept)
+        served.pass_time(1)
+        assert second.receive_frame() == b"\0\3x"
+
+
+def test_a_buffer_for_a_large_request_is_given_back_in_time() -> None:
+    clock = Clock()
+    listener = Listener(Echo(), "127.0.0.1", 0, clock=clock)
+    with socket.create_connection(listener.address) as peer:
+        accepted, address = listener._sock.accept()
+        connection = Connection(listener, accepted, address)
+        peer.sendall(request(b"x" * 100_000, key=0)[:100_000])
+        while listener.receive_size == 0:
+            connection.receive()
+        connection.trim(now=clock.now + 10)
+        assert listener.receive_size == 100_006, "part of a request is in it"
+        peer.sendall(request(b"x" * 100_000, key=0)[100_000:])
+        while connection._start < connection._end:
+            connection.receive()
+        assert listener.receive_size == 100_006, "kept for the next large request"
+        connection.trim(now=clock.now + 10)
+        assert listener.receive_size == 0
+        connection.forget()
+    listener.close()
