@@ -22,9 +22,7 @@ class Runtime:
 
     __slots__ = ("clock", "files", "random", "scheduler")
 
-    def __init__(
-        self, *, clock: Clock, files: Files, scheduler: Scheduler, random: Random
-    ) -> None:
+    def __init__(self, *, clock: Clock, files: Files, scheduler: Scheduler, random: Random) -> None:
         self.clock = clock
         self.files = files
         self.scheduler = scheduler

@@ -27,8 +27,11 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Protocol
 
     from embedlog.common import Buffer
+else:
+    Protocol = object
 
 
 class FileStat:
@@ -42,7 +45,7 @@ class FileStat:
         self.is_directory = is_directory
 
 
-class File:
+class File(Protocol):
     """An open file. Closed when its last reference goes, so it is never closed under a user."""
 
     __slots__ = ()
@@ -52,7 +55,6 @@ class File:
 
         The file grows as needed. A disk may take less than all: see `write_fully`.
         """
-        raise NotImplementedError
 
     def sync(self) -> None:
         """Return once every byte written before the call, and the size, survive loss of power.
@@ -60,15 +62,12 @@ class File:
         After an error nothing is known of any unsynced byte, and a second call proves nothing:
         the kernel may have dropped the pages it failed to write.
         """
-        raise NotImplementedError
 
     def truncate(self, size: int) -> None:
         """Cut the file to `size`, or extend it with zeros that take no room on disk."""
-        raise NotImplementedError
 
     def reserve(self, size: int) -> None:
         """Make the file at least `size` long; the new bytes are zeros whose room is reserved."""
-        raise NotImplementedError
 
     def view(self, position: int, size: int) -> memoryview:
         """A read-only view of existing bytes, without copying.
@@ -76,64 +75,52 @@ class File:
         Raises:
             ValueError: the file ends before `position + size`.
         """
-        raise NotImplementedError
 
     def size(self) -> int:
         """Bytes of the file."""
-        raise NotImplementedError
 
     def close(self) -> None:
         """Give the file back; views stay readable. A second call does nothing."""
-        raise NotImplementedError
 
 
-class DirectoryLock:
+class DirectoryLock(Protocol):
     """Ownership of a directory, for as long as it is not closed."""
 
     __slots__ = ()
 
     def close(self) -> None:
         """Let the next opener have the directory. A second call does nothing."""
-        raise NotImplementedError
 
 
-class Files:
+class Files(Protocol):
     """A file system."""
 
-    boot_id = ""
+    boot_id: str
     """Changes whenever unsynced bytes may have been lost: when the machine restarted."""
 
     def open(self, path: str, *, create: bool = False) -> File:
         """Open a file for reading and writing; `create` makes it when it is missing."""
-        raise NotImplementedError
 
     def read(self, path: str) -> bytes:
         """The whole content of a (small) file."""
-        raise NotImplementedError
 
     def stat(self, path: str) -> FileStat | None:
         """Facts about a file or directory, None when there is none."""
-        raise NotImplementedError
 
     def list(self, path: str) -> list[str]:
         """The names in a directory, sorted."""
-        raise NotImplementedError
 
     def make_directory(self, path: str) -> None:
         """Make a directory and the missing ones above it; an existing one is left alone."""
-        raise NotImplementedError
 
     def rename(self, old: str, new: str) -> None:
         """Give a file or directory another name, replacing a file of that name, atomically."""
-        raise NotImplementedError
 
     def remove(self, path: str) -> None:
         """Remove a file or an empty directory."""
-        raise NotImplementedError
 
     def sync_directory(self, path: str) -> None:
         """Return once the names in a directory survive loss of power."""
-        raise NotImplementedError
 
     def lock(self, path: str) -> DirectoryLock:
         """Own the file at `path`, and by convention the directory it is in, until closed.
@@ -141,11 +128,11 @@ class Files:
         Raises:
             DirectoryLocked: somebody owns it; the message names the owner.
         """
-        raise NotImplementedError
 
 
-def write_fully(write: Callable[[Sequence[Buffer], int], int],
-                buffers: Sequence[Buffer], position: int) -> int:
+def write_fully(
+    write: Callable[[Sequence[Buffer], int], int], buffers: Sequence[Buffer], position: int
+) -> int:
     """Write all of `buffers` with as many calls of `write` as it takes; return their size.
 
     A write that takes nothing means the disk is full.

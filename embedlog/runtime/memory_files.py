@@ -44,22 +44,17 @@ class MemoryNode:
         return end - position
 
     def resize(self, size: int) -> None:
-        """Cut or extend with zeros. Views of the former content keep it."""
+        """Cut or extend with zeros. No view shows what is cut off, so the buffer stays."""
         if size < self.size:
-            kept = bytes(self._writable[:size])
-            self._replace(max(size, _SMALLEST))
-            self._writable[:size] = kept
+            self._writable[size : self.size] = bytes(self.size - size)
         elif size > len(self._writable):
             self._grow(size)
         self.size = size
 
     def _grow(self, size: int) -> None:
         former = self._writable[: self.size]
-        self._replace(max(size, 2 * len(self._writable), _SMALLEST), former)
-
-    def _replace(self, capacity: int, content: Buffer = b"") -> None:
-        grown = memoryview(bytearray(capacity))
-        grown[: len(memoryview(content))] = content
+        grown = memoryview(bytearray(max(size, 2 * len(self._writable), _SMALLEST)))
+        grown[: len(former)] = former
         self._writable = grown
         self.readable = grown.toreadonly()
 
@@ -251,5 +246,3 @@ def _clean(path: str) -> str:
 
 def _error(code: int, path: str) -> OSError:
     return OSError(code, strerror(code), path)
-
-

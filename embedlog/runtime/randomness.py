@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 class Random:
     """Random bytes and what is made of them.
 
-    `source(n)` returns n random bytes; the default is the operating system's. A simulation passes
-    `random.Random(seed).randbytes`.
+    `source(n)` returns n random bytes; the default is the operating system's. See `seeded`.
     """
 
     __slots__ = ("bytes",)
@@ -47,3 +46,10 @@ class Random:
             drawn = int.from_bytes(self.bytes(size), "big")
             if drawn < limit:
                 return drawn % count
+
+
+def seeded(seed: int) -> Random:
+    """The same bytes for the same seed, for simulations."""
+    from random import Random as Generator
+
+    return Random(Generator(seed).randbytes)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from embedlog.errors import ConfigError
 
+TYPE_CHECKING = False
+
 NO_LIMIT = 2**63 - 1
 """Kafka's Long.MAX_VALUE: a time or count that is never reached."""
 
@@ -55,7 +57,7 @@ class LogConfig:
 
     __slots__ = (*DEFAULTS, "compact", "delete", "log_append_time")
 
-    if TYPE_CHECKING := False:
+    if TYPE_CHECKING:
         cleanup_policy: str
         compression_type: str
         compression_gzip_level: int

@@ -1,0 +1,147 @@
+"""Small state files of a data directory, in Kafka's formats.
+
+An offset checkpoint is text: the version 0, the number of entries, then one line per entry,
+`topic partition offset`. meta.properties is Java properties text. The clean shutdown marker is
+JSON, of which Kafka reads two fields and ignores the others.
+"""
+
+from __future__ import annotations
+
+from embedlog.common import TopicPartition
+from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import write_whole
+from embedlog.storage.paths import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.runtime.files import Files
+    from embedlog.storage.log import Log
+    from embedlog.storage.recovery import Opening
+
+_VERSION = "0"
+
+
+def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:
+    """The entries of an offset checkpoint; none when the file is missing or empty.
+
+    Raises:
+        CorruptRecord: another version, a malformed line, or a wrong count.
+    """
+    try:
+        content = files.read(path)
+    except FileNotFoundError:
+        return {}
+    if not content:
+        return {}
+    try:
+        lines = content.decode("utf-8").split("\n")
+        if lines[0].strip() != _VERSION:
+            raise CorruptRecord(path, 0, f"version {lines[0]!r}, expected {_VERSION}")
+        offsets = {}
+        for line in lines[2:]:
+            if line:
+                topic, partition, offset = line.split()
+                offsets[TopicPartition(topic, int(partition))] = int(offset)
+        if len(offsets) != int(lines[1]):
+            raise CorruptRecord(path, 0, f"{len(offsets)} entries, expected {lines[1]}")
+    except (ValueError, IndexError) as error:
+        raise CorruptRecord(path, 0, f"malformed: {error}") from None
+    return offsets
+
+
+def write_offsets(
+    files: Files, path: str, offsets: Mapping[TopicPartition, int], *, sync: bool
+) -> None:
+    """Replace an offset checkpoint."""
+    lines = [_VERSION, str(len(offsets))]
+    lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    write_whole(files, path, ("\n".join(lines) + "\n").encode(), sync=sync)
+
+
+def read_properties(files: Files, path: str) -> dict[str, str]:
+    """The entries of a properties file; none when it is missing."""
+    try:
+        content = files.read(path)
+    except FileNotFoundError:
+        return {}
+    properties = {}
+    for line in content.decode("utf-8", "replace").splitlines():
+        name, separator, value = line.strip().partition("=")
+        if separator and not name.startswith(("#", "!")):
+            properties[name.strip()] = value.strip()
+    return properties
+
+
+def write_properties(files: Files, path: str, properties: Mapping[str, str], *, sync: bool) -> None:
+    """Replace a properties file."""
+    lines = ["#", *(f"{name}={value}" for name, value in properties.items())]
+    write_whole(files, path, ("\n".join(lines) + "\n").encode(), sync=sync)
+
+
+class Checkpoints:
+    """The offset checkpoints of one data directory, kept also for logs that are not loaded.
+
+    A damaged file counts as empty: recovery then reads more, and finds the same.
+    """
+
+    __slots__ = (
+        "_directory",
+        "_files",
+        "_high_watermarks",
+        "_recovery_points",
+        "_start_offsets",
+        "_sync",
+        "_written",
+    )
+
+    def __init__(self, files: Files, directory: str, *, sync: bool) -> None:
+        self._files = files
+        self._directory = directory
+        self._sync = sync
+        self._recovery_points = self._read(RECOVERY_POINTS)
+        self._start_offsets = self._read(LOG_START_OFFSETS)
+        self._high_watermarks = self._read(HIGH_WATERMARKS)
+        self._written: dict[str, dict[TopicPartition, int]] = {}
+
+    def fill(self, opening: Opening) -> None:
+        """Tell a log that is about to be opened what is known of it."""
+        topic_partition = opening.topic_partition
+        opening.recovery_point = self._recovery_points.get(topic_partition, 0)
+        opening.log_start_offset = self._start_offsets.get(topic_partition, 0)
+        opening.high_watermark = self._high_watermarks.get(topic_partition, 0)
+
+    def forget(self, topic_partition: TopicPartition) -> None:
+        """Drop the entries of a log that is gone: a new one of its name begins at 0."""
+        for offsets in (self._recovery_points, self._start_offsets, self._high_watermarks):
+            offsets.pop(topic_partition, None)
+
+    def write_positions(self, logs: Mapping[TopicPartition, Log]) -> None:
+        """Store synced offsets and start offsets (those that no segment's name tells)."""
+        for topic_partition, log in logs.items():
+            self._recovery_points[topic_partition] = log.synced_offset
+            if log.log_start_offset > log.segments[0].base_offset:
+                self._start_offsets[topic_partition] = log.log_start_offset
+            else:
+                self._start_offsets.pop(topic_partition, None)
+        self._write(RECOVERY_POINTS, self._recovery_points)
+        self._write(LOG_START_OFFSETS, self._start_offsets)
+
+    def write_high_watermarks(self, logs: Mapping[TopicPartition, Log]) -> None:
+        """Store high watermarks."""
+        for topic_partition, log in logs.items():
+            self._high_watermarks[topic_partition] = log.high_watermark
+        self._write(HIGH_WATERMARKS, self._high_watermarks)
+
+    def _read(self, name: str) -> dict[TopicPartition, int]:
+        try:
+            return read_offsets(self._files, f"{self._directory}/{name}")
+        except CorruptRecord:
+            return {}
+
+    def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        if self._written.get(name) == offsets:
+            return
+        write_offsets(self._files, f"{self._directory}/{name}", offsets, sync=self._sync)
+        self._written[name] = dict(offsets)

@@ -1,0 +1,263 @@
+"""One partition's log: segments in a row, and the offsets that say how far each promise reaches.
+
+    log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset
+                                              synced_offset  <= log_end_offset
+
+An append is prepared aside, written behind the published end, and published by one assignment
+(`Segment.end`); then the things that only follow from it are brought up to date. Whatever
+interrupts an append, a reader sees all of it or nothing, and the next append goes on from there.
+Reads take no lock and copy nothing.
+
+After a failed sync or an I/O error the log is poisoned: it refuses writes for good and goes on
+answering reads. A full disk poisons nothing: the append fails and the log is as it was before.
+"""
+
+from __future__ import annotations
+
+from embedlog.storage.append_origin import AppendOrigin
+from embedlog.storage.log_state import LogState, segments_from
+from embedlog.storage.log_validator import validate
+from embedlog.storage.log_values import LogAppendInfo, LogRead
+from embedlog.storage.producer_append import judge
+from embedlog.storage.producer_entry import Duplicate
+from embedlog.storage.reader import NOTHING, cut, read_older
+from embedlog.storage.segment import HINTS_MAX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.common import Buffer
+    from embedlog.storage.producer_entry import ProducerStateEntry, VerificationState
+    from embedlog.storage.transaction_index import AbortedTransaction
+
+
+class Log(LogState):
+    """One log. Made by `LogManager`.
+
+    Appending, truncating and configuring require the partition lock. `sync` is called without it.
+    Everything else may be called by any thread at any time.
+    """
+
+    __slots__ = ()
+
+    # Appending. Requires: the partition lock
+
+    def append_as_leader(
+        self,
+        records: Buffer,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: int = AppendOrigin.CLIENT,
+        magic_limits: tuple[int, int] = (2, 2),
+        verification: VerificationState | None = None,
+        transaction_version: int = -1,
+    ) -> LogAppendInfo:
+        """Check one batch, give it offsets and append it. `now_ms` is wall time.
+
+        `records` is only read. At durability `fsync` the batch is durable once `sync` has passed
+        its last offset, not before.
+
+        Raises:
+            KafkaError: by the rules of `log_validator` and `producer_state`; KafkaStorageError
+                when the disk refuses. Nothing was appended.
+        """
+        batch = validate(
+            records,
+            config=self.config,
+            origin=origin,
+            now_ms=now_ms,
+            magic_limits=magic_limits,
+            log_start_offset=self.log_start_offset,
+            topic_partition=self.topic_partition,
+        )
+        segment = self._segments[-1]
+        first_offset = segment.end[0]
+        if self._failure is not None or self._applied_offset != first_offset:
+            self._check_usable()
+        update = None
+        if batch.producer_id > -1:
+            judged = judge(
+                self.producers,
+                batch,
+                first_offset=first_offset,
+                origin=origin,
+                verification=verification,
+                transaction_version=transaction_version,
+            )
+            if isinstance(judged, Duplicate):
+                return self._duplicate(judged)
+            update = judged
+        if leader_epoch != self._latest_epoch:
+            if leader_epoch > self._latest_epoch:
+                self.assign_epoch(leader_epoch, first_offset)
+            else:
+                # An unclean open began a later epoch than the leader was told of.
+                leader_epoch = self._latest_epoch
+        size = batch.size
+        last_offset = first_offset + batch.last_offset_delta
+        latest = batch.max_timestamp
+        if self._must_roll(segment, size, last_offset, latest, now_ms):
+            segment = self._roll(first_offset, now_ms)
+        batch.stamp(base_offset=first_offset, leader_epoch=leader_epoch)
+        _, position, largest, holder = segment.end
+        if latest > largest:
+            largest, holder = latest, last_offset
+        self.write(segment, (batch.header, batch.body), size)
+        segment.end = (last_offset + 1, position + size, largest, holder)
+        if position == 0:
+            segment.first_timestamp = latest
+        segment.index(last_offset, position, size, self.config.index_interval_bytes)
+        if update is not None:
+            self._apply(update)
+        self._applied_offset = last_offset + 1
+        return LogAppendInfo(
+            (
+                first_offset,
+                last_offset,
+                batch.log_append_time_ms,
+                self.log_start_offset,
+                False,
+                latest,
+                size,
+            )
+        )
+
+    def append_as_follower(
+        self, records: Buffer, *, leader_epoch: int | None = None, now_ms: int | None = None
+    ) -> LogAppendInfo:
+        """Append batches as a leader has stamped them, offsets and epochs included.
+
+        Batches of an epoch above `leader_epoch`, the follower's own, are left out with all that
+        follow them (KAFKA-18723). An incomplete batch at the end is ignored.
+
+        Raises:
+            CorruptMessage: a wrong checksum or structure.
+            UnknownServerError: offsets that do not increase, or begin below the log's end.
+        """
+        from embedlog.storage.replica_append import append_batches
+
+        self._check_usable()
+        if now_ms is None:
+            now_ms = self.wall_ms()
+        return append_batches(self, records, leader_epoch, now_ms)
+
+    def roll(self, now_ms: int | None = None) -> None:
+        """Begin a new segment unless the present one is empty."""
+        self._check_usable()
+        segment = self._segments[-1]
+        if segment.size:
+            self._roll(segment.end[0], self.wall_ms() if now_ms is None else now_ms)
+
+    # Reading
+
+    def read(
+        self, offset: int, *, max_bytes: int, end_offset: int, min_one: bool = True
+    ) -> LogRead:
+        """Return whole batches from the one holding `offset`, ending before `end_offset`.
+
+        At most `max_bytes` of one segment, but at least one batch with `min_one` (KIP-74). The
+        view is read-only and stays valid after retention deletes the file. No lock, no copy.
+
+        Raises:
+            OffsetOutOfRange: `offset` is outside [log_start_offset, log_end_offset].
+            CorruptRecord: the batches on disk are damaged.
+        """
+        segments = self._segments
+        segment = segments[-1]
+        next_offset, size, _, _ = segment.end
+        if not self.log_start_offset <= offset <= next_offset:
+            raise self._out_of_range(offset, next_offset)
+        if offset < segment.base_offset:
+            return read_older(segments, offset, max_bytes, end_offset, min_one)
+        position = segment.hints.get(offset)
+        if position is None:
+            position = size if offset == next_offset else segment.position_of(offset, size)
+        end = size
+        if end_offset < next_offset:
+            end = max(position, segment.position_of(end_offset, size))
+            next_offset = max(offset, end_offset)
+        if end - position > max_bytes:
+            end, next_offset = cut(
+                segment, position, end, offset=offset, max_bytes=max_bytes, min_one=min_one
+            )
+        if end != position:
+            hints = segment.hints
+            if len(hints) >= HINTS_MAX:
+                hints.clear()
+            hints[next_offset] = end
+            view = segment.file.view(position, end - position)
+        else:
+            view = NOTHING
+        return LogRead((view, next_offset, segment.base_offset, position))
+
+    def fetch_offset(
+        self, timestamp: int, *, end_offset: int | None = None
+    ) -> tuple[int, int, int] | None:
+        """(timestamp, offset, leader epoch) by the rules of ListOffsets; None when there is none.
+
+        `timestamp` may be -1 latest, -2 earliest, -3 largest timestamp, -4 earliest local. Where
+        `end_offset` is given (the bound of the caller's isolation), no answer lies beyond it.
+        """
+        from embedlog.storage.reader import fetch_offset
+
+        return fetch_offset(self, timestamp, end_offset)
+
+    def offset_metadata(self, offset: int) -> tuple[int, int]:
+        """(segment base offset, position) at which a reader of `offset` begins."""
+        segment = self.segment_of(offset)
+        return segment.base_offset, segment.position_of(offset, segment.size)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """(epoch, end offset) as OffsetForLeaderEpoch answers; see `LeaderEpochs`."""
+        return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
+        """The aborted transactions that a read_committed reader of [start, end) must filter."""
+        found: list[AbortedTransaction] = []
+        for segment in segments_from(self._segments, start):
+            some, complete = segment.aborted.collect_aborted(start, end)
+            found += some
+            if complete:
+                break
+        return found
+
+    def active_producers(self) -> list[ProducerStateEntry]:
+        """What is known of each producer. Requires: the partition lock."""
+        return list(self.producers)
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drop the records from `offset` on (from the beginning of its batch); say if any were."""
+        from embedlog.storage.truncation import truncate_to
+
+        self._check_usable()
+        return truncate_to(self, offset)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop everything and go on as an empty log at `offset`."""
+        from embedlog.storage.truncation import truncate_fully
+
+        self._check_usable()
+        truncate_fully(self, offset)
+
+    # Ending
+
+    def close(self) -> None:
+        """Bring the files into the form of a clean stop. The log is not used afterwards.
+
+        Raises:
+            KafkaStorageError: the disk refuses; the stop is not clean.
+        """
+        from embedlog.storage.shutdown import close_log
+
+        close_log(self)
+
+    def _duplicate(self, known: Duplicate) -> LogAppendInfo:
+        first, last, timestamp = known.base_offset, known.last_offset, known.timestamp
+        append_time = timestamp if self.config.log_append_time else -1
+        return LogAppendInfo((first, last, append_time, self.log_start_offset, True, timestamp, 0))
+
+    def __repr__(self) -> str:
+        return (
+            f"Log({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset}, "
+            f"{len(self._segments)} segments)"
+        )

@@ -1,0 +1,275 @@
+"""All logs of one data directory: opening, creating, deleting, checkpoints, retention, flushing.
+
+A directory that was closed cleanly opens without reading any log; each log is loaded when it is
+first asked for. After an unclean stop every log is recovered at once.
+"""
+
+from __future__ import annotations
+
+from _thread import RLock
+
+from embedlog import errors
+from embedlog.common import uuid_from_text, uuid_to_text
+from embedlog.errors import ClosedError
+from embedlog.runtime.files import remove_tree, write_whole
+from embedlog.storage import paths
+from embedlog.storage.checkpoints import Checkpoints
+from embedlog.storage.clean_shutdown import take_marker, write_marker
+from embedlog.storage.log_config import LogConfig
+from embedlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
+from embedlog.storage.recovery import Opening, create_log, open_log
+from embedlog.storage.tasks import Tasks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.common import TopicPartition
+    from embedlog.runtime import Runtime
+    from embedlog.storage.log import Log
+
+
+class LogManager:
+    """Owner of a data directory, and of every `Log` in it. Thread-safe.
+
+    It is a duty: the scheduler calls `run_once` for checkpoints, retention, flushes and expiry.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        directory: str,
+        defaults: LogConfig | None = None,
+        *,
+        open_files_max: int = OPEN_FILES_MAX,
+    ) -> None:
+        """Take the directory, making it when it is missing.
+
+        Raises:
+            DirectoryLocked: somebody else has it open; the message names the process.
+        """
+        self._runtime = runtime
+        self._files = files = runtime.files
+        self.directory = directory
+        self.defaults = defaults if defaults is not None else LogConfig()
+        self._volatile = self.defaults.durability == "memory"
+        self._durable = self.defaults.durability == "fsync"
+        self._mutex = RLock()
+        self._open_files = OpenFiles(files, open_files_max)
+        self._logs: dict[TopicPartition, Log] = {}
+        self._configs: dict[str, LogConfig] = {}
+        files.make_directory(directory)
+        self._directory_lock = files.lock(f"{directory}/{paths.LOCK}")
+        self._closed = False
+        self.clean = take_marker(files, directory, sync=self._durable)
+        """Whether the directory was closed cleanly before, or is new."""
+        self._checkpoints = Checkpoints(files, directory, sync=self._durable)
+        self._unloaded = self._find_logs()
+        self.clean = self.clean or not self._unloaded
+        self._tasks = Tasks(self, runtime.clock)
+
+    # Logs
+
+    def partitions(self) -> list[TopicPartition]:
+        """Every partition that has a log here, loaded or not."""
+        with self._mutex:
+            return sorted([*self._logs, *self._unloaded])
+
+    def logs(self) -> list[Log]:
+        """The logs that are loaded."""
+        return list(self._logs.values())
+
+    def get(self, topic_partition: TopicPartition) -> Log | None:
+        """The log of a partition, loaded (and recovered) if need be; None when there is none."""
+        log = self._logs.get(topic_partition)
+        if log is not None:
+            return log
+        with self._mutex:
+            if topic_partition in self._logs or topic_partition not in self._unloaded:
+                return self._logs.get(topic_partition)
+            return self._load(topic_partition)
+
+    def get_or_create(
+        self,
+        topic_partition: TopicPartition,
+        config: LogConfig | None = None,
+        *,
+        topic_id: bytes | None = None,
+    ) -> Log:
+        """The log of a partition, made if there is none. `config` holds for the whole topic.
+
+        Raises:
+            InconsistentTopicId: there is one, of another topic of that name.
+            KafkaStorageError: the disk refuses.
+        """
+        with self._mutex:
+            self._check_open()
+            if config is not None:
+                self.configure(topic_partition[0], config)
+            log = self.get(topic_partition)
+            if log is None:
+                try:
+                    log = self._make(topic_partition)
+                except OSError as error:
+                    message = f"cannot create {topic_partition}: {error}"
+                    raise errors.KafkaStorageError(message) from error
+            self._identify(log, topic_id)
+            return log
+
+    def configure(self, topic: str, config: LogConfig) -> None:
+        """Set the configuration of a topic's logs, present and future."""
+        with self._mutex:
+            self._configs[topic] = config
+            for topic_partition, log in self._logs.items():
+                if topic_partition[0] == topic:
+                    with log.lock:
+                        log.configure(config)
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """Remove a log and its files; one that is not there is fine. Views stay readable."""
+        with self._mutex:
+            log = self._logs.pop(topic_partition, None)
+            if log is None and topic_partition not in self._unloaded:
+                return
+            if log is not None:
+                with log.lock:
+                    log.retire(ClosedError(f"{topic_partition} was deleted"))
+            self._unloaded.discard(topic_partition)
+            doomed = paths.deleted_log_name(topic_partition, self._runtime.random.uuid())
+            path = f"{self.directory}/{doomed}"
+            self._files.rename(paths.log_directory(self.directory, topic_partition), path)
+            self._checkpoints.forget(topic_partition)
+            self.checkpoint()
+            remove_tree(self._files, path)
+
+    def salvage(self, topic_partition: TopicPartition) -> Log:
+        """Cut a log with rotten data where the rot begins; the rest goes to quarantine files.
+
+        The last resort: records that were acknowledged are lost to readers.
+        """
+        with self._mutex:
+            log = self._logs.pop(topic_partition, None)
+            if log is not None:
+                log.close()
+            return self._load(topic_partition, salvage=True)
+
+    # Background work
+
+    def run_once(self, now_ms: int) -> int | None:
+        """Do the background work that is due; return milliseconds until the next."""
+        return None if self._closed else self._tasks.run_due(now_ms)
+
+    def checkpoint(self) -> None:
+        """Store the synced offset and the start offset of every log."""
+        if self._volatile:
+            return
+        with self._mutex:
+            self._checkpoints.write_positions(self._logs)
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Store the high watermark of every log."""
+        if self._volatile:
+            return
+        with self._mutex:
+            self._checkpoints.write_high_watermarks(self._logs)
+
+    def close(self) -> None:
+        """Close every log, and leave the directory marked as clean if all of them are."""
+        with self._mutex:
+            if self._closed:
+                return
+            if not self.clean:
+                for topic_partition in list(self._unloaded):
+                    self._load(topic_partition)
+            self._closed = True
+            try:
+                self._close_logs()
+            finally:
+                self._directory_lock.close()
+
+    # Steps
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError(f"the data directory {self.directory!r} is closed")
+
+    def _find_logs(self) -> set[TopicPartition]:
+        found = set()
+        for name in self._files.list(self.directory):
+            if paths.is_deleted_log(name):
+                remove_tree(self._files, f"{self.directory}/{name}")
+                continue
+            topic_partition = paths.parse_log_directory(name)
+            if topic_partition is not None:
+                found.add(topic_partition)
+        return found
+
+    def _opening(self, topic_partition: TopicPartition, *, is_new: bool) -> Opening:
+        opening = Opening(
+            topic_partition,
+            directory=paths.log_directory(self.directory, topic_partition),
+            config=self._configs.get(topic_partition[0], self.defaults),
+            runtime=self._runtime,
+            open_files=self._open_files,
+        )
+        if not is_new:
+            opening.clean = self.clean
+            self._checkpoints.fill(opening)
+        return opening
+
+    def _load(self, topic_partition: TopicPartition, *, salvage: bool = False) -> Log:
+        opening = self._opening(topic_partition, is_new=False)
+        try:
+            log = open_log(opening, self.checkpoint, salvage=salvage)
+        except OSError as error:
+            message = f"cannot open {topic_partition}: {error}"
+            raise errors.KafkaStorageError(message) from error
+        log.topic_id = self._read_topic_id(log)
+        self._unloaded.discard(topic_partition)
+        self._logs[topic_partition] = log
+        return log
+
+    def _make(self, topic_partition: TopicPartition) -> Log:
+        opening = self._opening(topic_partition, is_new=True)
+        self._files.make_directory(opening.directory)
+        log = create_log(opening, self.checkpoint)
+        if self._durable:
+            self._files.sync_directory(self.directory)
+        self._logs[topic_partition] = log
+        return log
+
+    def _close_logs(self) -> None:
+        is_clean = True
+        for log in self._logs.values():
+            with log.lock:
+                log.close()
+            # Rot must be found again by the next opener, so it must not skip the recovery.
+            is_clean = is_clean and log.failure is None
+            log.retire(ClosedError("the data directory was closed"))
+        if self._volatile:
+            return
+        self._checkpoints.write_positions(self._logs)
+        self._checkpoints.write_high_watermarks(self._logs)
+        if is_clean:
+            write_marker(self._files, self.directory, synced=self._durable)
+
+    def _identify(self, log: Log, topic_id: bytes | None) -> None:
+        """Note the topic's id beside the log, the first time it is known."""
+        if topic_id is None or log.topic_id == topic_id:
+            return
+        if log.topic_id is not None:
+            raise errors.InconsistentTopicId(
+                f"{log.topic_partition} has the topic id {uuid_to_text(log.topic_id)}, "
+                f"not {uuid_to_text(topic_id)}"
+            )
+        log.topic_id = topic_id
+        if not self._volatile:
+            content = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
+            path = f"{log.directory}/{paths.PARTITION_METADATA}"
+            write_whole(self._files, path, content.encode(), sync=False)
+
+    def _read_topic_id(self, log: Log) -> bytes | None:
+        """The id in partition.metadata; None when it is missing or damaged (a hint like others)."""
+        try:
+            content = self._files.read(f"{log.directory}/{paths.PARTITION_METADATA}")
+            return uuid_from_text(content.decode().partition("topic_id: ")[2].strip())
+        except (FileNotFoundError, ValueError):
+            return None

@@ -1,0 +1,470 @@
+"""The state of one log and what changes it: offsets, segments, syncing, failing.
+
+`embedlog.storage.log.Log` is this with the operations of a log on top.
+"""
+
+from __future__ import annotations
+
+from _thread import RLock, allocate_lock
+from bisect import bisect_right
+from errno import EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM, ENOSPC
+
+from embedlog import errors
+from embedlog.runtime.files import write_whole
+from embedlog.storage import paths
+from embedlog.storage.offset_index import ENTRY_SIZE, RELATIVE_OFFSET_MAX
+from embedlog.storage.producer_append import load_producers, write_snapshot
+from embedlog.storage.segment import Segment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from embedlog.common import Buffer, TopicPartition
+    from embedlog.errors import CorruptRecord
+    from embedlog.runtime import Runtime
+    from embedlog.runtime.files import Files
+    from embedlog.storage.leader_epochs import LeaderEpochs
+    from embedlog.storage.log_config import LogConfig
+    from embedlog.storage.open_files import OpenFiles
+    from embedlog.storage.producer_entry import ProducerUpdate
+    from embedlog.storage.producer_state import ProducerStateManager
+    from wire.records.batch import RecordBatch
+
+SYNC_WINDOW_SIZE = 4 << 20
+"""At most this many bytes are written and not synced at durability `fsync`: recovery relies on it
+to tell a torn tail from rot (valid data further behind a bad batch proves it had been synced)."""
+
+_HARMLESS_ERRORS = (ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM)
+
+
+class LogState:
+    """See `Log`, whose locking rules hold here too."""
+
+    __slots__ = (
+        "_applied_offset",
+        "_checkpoint",
+        "_failure",
+        "_first_unstable_offset",
+        "_latest_epoch",
+        "_memory",
+        "_open_files",
+        "_runtime",
+        "_segment_age_max",
+        "_segments",
+        "_sync_lock",
+        "config",
+        "directory",
+        "high_watermark",
+        "leader_epochs",
+        "lock",
+        "log_start_offset",
+        "producers",
+        "synced_offset",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        directory: str,
+        config: LogConfig,
+        runtime: Runtime,
+        open_files: OpenFiles,
+        segments: Sequence[Segment],
+        leader_epochs: LeaderEpochs,
+        producers: ProducerStateManager,
+        log_start_offset: int,
+        high_watermark: int,
+        synced_offset: int,
+        checkpoint: Callable[[], None],
+    ) -> None:
+        """Take over loaded state; `checkpoint` stores every log's synced and start offset."""
+        assert segments, topic_partition
+        self.topic_partition = topic_partition
+        self.directory = directory
+        self.topic_id: bytes | None = None
+        self._runtime = runtime
+        self._open_files = open_files
+        self._segments: tuple[Segment, ...] = tuple(segments)
+        self.leader_epochs = leader_epochs
+        self._latest_epoch = leader_epochs.latest_epoch
+        self.producers = producers
+        self.log_start_offset = log_start_offset
+        self.high_watermark = high_watermark
+        self.synced_offset = synced_offset
+        """Everything below survives loss of power."""
+        self._applied_offset = self.log_end_offset
+        self._first_unstable_offset = producers.first_unstable_offset(high_watermark)
+        self._failure: BaseException | None = None
+        self._checkpoint = checkpoint
+        self._sync_lock = allocate_lock()
+        self.lock = RLock()
+        """The partition lock. Whoever coordinates the partition may put its own here."""
+        self.configure(config)
+
+    def configure(self, config: LogConfig) -> None:
+        """Obey another configuration from the next append on."""
+        self.config = config
+        self._memory = config.durability == "memory"
+        jitter = min(config.segment_jitter_ms, config.segment_ms)
+        self._segment_age_max = config.segment_ms - (
+            self._runtime.random.below(jitter) if jitter > 0 else 0
+        )
+
+    def retire(self, reason: BaseException) -> None:
+        """Refuse writes from here on; reads of what is published go on."""
+        if self._failure is None:
+            self._failure = reason
+        for segment in self._segments:
+            segment.release()
+
+    def mark_opened(self, *, recovered: bool, failure: CorruptRecord | None) -> None:
+        """End the opening: refuse writes on rot; after an unclean stop begin a leader epoch.
+
+        A reader may have seen records that the crash took. The new epoch tells it so (KIP-320):
+        without it, it would read other records at their offsets and not know.
+        """
+        if failure is not None:
+            self._failure = failure
+            return
+        end = self.log_end_offset
+        if recovered and end > 0 and self._latest_epoch >= 0:
+            self.assign_epoch(self._latest_epoch + 1, end)
+        if self.config.durability == "fsync":
+            # What was recovered must not vanish in the next crash, once somebody has read it.
+            self.flush()
+
+    # Facts
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments, oldest first; the last one is appended to."""
+        return self._segments
+
+    @property
+    def files(self) -> Files:
+        """The file system that the log lives on."""
+        return self._open_files.files
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self._segments[-1].end[0]
+
+    @property
+    def recovery_point(self) -> int:
+        """Another name for `synced_offset`: after a crash, recovery begins here."""
+        return self.synced_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end of what a read_committed reader may see."""
+        unstable = self._first_unstable_offset
+        high_watermark = self.high_watermark
+        if unstable is None or unstable > high_watermark:
+            return high_watermark
+        return unstable
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments."""
+        return sum(segment.end[1] for segment in self._segments)
+
+    @property
+    def latest_epoch(self) -> int:
+        """The leader epoch of the last records, -1 for none."""
+        return self._latest_epoch
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why the log refuses writes; None while it takes them."""
+        return self._failure
+
+    def wall_ms(self) -> int:
+        """The wall clock's time."""
+        return self._runtime.clock.wall_ms()
+
+    def segment_of(self, offset: int) -> Segment:
+        """The segment that holds `offset`, or would."""
+        segments = self._segments
+        return segments[max(0, bisect_right(segments, offset, key=_base_offset) - 1)]
+
+    # Growing. Requires: the partition lock
+
+    def assign_epoch(self, epoch: int, start_offset: int | None = None) -> None:
+        """Note that the leader of `epoch` writes from `start_offset`, the log's end unless given.
+
+        Raises:
+            KafkaStorageError: the disk refuses the checkpoint.
+        """
+        if epoch < 0:
+            return
+        start = self.log_end_offset if start_offset is None else start_offset
+        if self.leader_epochs.assign(epoch, start):
+            self.epochs_changed()
+
+    def new_segment(self, base_offset: int, now_ms: int | None = None) -> Segment:
+        """A segment of this log, not yet on disk and not yet part of it."""
+        return Segment(
+            self._open_files,
+            self.directory,
+            base_offset,
+            created_ms=self.wall_ms() if now_ms is None else now_ms,
+            zeroed=self.config.durability == "fsync",
+        )
+
+    def segment_for(
+        self, size: int, first_offset: int, last_offset: int, latest: int, now_ms: int
+    ) -> Segment:
+        """The segment that takes the next `size` bytes, a new one when the present is done."""
+        segment = self._segments[-1]
+        if self._must_roll(segment, size, last_offset, latest, now_ms):
+            segment = self._roll(first_offset, now_ms)
+        return segment
+
+    def write(self, segment: Segment, buffers: Sequence[Buffer], size: int) -> None:
+        """Write behind the segment's end, publishing nothing. For the appends of this package.
+
+        Raises:
+            KafkaStorageError: the disk refuses; the log is as it was, or poisoned.
+        """
+        if segment.zeroed and segment.end[1] + size - segment.synced_size > SYNC_WINDOW_SIZE:
+            self.sync(segment.end[0])
+        try:
+            segment.write(buffers, size)
+        except OSError as error:
+            try:
+                segment.discard_unpublished()
+            except OSError as second:
+                raise self.poison(second) from error
+            raise self.refused(error) from error
+
+    def _apply(self, update: ProducerUpdate) -> None:
+        """Bring the producer state up to a published batch."""
+        aborted = self.producers.apply(update)
+        if aborted is not None:
+            self._segments[-1].note_aborted(aborted)
+        self._first_unstable_offset = self.producers.first_unstable_offset(self.high_watermark)
+
+    def replay(self, batch: RecordBatch) -> None:
+        """Bring the producer state up to a published batch that its leader has judged."""
+        if batch.producer_id >= 0:
+            aborted = self.producers.replay(batch)
+            if aborted is not None:
+                self._segments[-1].note_aborted(aborted)
+            self._first_unstable_offset = self.producers.first_unstable_offset(self.high_watermark)
+        self._applied_offset = batch.next_offset
+
+    def _must_roll(
+        self, segment: Segment, size: int, last_offset: int, latest: int, now_ms: int
+    ) -> bool:
+        config = self.config
+        position = segment.end[1]
+        if position == 0:
+            return last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
+        if (
+            position + size > config.segment_bytes
+            or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
+        ):
+            return True
+        first = segment.first_timestamp
+        waited = latest - first if first >= 0 and latest >= 0 else now_ms - segment.created_ms
+        if waited > self._segment_age_max:
+            return True
+        entries_max = config.segment_index_bytes // ENTRY_SIZE
+        return len(segment.offset_index) >= entries_max * 2 // 3
+
+    def _roll(self, base_offset: int, now_ms: int) -> Segment:
+        """Finish the present segment and begin one at `base_offset`."""
+        former = self._segments[-1]
+        if former.size == 0 and former.base_offset == base_offset:
+            return former
+        if self.config.durability == "fsync":
+            self.sync(self.log_end_offset)
+        segment = self.new_segment(base_offset, now_ms)
+        try:
+            segment.create()
+            if not self._memory:
+                former.finish()
+                write_snapshot(self.files, self.directory, self.producers, base_offset)
+        except OSError as error:
+            raise self.refused(error) from error
+        self._segments = (*self._segments, segment)
+        return segment
+
+    # Durability
+
+    def sync(self, offset: int) -> None:
+        """Return once every record below `offset` survives loss of power.
+
+        Group commit: of the threads that call at the same time one syncs for all, and the others
+        find their records synced when they get the lock. Call it without the partition lock.
+
+        Raises:
+            KafkaStorageError: the sync failed, or an earlier one has; the log is poisoned.
+        """
+        if offset <= self.synced_offset:
+            return
+        with self._sync_lock:
+            if offset <= self.synced_offset:
+                return
+            if self._failure is not None:
+                raise self._refusal()
+            segments = self._segments
+            end = segments[-1].end[0]
+            assert offset <= end, (offset, end)
+            try:
+                for segment in segments_from(segments, self.synced_offset):
+                    segment.sync()
+            except OSError as error:
+                # Never again: the kernel may have dropped the pages it could not write.
+                raise self.poison(error) from error
+            self.synced_offset = max(self.synced_offset, end)
+
+    def flush(self) -> None:
+        """`sync` everything appended so far."""
+        self.sync(self.log_end_offset)
+
+    # Offsets that move. Requires: the partition lock
+
+    def update_high_watermark(self, offset: int) -> bool:
+        """Set the high watermark, kept within the log; say whether it changed."""
+        bounded = min(max(offset, self.log_start_offset), self.log_end_offset)
+        if bounded == self.high_watermark:
+            return False
+        self.high_watermark = bounded
+        if self._first_unstable_offset is not None:
+            self.producers.forget_transactions_below(bounded)
+            self._first_unstable_offset = self.producers.first_unstable_offset(bounded)
+        return True
+
+    def increment_log_start_offset(self, offset: int) -> bool:
+        """Hide what lies below `offset`, at most the high watermark; say whether it changed.
+
+        Raises:
+            OffsetOutOfRange: `offset` is above the high watermark.
+        """
+        if offset > self.high_watermark:
+            raise errors.OffsetOutOfRange(
+                f"Cannot increment the log start offset to {offset} of partition "
+                f"{self.topic_partition} since it is larger than the high watermark "
+                f"{self.high_watermark}"
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        if self.leader_epochs.truncate_from_start(offset):
+            self.epochs_changed()
+        self.producers.forget_transactions_below(offset)
+        self._first_unstable_offset = self.producers.first_unstable_offset(self.high_watermark)
+        self._checkpoint()
+        return True
+
+    def before_truncation(self, offset: int) -> None:
+        """Promise less before doing it: a crash during the truncation must not look like rot."""
+        self.synced_offset = min(self.synced_offset, offset)
+        self._checkpoint()
+
+    def replace_segments(self, segments: tuple[Segment, ...]) -> None:
+        """Go on with other segments, whose end is lower or whose begin is higher."""
+        self._segments = segments
+        end = segments[-1].end[0]
+        self.log_start_offset = min(max(self.log_start_offset, segments[0].base_offset), end)
+        self.synced_offset = min(self.synced_offset, end)
+        changed = self.leader_epochs.truncate_from_end(end)
+        if self.leader_epochs.truncate_from_start(self.log_start_offset) or changed:
+            self.epochs_changed()
+        if self._applied_offset != end:
+            self._reload_producers()
+        self.update_high_watermark(self.high_watermark)
+
+    def drop_oldest(self, count: int) -> None:
+        """Remove the first `count` segments; the log then starts where the rest does.
+
+        Views of their batches stay readable.
+        """
+        doomed, kept = self._segments[:count], self._segments[count:]
+        self.replace_segments(kept)
+        try:
+            for segment in doomed:
+                segment.remove()
+        except OSError as error:
+            raise self.refused(error) from error
+
+    def epochs_changed(self) -> None:
+        """Store the epoch cache as its checkpoint file.
+
+        Raises:
+            KafkaStorageError: the disk refuses.
+        """
+        self._latest_epoch = self.leader_epochs.latest_epoch
+        if self._memory:
+            return
+        try:
+            write_whole(
+                self._open_files.files,
+                f"{self.directory}/{paths.LEADER_EPOCHS}",
+                self.leader_epochs.encode(),
+                sync=self.config.durability == "fsync",
+            )
+        except OSError as error:
+            raise self.refused(error) from error
+
+    # Failure
+
+    def _check_usable(self) -> None:
+        """Refuse a poisoned log; finish what an interrupt has left of the append before."""
+        if self._failure is not None:
+            raise self._refusal()
+        if self._applied_offset != self.log_end_offset:
+            self._reload_producers()
+
+    def _reload_producers(self) -> None:
+        """Make the producer state anew from the last good snapshot and the batches behind it."""
+        end = self.log_end_offset
+        load_producers(
+            self.files,
+            self.directory,
+            self._segments,
+            self.producers,
+            log_end_offset=end,
+            log_start_offset=self.log_start_offset,
+            now_ms=self.wall_ms(),
+        )
+        self._first_unstable_offset = self.producers.first_unstable_offset(self.high_watermark)
+        self._applied_offset = end
+
+    def refused(self, error: OSError) -> errors.KafkaError:
+        """The error to raise for a failed file call; poisons the log unless it is harmless."""
+        if error.errno not in _HARMLESS_ERRORS:
+            return self.poison(error)
+        return errors.KafkaStorageError(f"{self.topic_partition}: {error}")
+
+    def poison(self, error: Exception) -> errors.KafkaError:
+        """Refuse writes from here on, for `error`; return what to raise."""
+        if self._failure is None:
+            self._failure = error
+        return self._refusal()
+
+    def _refusal(self) -> errors.KafkaError:
+        return errors.KafkaStorageError(
+            f"{self.topic_partition} refuses writes since an earlier failure: {self._failure}"
+        )
+
+    def _out_of_range(self, offset: int, end: int) -> errors.KafkaError:
+        return errors.OffsetOutOfRange(
+            f"Received request for offset {offset} for partition {self.topic_partition}, but we "
+            f"only have log segments from offset {self.log_start_offset} to {end}."
+        )
+
+
+def segments_from(segments: tuple[Segment, ...], offset: int) -> tuple[Segment, ...]:
+    """The segments that may hold something at or after `offset`."""
+    return segments[max(0, bisect_right(segments, offset, key=_base_offset) - 1) :]
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset

@@ -1,0 +1,129 @@
+"""The sparse index from offsets to byte positions of one segment.
+
+    entry, 8 bytes, big-endian, both columns strictly increasing
+    0   int32   offset, relative to the segment's first
+    4   int32   position at which the batch that ends with this offset begins
+
+In memory an entry is the same 64 bits as one integer, offset in the upper half: an append is one
+operation that cannot be half done, and a look-up is one bisection. The index is a hint: it may
+lack entries, and whoever uses one checks the batch that it points to.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+
+from embedlog.errors import CorruptRecord
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from embedlog.common import Buffer
+
+ENTRY_SIZE = 8
+RELATIVE_OFFSET_MAX = 2**31 - 1
+_POSITION_MASK = 0xFFFF_FFFF
+
+
+class OffsetIndex:
+    """Appended to under the partition lock; looked up by anyone."""
+
+    __slots__ = ("_bulk", "_entries", "base_offset")
+
+    def __init__(self, base_offset: int, entries: array[int] | None = None) -> None:
+        self.base_offset = base_offset
+        self._entries: array[int] = array("q") if entries is None else entries
+        self._bulk: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def append(self, offset: int, position: int) -> None:
+        """Note that the batch ending with `offset` begins at `position`.
+
+        An entry that does not lie behind the last one is left out: it repeats what an append
+        that failed after this point has noted.
+        """
+        entry = (offset - self.base_offset) << 32 | position
+        entries = self._entries
+        if not entries or entry > entries[-1]:
+            entries.append(entry)
+
+    def lookup(self, offset: int) -> int:
+        """The position of the last indexed batch that ends at or before `offset`, else 0."""
+        entries = self._entries
+        slot = bisect_right(entries, (offset - self.base_offset) << 32 | _POSITION_MASK)
+        return entries[slot - 1] & _POSITION_MASK if slot else 0
+
+    def lookup_position(self, position: int) -> int:
+        """The last indexed position that is not above `position`, else 0."""
+        entries = self._entries
+        slot = bisect_right(entries, position, key=_position)
+        return entries[slot - 1] & _POSITION_MASK if slot else 0
+
+    def positions_for(self, offsets: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+        """`lookup` of many offsets at once."""
+        import numpy as np
+
+        bulk = self._bulk
+        if bulk is None or len(bulk) != len(self._entries):
+            bulk = self._bulk = np.array(self._entries, dtype=np.int64)
+        wanted = np.asarray(offsets, dtype=np.int64) - self.base_offset
+        # Keys of the index's own type: anything else makes numpy convert the whole index.
+        slots = bulk.searchsorted(wanted << 32 | _POSITION_MASK, side="right")
+        if not len(bulk):
+            return np.zeros(len(wanted), dtype=np.int64)
+        return np.where(slots > 0, bulk[slots - 1] & _POSITION_MASK, 0)
+
+    def truncated(self, offset: int) -> OffsetIndex:
+        """An index of the entries below `offset`; this one stays as it is, for its readers."""
+        keep = bisect_left(self._entries, (offset - self.base_offset) << 32)
+        return OffsetIndex(self.base_offset, self._entries[:keep])
+
+    def encode(self) -> bytes:
+        """The content of the index file."""
+        return _swapped(array("q", self._entries)).tobytes()
+
+    @classmethod
+    def decode(cls, content: Buffer, *, base_offset: int, size: int, path: str) -> OffsetIndex:
+        """Read an index file's content; `size` is the segment's, in bytes.
+
+        Zeros at the end (a file that was extended in advance) are no entries.
+
+        Raises:
+            CorruptRecord: a broken entry at the end, columns that do not increase, or a position
+                outside the segment. The caller rebuilds the index.
+        """
+        view = memoryview(content)
+        whole = len(view) - len(view) % ENTRY_SIZE
+        if whole != len(view):
+            raise CorruptRecord(path, whole, f"{len(view) - whole} bytes of an 8-byte entry")
+        entries = array("q")
+        entries.frombytes(view)
+        entries = _swapped(entries)
+        while entries and entries[-1] == 0 and (len(entries) > 1 or size == 0):
+            entries.pop()
+        last_offset, last_position = -1, -1
+        for slot, entry in enumerate(entries):
+            offset, position = entry >> 32, entry & _POSITION_MASK
+            if offset <= last_offset or not last_position < position < size:
+                reason = f"entry {(offset, position)} after {(last_offset, last_position)}"
+                raise CorruptRecord(path, slot * ENTRY_SIZE, reason)
+            last_offset, last_position = offset, position
+        return cls(base_offset, entries)
+
+
+def _position(entry: int) -> int:
+    return entry & _POSITION_MASK
+
+
+def _swapped(entries: array[int]) -> array[int]:
+    if sys.byteorder == "little":
+        entries.byteswap()
+    return entries

@@ -1,0 +1,88 @@
+"""Every file name of a data directory is made and parsed here.
+
+<data>/.lock                              who has the directory open
+<data>/.kafka_cleanshutdown               present while the directory is cleanly closed
+<data>/meta.properties                    which node of which cluster it belongs to
+<data>/*-checkpoint                       one offset per partition
+<data>/<topic>-<partition>/               one log
+<data>/<topic>-<partition>.<32 hex>-delete/   a log about to be removed
+
+<log>/%020d.log                           a segment, named by its first offset
+<log>/%020d.index .timeindex .txnindex    its indexes
+<log>/%020d.snapshot                      producer state up to that offset
+<log>/leader-epoch-checkpoint             which leader epoch begins where
+<log>/partition.metadata                  the topic's id
+<log>/%020d.%010d.quarantine              bytes that recovery took out of that segment there
+"""
+
+from __future__ import annotations
+
+from embedlog.common import TopicPartition
+
+LOCK = ".lock"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+META_PROPERTIES = "meta.properties"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+
+LOG = ".log"
+OFFSET_INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TRANSACTION_INDEX = ".txnindex"
+SNAPSHOT = ".snapshot"
+QUARANTINE = ".quarantine"
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+TEMPORARY = ".tmp"
+
+SIDECARS = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+
+_DELETE = "-delete"
+_NAME_SIZE_MAX = 255
+_OFFSET_DIGITS = 20
+
+
+def log_directory(data: str, partition: TopicPartition) -> str:
+    """The directory of one log."""
+    return f"{data}/{partition[0]}-{partition[1]}"
+
+
+def deleted_log_name(partition: TopicPartition, uuid: bytes) -> str:
+    """The name a log's directory gets before it is removed; at most 255 characters."""
+    suffix = f"-{partition[1]}.{uuid.hex()}{_DELETE}"
+    return partition[0][: _NAME_SIZE_MAX - len(suffix)] + suffix
+
+
+def is_deleted_log(name: str) -> bool:
+    """Whether a directory is a log that was about to be removed."""
+    return name.endswith(_DELETE)
+
+
+def parse_log_directory(name: str) -> TopicPartition | None:
+    """The partition whose log a directory holds; None when it is something else."""
+    topic, separator, number = name.rpartition("-")
+    if not separator or not topic or not number.isdecimal() or not number.isascii():
+        return None
+    return TopicPartition(topic, int(number))
+
+
+def segment_file(directory: str, base_offset: int, suffix: str = LOG) -> str:
+    """One of the files of a segment, or the snapshot at an offset."""
+    return f"{directory}/{base_offset:020d}{suffix}"
+
+
+def quarantine_file(directory: str, base_offset: int, position: int) -> str:
+    """Where recovery puts the bytes of a segment from `position` on."""
+    return f"{directory}/{base_offset:020d}.{position:010d}{QUARANTINE}"
+
+
+def parse_offset(name: str) -> int | None:
+    """The offset at the beginning of a segment's or snapshot's file name, None without one."""
+    digits = name[:_OFFSET_DIGITS]
+    if len(digits) == _OFFSET_DIGITS and digits.isdecimal() and digits.isascii():
+        return int(digits)
+    return None

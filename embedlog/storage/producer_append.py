@@ -1,0 +1,125 @@
+"""Where appends and the producer state meet: judging batches, replaying them, snapshots."""
+
+from __future__ import annotations
+
+from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import write_whole
+from embedlog.storage import paths
+from embedlog.storage.producer_state import read_marker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlog.runtime.files import Files
+    from embedlog.storage.producer_entry import Duplicate, ProducerUpdate, VerificationState
+    from embedlog.storage.producer_state import ProducerStateManager
+    from embedlog.storage.segment import Segment
+    from embedlog.storage.validated_batch import ValidatedBatch
+
+
+def judge(
+    producers: ProducerStateManager,
+    batch: ValidatedBatch,
+    *,
+    first_offset: int,
+    origin: int,
+    verification: VerificationState | None,
+    transaction_version: int,
+) -> Duplicate | ProducerUpdate | None:
+    """What a batch that would get `first_offset` does to the producer state; changes nothing.
+
+    Raises:
+        KafkaError: as `ProducerStateManager.prepare` and `prepare_marker`.
+    """
+    if not batch.is_control:
+        return producers.prepare(
+            batch, first_offset=first_offset, origin=origin, verification=verification
+        )
+    marker = read_marker(batch.batch)
+    if marker is None:
+        return None
+    committed, coordinator_epoch, timestamp = marker
+    return producers.prepare_marker(
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        coordinator_epoch=coordinator_epoch,
+        committed=committed,
+        timestamp=timestamp,
+        offset=first_offset,
+        origin=origin,
+        transaction_version=transaction_version,
+    )
+
+
+def write_snapshot(
+    files: Files, directory: str, producers: ProducerStateManager, offset: int
+) -> None:
+    """Store the producer state as it is at `offset`, the log's end. Not synced: it is a hint."""
+    path = paths.segment_file(directory, offset, paths.SNAPSHOT)
+    write_whole(files, path, producers.encode_snapshot(), sync=False)
+
+
+def load_producers(
+    files: Files,
+    directory: str,
+    segments: Sequence[Segment],
+    producers: ProducerStateManager,
+    *,
+    log_end_offset: int,
+    log_start_offset: int,
+    now_ms: int,
+) -> None:
+    """Restore the newest good snapshot not above `log_end_offset`, replay what lies behind it.
+
+    A damaged snapshot is removed and the one before it tried. Snapshots above the end belong to
+    records that are gone, and are removed too. `now_ms` is wall time.
+    """
+    producers.truncate()
+    start = log_start_offset
+    for offset in sorted(_snapshots(files, directory), reverse=True):
+        path = paths.segment_file(directory, offset, paths.SNAPSHOT)
+        if offset <= log_end_offset:
+            try:
+                producers.decode_snapshot(files.read(path), now_ms, path)
+            except CorruptRecord:
+                pass
+            else:
+                start = max(start, offset)
+                break
+        files.remove(path)
+    for segment in segments:
+        if segment.next_offset > start:
+            replay(segment, producers, start)
+    producers.expire(now_ms)
+
+
+def replay(segment: Segment, producers: ProducerStateManager, start: int) -> None:
+    """Take over the batches of `segment` from offset `start` on."""
+    from wire.records.batch import RecordBatch, iter_batches
+
+    end, size, _, _ = segment.end
+    if start >= end:
+        return
+    for batch in iter_batches(segment.view(0, size), segment.position_of(start, size)):
+        if isinstance(batch, RecordBatch) and batch.producer_id >= 0:
+            aborted = producers.replay(batch)
+            if aborted is not None:
+                segment.note_aborted(aborted)
+
+
+def remove_stale_snapshots(files: Files, directory: str, segments: Sequence[Segment]) -> None:
+    """Keep the snapshots at segments' first offsets, and the newest one."""
+    bases = {segment.base_offset for segment in segments}
+    for offset in sorted(_snapshots(files, directory))[:-1]:
+        if offset not in bases:
+            files.remove(paths.segment_file(directory, offset, paths.SNAPSHOT))
+
+
+def _snapshots(files: Files, directory: str) -> list[int]:
+    offsets = []
+    for name in files.list(directory):
+        offset = paths.parse_offset(name)
+        if offset is not None and name.endswith(paths.SNAPSHOT):
+            offsets.append(offset)
+    return offsets

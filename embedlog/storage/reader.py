@@ -1,0 +1,140 @@
+"""Reads that are not at the tail, and look-ups by time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from embedlog.storage.batch_walk import walk
+from embedlog.storage.log_values import LogRead
+from embedlog.storage.segment import Segment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.storage.log import Log
+
+NOTHING = memoryview(b"")
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+"""Timestamps below 0 that ListOffsets gives a meaning; -5 and -6 are of tiered storage."""
+
+
+def read_older(
+    segments: tuple[Segment, ...], offset: int, max_bytes: int, end_offset: int, min_one: bool
+) -> LogRead:
+    """`Log.read` of an offset that lies before the last segment."""
+    slot = bisect_right(segments, offset, key=_base_offset) - 1
+    for segment in segments[slot:]:
+        next_offset, size, _, _ = segment.end
+        position = segment.position_of(offset, size)
+        if position == size and segment is not segments[-1]:
+            continue  # compaction left nothing here at or after `offset`
+        end = size
+        if end_offset < next_offset:
+            end = max(position, segment.position_of(end_offset, size))
+            next_offset = max(offset, end_offset)
+        if end - position > max_bytes:
+            end, next_offset = cut(
+                segment, position, end, offset=offset, max_bytes=max_bytes, min_one=min_one
+            )
+        if end != size:
+            segment.remember(next_offset, end)
+        view = segment.view(position, end)
+        return LogRead((view, next_offset, segment.base_offset, position))
+    raise AssertionError((offset, segments))
+
+
+def cut(
+    segment: Segment, position: int, end: int, *, offset: int, max_bytes: int, min_one: bool
+) -> tuple[int, int]:
+    """Where the whole batches of [position, end) that fit `max_bytes` end, and the next offset.
+
+    With `min_one` the first batch counts as fitting.
+    """
+    limit = position + max_bytes
+    start = max(position, segment.offset_index.lookup_position(limit))
+    fitting_end, next_offset = start, offset
+    for at, size, base_offset, last_offset, _, _ in walk(
+        segment.view(0, end), start, end, segment.path
+    ):
+        if at + size > limit and not (min_one and at == position):
+            return at, max(offset, base_offset)
+        fitting_end, next_offset = at + size, last_offset + 1
+        if at + size >= limit:
+            break
+    return fitting_end, next_offset
+
+
+def fetch_offset(log: Log, timestamp: int, end_offset: int | None) -> tuple[int, int, int] | None:
+    """See `Log.fetch_offset`."""
+    epochs = log.leader_epochs
+    bound = log.log_end_offset if end_offset is None else end_offset
+    if timestamp == LATEST:
+        return -1, bound, _epoch(log, epochs.latest_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = log.log_start_offset
+        return -1, start, _epoch(log, epochs.epoch_for_offset(start))
+    if timestamp == MAX_TIMESTAMP:
+        found = _largest_timestamp(log)
+    elif timestamp < 0:
+        return -1, -1, -1
+    else:
+        found = _first_at_or_after(log, timestamp)
+    if found is None or found[1] >= bound:
+        return None
+    return found[0], found[1], epochs.epoch_for_offset(found[1])
+
+
+def _largest_timestamp(log: Log) -> tuple[int, int] | None:
+    best: Segment | None = None
+    largest = -1
+    for segment in log.segments:
+        timestamp = segment.largest()[0]
+        if timestamp > largest:
+            best, largest = segment, timestamp
+    if best is None:
+        # A log whose records have no timestamps answers its first offset; an empty one nothing.
+        return (-1, 0) if log.segments[-1].size else None
+    holder = best.largest()[1]
+    size = best.end[1]
+    return _first_record(best, best.position_of(holder, size), size, largest, 0)
+
+
+def _first_at_or_after(log: Log, timestamp: int) -> tuple[int, int] | None:
+    start_offset = log.log_start_offset
+    for segment in log.segments:
+        if segment.largest()[0] < timestamp:
+            continue
+        size = segment.end[1]
+        position = segment.position_of_time(timestamp, size)
+        found = _first_record(segment, position, size, timestamp, start_offset)
+        if found is not None:
+            return found
+    return None
+
+
+def _first_record(
+    segment: Segment, position: int, size: int, timestamp: int, start_offset: int
+) -> tuple[int, int] | None:
+    """(timestamp, offset) of the first record from `position` on that is not older."""
+    from wire.records.batch import iter_batches
+
+    view = segment.view(0, size)
+    for at, batch_size, _, last_offset, latest, _ in walk(view, position, size, segment.path):
+        if latest < timestamp or last_offset < start_offset:
+            continue
+        for batch in iter_batches(view, at, at + batch_size):
+            for record in batch.records():
+                if record.timestamp >= timestamp and record.offset >= start_offset:
+                    return record.timestamp, record.offset
+    return None
+
+
+def _epoch(log: Log, epoch: int) -> int:
+    return epoch if epoch >= 0 else log.latest_epoch
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset

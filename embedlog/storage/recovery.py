@@ -1,0 +1,290 @@
+"""Opening a log: loading what was closed cleanly, recovering what was not.
+
+Recovery reads every batch from the segment of the recovery point on. With P the recovery point
+(everything below was synced), b the first byte that is no good batch and W the sync window:
+
+    found                                             action
+    all batches are good                              open
+    b >= P, no good batch behind b                    torn tail: cut at b
+    b >= P, good batches behind b, all within W       pages written out of order: cut at b
+    b >= P, good batches behind b + W, or b < P       synced data has rotted: cut nothing; the log
+                                                      is served up to b and refuses writes
+
+What is cut is moved to a `.quarantine` file first, unless it is only zeros. A crash during
+recovery leaves a directory that recovers to the same log.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.batch_walk import walk
+from embedlog.storage.leader_epochs import LeaderEpochs
+from embedlog.storage.log import Log
+from embedlog.storage.log_state import SYNC_WINDOW_SIZE
+from embedlog.storage.producer_append import load_producers
+from embedlog.storage.producer_state import ProducerStateManager
+from embedlog.storage.segment import UNKNOWN, Segment
+from embedlog.storage.segment_scan import SegmentScan, has_good_batch_after, scan_segment
+from embedlog.storage.sweep import quarantine_segments, quarantine_tail, sweep_directory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.common import TopicPartition
+    from embedlog.runtime import Runtime
+    from embedlog.storage.log_config import LogConfig
+    from embedlog.storage.open_files import OpenFiles
+
+
+class Opening:
+    """What is known of a log before it is opened, and what opening it found.
+
+    `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 when
+    they do not say. `gaps_allowed`: the log was compacted, so its offsets need not be contiguous.
+    """
+
+    __slots__ = (
+        "clean",
+        "config",
+        "directory",
+        "gaps_allowed",
+        "high_watermark",
+        "log_start_offset",
+        "open_files",
+        "recovery_point",
+        "runtime",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        directory: str,
+        config: LogConfig,
+        runtime: Runtime,
+        open_files: OpenFiles,
+        clean: bool = True,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        high_watermark: int = 0,
+        gaps_allowed: bool = False,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.directory = directory
+        self.config = config
+        self.runtime = runtime
+        self.open_files = open_files
+        self.clean = clean
+        self.recovery_point = recovery_point
+        self.log_start_offset = log_start_offset
+        self.high_watermark = high_watermark
+        self.gaps_allowed = gaps_allowed or config.compact
+
+
+def create_log(opening: Opening, checkpoint: Callable[[], None]) -> Log:
+    """A log in a directory that exists and holds no segments."""
+    segment = _segment(opening, opening.log_start_offset, opening.runtime.clock.wall_ms())
+    segment.create()
+    return _log(opening, [segment], LeaderEpochs(), checkpoint)
+
+
+def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool = False) -> Log:
+    """Load or recover the log of a directory.
+
+    A log whose synced data has rotted is returned with `failure` set to the `CorruptRecord`.
+    With `salvage` it is cut like a torn one instead, and what followed goes into quarantine.
+    """
+    files = opening.open_files.files
+    bases = sweep_directory(files, opening.directory)
+    if not bases:
+        return create_log(opening, checkpoint)
+    segments = [_existing_segment(opening, base) for base in bases]
+    for segment, following in zip(segments, segments[1:], strict=False):
+        segment.end = (following.base_offset, segment.capacity, UNKNOWN, -1)
+    epochs = _load_epochs(opening)
+    failure: CorruptRecord | None = None
+    recovered = salvage or not (opening.clean and _load_end(opening, segments[-1]))
+    if recovered:
+        segments, failure = _recover(opening, segments, epochs, salvage)
+    if segments[-1].next_offset < opening.log_start_offset and failure is None:
+        # Records below the start offset were deleted: what is left of them goes.
+        quarantine_segments(files, segments)
+        return create_log(opening, checkpoint)
+    if epochs is None:
+        epochs = _rebuild_epochs(segments)
+    log = _log(opening, segments, epochs, checkpoint)
+    log.mark_opened(recovered=recovered, failure=failure)
+    return log
+
+
+def _log(
+    opening: Opening,
+    segments: list[Segment],
+    epochs: LeaderEpochs,
+    checkpoint: Callable[[], None],
+) -> Log:
+    end = segments[-1].next_offset
+    start = min(max(opening.log_start_offset, segments[0].base_offset), end)
+    # An epoch that begins at the very end has a leader and no record yet: it is kept.
+    epochs.truncate_from_end(end + 1)
+    epochs.truncate_from_start(start)
+    producers = ProducerStateManager(
+        opening.config.producer_id_expiration_ms, opening.topic_partition
+    )
+    if end > start:
+        load_producers(
+            opening.open_files.files,
+            opening.directory,
+            segments,
+            producers,
+            log_end_offset=end,
+            log_start_offset=start,
+            now_ms=opening.runtime.clock.wall_ms(),
+        )
+    return Log(
+        opening.topic_partition,
+        directory=opening.directory,
+        config=opening.config,
+        runtime=opening.runtime,
+        open_files=opening.open_files,
+        segments=segments,
+        leader_epochs=epochs,
+        producers=producers,
+        log_start_offset=start,
+        high_watermark=min(max(opening.high_watermark, start), end),
+        synced_offset=min(opening.recovery_point, end),
+        checkpoint=checkpoint,
+    )
+
+
+# Loading
+
+
+def _segment(opening: Opening, base_offset: int, created_ms: int) -> Segment:
+    return Segment(
+        opening.open_files,
+        opening.directory,
+        base_offset,
+        created_ms=created_ms,
+        zeroed=opening.config.durability == "fsync",
+    )
+
+
+def _existing_segment(opening: Opening, base_offset: int) -> Segment:
+    """A segment as its directory entry shows it: every byte counts as content."""
+    path = paths.segment_file(opening.directory, base_offset)
+    stat = opening.open_files.files.stat(path)
+    assert stat is not None, path
+    segment = _segment(opening, base_offset, stat.modified_ms)
+    segment.capacity = stat.size
+    segment.end = (base_offset, stat.size, UNKNOWN, -1)
+    segment.expect_stored_indexes()
+    return segment
+
+
+def _load_end(opening: Opening, segment: Segment) -> bool:
+    """Find the end of a cleanly closed last segment; False if it was not closed cleanly at all."""
+    next_offset, size = segment.base_offset, segment.capacity
+    try:
+        view = segment.view(0, size)
+        position = segment.offset_index.lookup_position(size)
+        for _, _, base_offset, last_offset, _, _ in walk(view, position, size, segment.path):
+            if base_offset < next_offset:
+                return False
+            next_offset = last_offset + 1
+        segment.end = (next_offset, size, UNKNOWN, -1)
+        segment.largest()
+        for _, _, _, _, timestamp, _ in walk(view, 0, size, segment.path):
+            segment.first_timestamp = timestamp
+            break
+    except CorruptRecord:
+        return False
+    segment.synced_size = size
+    return next_offset >= opening.recovery_point
+
+
+def _load_epochs(opening: Opening) -> LeaderEpochs | None:
+    """The epoch cache as stored, None when it is missing or damaged."""
+    path = f"{opening.directory}/{paths.LEADER_EPOCHS}"
+    try:
+        return LeaderEpochs.decode(opening.open_files.files.read(path), path)
+    except (FileNotFoundError, CorruptRecord):
+        return None
+
+
+def _rebuild_epochs(segments: list[Segment]) -> LeaderEpochs:
+    epochs = LeaderEpochs()
+    for segment in segments:
+        size = segment.size
+        for _, _, base_offset, _, _, epoch in walk(segment.view(0, size), 0, size, segment.path):
+            if epoch > epochs.latest_epoch:
+                epochs.assign(epoch, base_offset)
+    return epochs
+
+
+# Recovering
+
+
+def _recover(
+    opening: Opening, segments: list[Segment], epochs: LeaderEpochs | None, salvage: bool
+) -> tuple[list[Segment], CorruptRecord | None]:
+    """The segments that remain, and the damage that may not be cut, if any."""
+    floor = max(0, bisect_right([s.base_offset for s in segments], opening.recovery_point) - 1)
+    for slot in range(floor, len(segments)):
+        segment, later = segments[slot], segments[slot + 1 :]
+        scan = scan_segment(
+            segment.view(0, segment.capacity),
+            path=segment.path,
+            base_offset=segment.base_offset,
+            epochs=epochs,
+            gaps_allowed=opening.gaps_allowed,
+            index_interval=opening.config.index_interval_bytes,
+        )
+        error = _check_join(scan, segment, later, opening.gaps_allowed)
+        segment.adopt(scan)
+        if error is None:
+            if scan.size < segment.capacity:
+                segment.discard_unpublished()  # only zeros: the file was extended in advance
+            continue
+        if not salvage and _is_rot(opening, scan, segment, later):
+            return segments[: slot + 1], error
+        quarantine_tail(opening.open_files.files, segment)
+        quarantine_segments(opening.open_files.files, later)
+        return segments[: slot + 1], None
+    return segments, None
+
+
+def _check_join(
+    scan: SegmentScan, segment: Segment, later: list[Segment], gaps_allowed: bool
+) -> CorruptRecord | None:
+    """What is wrong with a segment, or between it and the next one; None when nothing is."""
+    if scan.error is not None and not scan.only_zeros_follow:
+        return scan.error
+    if not later:
+        return None
+    following = later[0].base_offset
+    if scan.next_offset == following or (gaps_allowed and scan.next_offset < following):
+        return None
+    reason = f"ends at offset {scan.next_offset}, the next segment begins at {following}"
+    return CorruptRecord(segment.path, scan.size, reason)
+
+
+def _is_rot(opening: Opening, scan: SegmentScan, segment: Segment, later: list[Segment]) -> bool:
+    """Whether what is missing or bad from the scan's end on is known to have been synced."""
+    if scan.next_offset < opening.recovery_point:
+        return True
+    start = scan.size
+    views = [segment.view(0, segment.capacity), *(s.view(0, s.capacity) for s in later)]
+    passed = -start
+    for view in views:
+        distance_min = SYNC_WINDOW_SIZE - passed
+        if has_good_batch_after(view, start, scan.next_offset, beyond=max(start, distance_min)):
+            return True
+        passed += len(view)
+        start = 0
+    return False

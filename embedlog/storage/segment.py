@@ -1,0 +1,420 @@
+"""One segment of a log: a file of batches, its indexes, and where its published part ends.
+
+A segment's file is extended in steps ahead of its content, so that an append changes no metadata
+and a mapping lasts for a while. What lies between the published end and the end of the file is
+zeros, or the remains of an append that failed; nobody is ever shown a byte of it, and a clean
+close cuts it off.
+
+    |  batch  |  batch  |  batch  | 0000000000000000000 |
+    0                             size               capacity
+
+`end` is replaced as a whole, by one assignment: readers take it once and see either all of an
+append or nothing of it.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import read_view, write_fully, write_whole
+from embedlog.storage import paths
+from embedlog.storage.batch_walk import locate, walk
+from embedlog.storage.offset_index import OffsetIndex
+from embedlog.storage.time_index import TimeIndex
+from embedlog.storage.transaction_index import TransactionIndex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlog.common import Buffer
+    from embedlog.runtime.files import File
+    from embedlog.storage.open_files import OpenFiles
+    from embedlog.storage.segment_scan import SegmentScan
+    from embedlog.storage.transaction_index import AbortedTransaction
+
+    SegmentEnd = tuple[int, int, int, int]
+    """(next offset, size in bytes, largest timestamp, last offset of the batch that has it)."""
+
+_FIRST_STEP = 64 << 10
+_LARGEST_STEP = 16 << 20
+_LARGEST_ZEROED_STEP = 1 << 20
+_ZEROS = bytes(_FIRST_STEP)
+HINTS_MAX = 256
+UNKNOWN = -2
+"""The largest timestamp of a loaded segment that nobody has asked for."""
+
+
+class Segment:
+    """Written under the partition lock; read by anyone without one."""
+
+    __slots__ = (
+        "_aborted",
+        "_offset_index",
+        "_open_files",
+        "_since_index_entry",
+        "_time_index",
+        "base_offset",
+        "capacity",
+        "created_ms",
+        "directory",
+        "dirty",
+        "directory_synced",
+        "end",
+        "first_timestamp",
+        "hints",
+        "modified_ms",
+        "opened",
+        "path",
+        "synced_size",
+        "used",
+        "zeroed",
+    )
+
+    def __init__(
+        self,
+        open_files: OpenFiles,
+        directory: str,
+        base_offset: int,
+        *,
+        created_ms: int,
+        zeroed: bool = False,
+    ) -> None:
+        """An empty segment; `zeroed` extends its file by written zeros, for cheap syncs."""
+        self._open_files = open_files
+        self.directory = directory
+        self.base_offset = base_offset
+        self.path = paths.segment_file(directory, base_offset)
+        self.end: SegmentEnd = (base_offset, 0, -1, -1)
+        self.capacity = 0
+        self.created_ms = created_ms
+        self.modified_ms = created_ms
+        """When something was last appended, as wall time: the age of records without one."""
+        self.first_timestamp = -1
+        """Largest timestamp of the first batch, -1 when there is none: the age of a roll."""
+        self.zeroed = zeroed
+        self.synced_size = 0
+        """Published bytes known to be synced."""
+        self.directory_synced = False
+        self.dirty = False
+        """Changed since its indexes were last stored."""
+        self.opened: File | None = None
+        self.used = False
+        self.hints: dict[int, int] = {}
+        """Offsets that readers will ask for next -> position of their batch."""
+        self._since_index_entry = 0
+        self._offset_index: OffsetIndex | None = OffsetIndex(base_offset)
+        self._time_index: TimeIndex | None = TimeIndex(base_offset)
+        self._aborted: TransactionIndex | None = None
+
+    @property
+    def size(self) -> int:
+        """Published bytes."""
+        return self.end[1]
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last published one."""
+        return self.end[0]
+
+    @property
+    def file(self) -> File:
+        """The open file; keep the reference for as long as it is used."""
+        opened = self.opened
+        if opened is None:
+            return self._open_files.open(self)
+        self.used = True
+        return opened
+
+    # Writing. Requires: the partition lock
+
+    def create(self) -> None:
+        """Make the file."""
+        self._open_files.open(self, create=True)
+
+    def write(self, buffers: Sequence[Buffer], size: int) -> None:
+        """Store `size` bytes behind the published end; publishes nothing.
+
+        Raises:
+            OSError: nothing is known of the bytes behind the end; see `discard_unpublished`.
+        """
+        position = self.end[1]
+        if position + size > self.capacity:
+            self._extend(position + size)
+        file = self.opened
+        if file is None:
+            file = self._open_files.open(self)
+        self.dirty = True
+        if file.write(buffers, position) != size:
+            # A short write: once more from the start, in as many pieces as it takes.
+            write_fully(file.write, buffers, position)
+
+    def index(self, last_offset: int, position: int, size: int, interval: int) -> None:
+        """Count a published batch; every `interval` bytes the indexes get an entry."""
+        if self._since_index_entry > interval:
+            self._since_index_entry = 0
+            self.offset_index.append(last_offset, position)
+            end = self.end
+            self.time_index.append(end[2], end[3])
+        self._since_index_entry += size
+
+    def expect_stored_indexes(self) -> None:
+        """The file existed before: its indexes are read when they are first needed."""
+        self._offset_index = self._time_index = None
+        self.directory_synced = True
+
+    def adopt(self, scan: SegmentScan) -> None:
+        """Take over what reading every batch of the file has found."""
+        self.end = (scan.next_offset, scan.size, scan.largest, scan.holder)
+        self.first_timestamp = scan.first_timestamp
+        self._offset_index, self._time_index = scan.offset_index, scan.time_index
+        self._aborted = TransactionIndex()
+        self.dirty = True
+        self.directory_synced = False
+        self.synced_size = 0
+
+    def note_aborted(self, transaction: AbortedTransaction) -> None:
+        """Add a transaction to the index of aborted ones, unless a replay finds it there."""
+        index = self.aborted
+        known, _ = index.collect_aborted(transaction.last_offset, transaction.last_offset + 1)
+        if not known:
+            index.append(transaction)
+            self.dirty = True
+
+    def discard_unpublished(self) -> None:
+        """Cut off what a failed write may have left behind the end."""
+        file = self.file
+        size = self.end[1]
+        if file.size() > size:
+            file.truncate(size)
+        self.capacity = size
+
+    def sync(self) -> None:
+        """Make everything written so far survive loss of power, and the file's name once."""
+        size = self.end[1]
+        self.file.sync()
+        self.synced_size = size
+        if not self.directory_synced:
+            self._open_files.files.sync_directory(self.directory)
+            self.directory_synced = True
+
+    def finish(self) -> None:
+        """Cut the file to its content and store the indexes beside it: nothing is added to it.
+
+        The indexes are not synced: they are hints.
+        """
+        if not self.dirty:
+            return
+        if self.capacity > self.end[1]:
+            self.file.truncate(self.end[1])
+            self.capacity = self.end[1]
+        files = self._open_files.files
+        _, size, timestamp, offset = self.end
+        if size:
+            self.time_index.append(timestamp, offset)
+        contents = (self.offset_index.encode(), self.time_index.encode())
+        for suffix, content in zip(paths.SIDECARS, contents, strict=False):
+            write_whole(files, self.sidecar(suffix), content, sync=False)
+        if self._aborted is not None and len(self._aborted):
+            aborted = self._aborted.encode()
+            write_whole(files, self.sidecar(paths.TRANSACTION_INDEX), aborted, sync=False)
+        self.dirty = False
+
+    def release(self) -> None:
+        """Let go of the descriptor."""
+        self._open_files.forget(self)
+
+    def remove(self) -> None:
+        """Remove the segment's files. Views of its batches stay readable."""
+        files = self._open_files.files
+        self._open_files.forget(self)
+        # The log first: an index without its log is swept up when the directory is next opened.
+        for suffix in (paths.LOG, *paths.SIDECARS, paths.SNAPSHOT):
+            path = self.sidecar(suffix)
+            if files.stat(path) is not None:
+                files.remove(path)
+
+    def sidecar(self, suffix: str) -> str:
+        """The path of one of the segment's files."""
+        return paths.segment_file(self.directory, self.base_offset, suffix)
+
+    def _extend(self, needed: int) -> None:
+        file = self.file
+        step = min(max(needed, _FIRST_STEP), _LARGEST_STEP)
+        if not self.zeroed:
+            wanted = needed + step
+            try:
+                file.reserve(wanted)
+            except OSError:
+                # No room for the step; whether there is any for the batch, its write will tell.
+                wanted = needed
+            self.capacity = wanted
+            return
+        zeros_end = needed + min(step, _LARGEST_ZEROED_STEP)
+        position = self.capacity
+        while position < zeros_end:
+            count = min((zeros_end - position + _FIRST_STEP - 1) // _FIRST_STEP, 64)
+            position += write_fully(file.write, [_ZEROS] * count, position)
+        self.capacity = position
+
+    # Reading. No lock
+
+    def view(self, position: int, end: int) -> memoryview:
+        """A view of published bytes."""
+        if position == end:
+            return memoryview(b"")
+        try:
+            return self.file.view(position, end - position)
+        except ValueError as error:
+            raise CorruptRecord(self.path, position, str(error)) from None
+
+    def position_of(self, offset: int, size: int) -> int:
+        """Where the first batch that ends at or after `offset` begins; `size` when none does.
+
+        `size` is of the caller's `end`. A damaged index is noticed, and rebuilt from the batches.
+
+        Raises:
+            CorruptRecord: the batches themselves are damaged.
+        """
+        position = self.hints.get(offset)
+        if position is not None:
+            return position
+        view = self.view(0, size)
+        start = self.offset_index.lookup(offset)
+        if start >= size:
+            start = 0  # an index that is ahead of this caller's end, or wrong
+        try:
+            position = locate(view, start, size, offset, self.path)
+        except CorruptRecord:
+            if start == 0:
+                raise
+            position = locate(view, 0, size, offset, self.path)
+            self.rebuild_indexes()
+        self.remember(offset, position)
+        return position
+
+    def position_of_time(self, timestamp: int, size: int) -> int:
+        """A position before which every batch is older than `timestamp`."""
+        known, offset = self.time_index.lookup(timestamp)
+        if known < 0 or not self._holds(known, offset, size):
+            return 0
+        return self.position_of(offset, size)
+
+    def largest(self) -> tuple[int, int]:
+        """(timestamp, last offset of the batch that holds it) of the whole segment, or -1, -1.
+
+        Of a segment that was loaded it is found when it is first asked for: from the time index's
+        last entry on, batch by batch, so that a shortened or damaged index does no harm.
+        """
+        next_offset, size, largest, holder = self.end
+        if largest != UNKNOWN:
+            return largest, holder
+        largest, holder, position = -1, -1, 0
+        last = self.time_index.last
+        if last is not None and self._holds(*last, size):
+            largest, holder = last
+            position = self.position_of(holder, size)
+        for _, _, _, last_offset, timestamp, _ in walk(
+            self.view(0, size), position, size, self.path
+        ):
+            if timestamp > largest:
+                largest, holder = timestamp, last_offset
+        self.end = (next_offset, size, largest, holder)
+        return largest, holder
+
+    def _holds(self, timestamp: int, offset: int, size: int) -> bool:
+        """Whether the batch that ends with `offset` has `timestamp`; the index claims so."""
+        position = self.position_of(offset, size)
+        for _, _, _, last_offset, latest, _ in walk(self.view(0, size), position, size, self.path):
+            if last_offset == offset and latest == timestamp:
+                return True
+            break
+        self.rebuild_indexes()
+        return False
+
+    def remember(self, offset: int, position: int) -> None:
+        """Note where a reader will continue."""
+        hints = self.hints
+        if len(hints) >= HINTS_MAX:
+            hints.clear()
+        hints[offset] = position
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """The offset index, read from its file or rebuilt when it is first needed."""
+        index = self._offset_index
+        if index is None:
+            self._load_indexes()
+            index = self._offset_index
+            assert index is not None
+        return index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """The time index, read from its file or rebuilt when it is first needed."""
+        index = self._time_index
+        if index is None:
+            self._load_indexes()
+            index = self._time_index
+            assert index is not None
+        return index
+
+    @property
+    def aborted(self) -> TransactionIndex:
+        """The aborted transactions whose markers lie in this segment."""
+        index = self._aborted
+        if index is None:
+            index = self._aborted = self._load_aborted()
+        return index
+
+    def rebuild_indexes(self, interval: int = 4096) -> None:
+        """Make the offset and time index anew from the batches' headers.
+
+        Raises:
+            CorruptRecord: the batches themselves are damaged.
+        """
+        _, size, _, _ = self.end
+        offset_index, time_index = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
+        largest, holder, since = -1, -1, 0
+        for position, batch_size, _, last_offset, timestamp, _ in walk(
+            self.view(0, size), 0, size, self.path
+        ):
+            if timestamp > largest:
+                largest, holder = timestamp, last_offset
+            if since > interval:
+                since = 0
+                offset_index.append(last_offset, position)
+                time_index.append(largest, holder)
+            since += batch_size
+        time_index.append(largest, holder)
+        self._offset_index, self._time_index = offset_index, time_index
+
+    def _load_indexes(self) -> None:
+        files = self._open_files.files
+        size = self.end[1]
+        try:
+            offset_path = self.sidecar(paths.OFFSET_INDEX)
+            time_path = self.sidecar(paths.TIME_INDEX)
+            offset_index = OffsetIndex.decode(
+                read_view(files, offset_path),
+                base_offset=self.base_offset,
+                size=size,
+                path=offset_path,
+            )
+            time_index = TimeIndex.decode(
+                read_view(files, time_path), base_offset=self.base_offset, path=time_path
+            )
+        except (FileNotFoundError, CorruptRecord):
+            self.rebuild_indexes()
+            return
+        self._offset_index, self._time_index = offset_index, time_index
+
+    def _load_aborted(self) -> TransactionIndex:
+        path = self.sidecar(paths.TRANSACTION_INDEX)
+        try:
+            content = self._open_files.files.read(path)
+        except FileNotFoundError:
+            return TransactionIndex()
+        return TransactionIndex.decode(content, base_offset=self.base_offset, path=path)
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path}, end={self.end})"

@@ -1,0 +1,89 @@
+"""Tidying a log's directory before it is read, and putting suspect bytes aside.
+
+What an interrupted run may have left, and what becomes of it:
+
+    *.deleted, *.tmp, *.cleaned        removed: never part of the log
+    *.swap                             compaction's finished output: takes the place of the
+                                       segments whose offsets it covers
+    an index without its log           removed
+"""
+
+from __future__ import annotations
+
+from embedlog.runtime.files import read_view, write_whole
+from embedlog.storage import paths
+from embedlog.storage.batch_walk import walk
+from embedlog.storage.segment_scan import is_zeros
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.runtime.files import Files
+    from embedlog.storage.segment import Segment
+
+_LEFTOVERS = (paths.DELETED, paths.TEMPORARY, paths.CLEANED)
+
+
+def sweep_directory(files: Files, directory: str) -> list[int]:
+    """Tidy up; return the first offsets of the segments that are there, in order."""
+    names = files.list(directory)
+    for name in names:
+        if name.endswith(_LEFTOVERS):
+            files.remove(f"{directory}/{name}")
+    if any(name.endswith(paths.SWAP) for name in names):
+        _complete_swap(files, directory)
+        names = files.list(directory)
+    bases = sorted(
+        offset
+        for name in names
+        if name.endswith(paths.LOG) and (offset := paths.parse_offset(name)) is not None
+    )
+    known = set(bases)
+    for name in names:
+        if name.endswith(paths.SIDECARS) and paths.parse_offset(name) not in known:
+            files.remove(f"{directory}/{name}")
+    return bases
+
+
+def quarantine_tail(files: Files, segment: Segment) -> None:
+    """Cut the file behind the segment's end; the bytes go to a file of their own first."""
+    position = segment.size
+    tail = segment.view(position, segment.capacity)
+    if len(tail) and not is_zeros(tail):
+        path = paths.quarantine_file(segment.directory, segment.base_offset, position)
+        write_whole(files, path, tail, sync=True)
+    segment.discard_unpublished()
+    segment.sync()
+
+
+def quarantine_segments(files: Files, segments: list[Segment]) -> None:
+    """Take whole segments out of the log, the last one first; an empty one is removed."""
+    for segment in reversed(segments):
+        path = segment.path
+        segment.release()
+        if is_zeros(read_view(files, path)):
+            segment.remove()
+            continue
+        # One step, and the log is gone from the directory; its indexes are swept up later.
+        quarantine = paths.quarantine_file(segment.directory, segment.base_offset, 0)
+        files.rename(path, quarantine)
+        segment.remove()
+
+
+def _complete_swap(files: Files, directory: str) -> None:
+    """Put compaction's output in place of what it was made from."""
+    names = files.list(directory)
+    swapped = sorted(name for name in names if name.endswith(paths.LOG + paths.SWAP))
+    if swapped:
+        bases = [paths.parse_offset(name) or 0 for name in swapped]
+        first, end = bases[0], bases[-1]
+        path = f"{directory}/{swapped[-1]}"
+        view = read_view(files, path)
+        for _, _, _, last_offset, _, _ in walk(view, 0, len(view), path):
+            end = last_offset + 1
+        for name in names:
+            offset = paths.parse_offset(name)
+            if name.endswith(paths.LOG) and offset is not None and first <= offset < end:
+                files.remove(f"{directory}/{name}")
+    for name in names:
+        if name.endswith(paths.SWAP):
+            files.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(paths.SWAP)}")

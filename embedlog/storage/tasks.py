@@ -1,0 +1,100 @@
+"""The background work of a log manager, and when each piece of it is due."""
+
+from __future__ import annotations
+
+from embedlog.errors import CorruptRecord, KafkaError
+from embedlog.storage.log_config import NO_LIMIT
+from embedlog.storage.retention import delete_old_segments
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.runtime import Clock
+    from embedlog.storage.log import Log
+    from embedlog.storage.log_manager import LogManager
+
+CHECKPOINT_INTERVAL_MS = 60_000
+HIGH_WATERMARK_INTERVAL_MS = 5_000
+RETENTION_INTERVAL_MS = 300_000
+RETENTION_FIRST_MS = 30_000
+PRODUCER_EXPIRY_INTERVAL_MS = 600_000
+FLUSH_INTERVAL_MS = 1_000
+
+CLOCK_DRIFT_MAX_MS = 5 * 60_000
+"""Wall and monotonic time may part by this much before retention stops believing the wall clock."""
+
+
+class Tasks:
+    """A table of recurring work. An I/O error poisons the log it hits, and no other."""
+
+    __slots__ = ("_clock", "_due", "_flushed", "_manager", "_wall_offset", "retention_paused")
+
+    def __init__(self, manager: LogManager, clock: Clock) -> None:
+        self._manager = manager
+        self._clock = clock
+        now_ms = clock.monotonic_ms()
+        self._wall_offset = clock.wall_ms() - now_ms
+        self.retention_paused = False
+        """The wall clock has jumped: nothing is removed by age until it is back."""
+        self._flushed: dict[Log, int] = {}
+        """Log -> monotonic time of its last flush."""
+        self._due: dict[str, list[int]] = {
+            "_checkpoint": [now_ms + CHECKPOINT_INTERVAL_MS, CHECKPOINT_INTERVAL_MS],
+            "_high_watermarks": [now_ms + HIGH_WATERMARK_INTERVAL_MS, HIGH_WATERMARK_INTERVAL_MS],
+            "_retention": [now_ms + RETENTION_FIRST_MS, RETENTION_INTERVAL_MS],
+            "_expire": [now_ms + PRODUCER_EXPIRY_INTERVAL_MS, PRODUCER_EXPIRY_INTERVAL_MS],
+            "_flush": [now_ms + FLUSH_INTERVAL_MS, FLUSH_INTERVAL_MS],
+        }
+
+    def run_due(self, now_ms: int) -> int:
+        """Do what is due at `now_ms` (monotonic); return milliseconds until the next."""
+        for name, task in self._due.items():
+            if task[0] <= now_ms:
+                task[0] = now_ms + task[1]
+                work: Callable[[int], None] = getattr(self, name)
+                work(now_ms)
+        return max(1, min(task[0] for task in self._due.values()) - now_ms)
+
+    def _checkpoint(self, _now_ms: int) -> None:
+        self._manager.checkpoint()
+
+    def _high_watermarks(self, _now_ms: int) -> None:
+        self._manager.checkpoint_high_watermarks()
+
+    def _retention(self, now_ms: int) -> None:
+        wall_ms = self._clock.wall_ms()
+        drift = wall_ms - now_ms - self._wall_offset
+        self.retention_paused = abs(drift) > CLOCK_DRIFT_MAX_MS
+        if not self.retention_paused:
+            self._for_each(lambda log: delete_old_segments(log, wall_ms))
+
+    def _expire(self, _now_ms: int) -> None:
+        wall_ms = self._clock.wall_ms()
+        self._for_each(lambda log: log.producers.expire(wall_ms))
+
+    def _flush(self, now_ms: int) -> None:
+        """Obey flush.ms and flush.messages, for the few topics that set them."""
+        for log in self._manager.logs():
+            config = log.config
+            if config.flush_ms == NO_LIMIT and config.flush_messages == NO_LIMIT:
+                continue
+            last_ms = self._flushed.setdefault(log, now_ms)
+            unsynced = log.log_end_offset - log.synced_offset
+            if unsynced and (
+                now_ms - last_ms >= config.flush_ms or unsynced >= config.flush_messages
+            ):
+                self._flushed[log] = now_ms
+                self._guarded(log, lambda log: log.flush())
+
+    def _for_each(self, work: Callable[[Log], object]) -> None:
+        for log in self._manager.logs():
+            if log.failure is None:
+                with log.lock:
+                    self._guarded(log, work)
+
+    def _guarded(self, log: Log, work: Callable[[Log], object]) -> None:
+        try:
+            work(log)
+        except (KafkaError, CorruptRecord) as error:
+            log.poison(error)
