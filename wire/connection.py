@@ -37,14 +37,16 @@ class UnexpectedResponse(RemoteProtocolError):
 class ClientConnection:
     """Sends requests and understands what comes back.
 
-    Correlation ids count up from 0; responses have to come in the order of the requests.
+    Correlation ids count up from 0, `next_correlation_id` comes next; responses have to come in
+    the order of the requests.
     """
 
-    __slots__ = ("_in_flight", "_next_correlation_id", "client_id")
+    __slots__ = ("_in_flight", "_last_correlation_id", "client_id", "next_correlation_id")
 
     def __init__(self, client_id: str | None) -> None:
         self.client_id = client_id
-        self._next_correlation_id = 0
+        self.next_correlation_id = 0
+        self._last_correlation_id = -1
         # Insertion order is the order of sending.
         self._in_flight: dict[int, tuple[int, int]] = {}
 
@@ -55,7 +57,7 @@ class ClientConnection:
     @property
     def last_correlation_id(self) -> int:
         """The id of the request sent last; -1 before the first."""
-        return self._next_correlation_id - 1
+        return self._last_correlation_id
 
     def send(self, request: Any, version: int, *, expect_response: bool = True) -> list[Payload]:
         """Return the frame of a request; large payloads are the request's own objects.
@@ -66,7 +68,7 @@ class ClientConnection:
         """
         api_key = declaration(type(request)).api
         assert api_key is not None, request
-        correlation_id = self._next_correlation_id
+        correlation_id = self.next_correlation_id
         head = encode_request_header(
             api_key=api_key,
             api_version=version,
@@ -74,7 +76,8 @@ class ClientConnection:
             client_id=self.client_id,
         )
         frame = _framed(head, request, version)
-        self._next_correlation_id = (correlation_id + 1) & CORRELATION_ID_MAX
+        self._last_correlation_id = correlation_id
+        self.next_correlation_id = (correlation_id + 1) & CORRELATION_ID_MAX
         if expect_response:
             self._in_flight[correlation_id] = api_key, version
         return frame
