@@ -20,14 +20,16 @@ class DelayedOperation(TimerTask):
     Whoever wins `force_complete` runs `on_complete`; when that was the timer, `on_expiration`
     follows it.
 
-    Locks. Each operation has its own re-entrant lock; under it `try_complete` is called, so it is
-    never run by two threads, nor while or after `on_complete` runs. `on_complete` may read logs,
-    take partition locks, and try other operations. Therefore nobody may call an operation, a
-    purgatory or `Timer.add` with a partition lock held: operations are tried after it is
-    released. Two threads that complete each other's operations cannot deadlock: a thread
-    that waits for the lock of an operation has seen it incomplete, and holds only locks of
-    operations that were complete before. So along a chain of waiting threads operations were
-    completed in order of time, and a chain ordered in time is no ring.
+    Locks. Each operation has its own re-entrant lock; under it `try_complete` is called, so two
+    threads never run that at once, nor does one while or after `on_complete` runs. `try_complete`
+    may take partition locks, and tries no other operation. `on_complete` may do both. Therefore
+    nobody calls an operation, a purgatory or `Timer.add` with a partition lock held: operations
+    are tried after it is released.
+
+    Two threads that complete each other's operations do not deadlock. A thread that waits for the
+    lock of an operation saw it incomplete, and the locks it holds meanwhile belong to operations
+    that were complete by then. So along a chain of waiting threads the operations were completed
+    one after the other, and such a chain is no ring.
     """
 
     __slots__ = ("_is_completed", "_lock")

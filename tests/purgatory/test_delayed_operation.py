@@ -1,0 +1,133 @@
+"""Delayed operations end exactly once, whoever comes first."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from embedlog.purgatory.delayed_operation import DelayedOperation
+from embedlog.purgatory.timer import Timer
+from tests.purgatory.manual_clock import ManualClock, advance
+
+
+class Operation(DelayedOperation):
+    """Completes when told that it can; notes what happens to it."""
+
+    def __init__(self, delay_ms: int = 1000, *, can_complete: bool = False) -> None:
+        super().__init__(delay_ms)
+        self.can_complete = can_complete
+        self.events: list[str] = []
+
+    def try_complete(self) -> bool:
+        self.events.append("try")
+        return self.can_complete and self.force_complete()
+
+    def on_complete(self) -> None:
+        assert self.is_completed
+        self.events.append("complete")
+
+    def on_expiration(self) -> None:
+        self.events.append("expire")
+
+
+def test_only_the_first_force_complete_counts():
+    operation = Operation()
+    assert not operation.is_completed
+    assert operation.force_complete()
+    assert not operation.force_complete()
+    assert operation.events == ["complete"]
+
+
+def test_a_completed_operation_is_not_tried():
+    operation = Operation(can_complete=True)
+    assert operation.safe_try_complete()
+    assert not operation.safe_try_complete()
+    assert not operation.safe_try_complete_or_else(pytest.fail)
+    assert operation.events == ["try", "complete"]
+
+
+def test_try_complete_or_else_tries_again_after_the_other():
+    operation = Operation()
+
+    def change() -> None:
+        operation.can_complete = True
+
+    assert operation.safe_try_complete_or_else(change)
+    assert operation.events == ["try", "try", "complete"]
+
+
+def test_on_complete_comes_before_on_expiration():
+    clock = ManualClock()
+    timer = Timer(clock)
+    operation = Operation(10)
+    timer.add(operation)
+    advance(clock, timer, 10)
+    assert operation.events == ["complete", "expire"]
+    assert not operation.force_complete()
+
+
+def test_completion_cancels_the_timer():
+    clock = ManualClock()
+    timer = Timer(clock)
+    operation = Operation(10)
+    timer.add(operation)
+    operation.force_complete()
+    assert timer.size == 0
+    advance(clock, timer, 10)
+    assert operation.events == ["complete"]
+
+
+def test_an_operation_completed_before_it_expires_does_not_expire():
+    operation = Operation()
+    operation.force_complete()
+    operation.run()
+    assert operation.events == ["complete"]
+
+
+def test_nobody_tries_while_on_complete_runs():
+    entered, leave = threading.Event(), threading.Event()
+
+    class Slow(Operation):
+        def on_complete(self) -> None:
+            entered.set()
+            assert leave.wait(10)
+            super().on_complete()
+
+    operation = Slow(can_complete=True)
+    thread = threading.Thread(target=operation.force_complete)
+    thread.start()
+    assert entered.wait(10)
+    assert not operation.safe_try_complete()
+    assert not operation.force_complete()
+    leave.set()
+    thread.join()
+    assert operation.events == ["complete"]
+
+
+def test_two_operations_that_try_each_other_on_completion_do_not_deadlock():
+    barrier = threading.Barrier(2, timeout=10)
+
+    class Entangled(Operation):
+        other: Entangled
+
+        def try_complete(self) -> bool:
+            barrier.wait()  # both threads hold the lock of their own operation now
+            return self.force_complete()
+
+        def on_complete(self) -> None:
+            super().on_complete()
+            self.other.safe_try_complete()
+
+    # One of the two may find the other incomplete and wait for its lock: then that lock's holder
+    # must find the first one complete.
+    for _ in range(200):
+        first, second = Entangled(), Entangled()
+        first.other, second.other = second, first
+        threads = [threading.Thread(target=o.safe_try_complete) for o in (first, second)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+            assert not thread.is_alive()
+        assert [first.events, second.events] == [["complete"], ["complete"]]
