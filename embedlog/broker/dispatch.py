@@ -31,11 +31,22 @@ HANDLERS: dict[int, tuple[str, int, int]] = {
     0: ("produce", 0, 13),
     1: ("fetch", 0, 18),
     2: ("list_offsets", 0, 11),
+    3: ("metadata", 0, 13),
+    10: ("find_coordinator", 0, 6),
+    18: ("api_versions", 0, 5),
+    19: ("create_topics", 0, 7),
+    20: ("delete_topics", 0, 6),
     21: ("delete_records", 0, 2),
     22: ("init_producer_id", 0, 5),
     23: ("offset_for_leader_epoch", 0, 4),
+    32: ("describe_configs", 0, 4),
+    33: ("alter_configs", 0, 2),
     35: ("describe_log_dirs", 0, 5),
+    37: ("create_partitions", 0, 3),
+    44: ("incremental_alter_configs", 0, 1),
+    60: ("describe_cluster", 0, 2),
     61: ("describe_producers", 0, 0),
+    75: ("describe_topic_partitions", 0, 0),
 }
 """API key -> (module, first version, last version); what ApiVersions lists is what is served."""
 
