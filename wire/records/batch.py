@@ -47,6 +47,8 @@ ATTRIBUTES_POSITION = 21  # the checksum covers the bytes from here on
 MAX_TIMESTAMP_POSITION = 35
 
 HEADER = Struct(">qiibIhiqqqhii")
+FRAME_HEAD = Struct(">qiibI")  # the header up to its crc
+CHECKED_HEAD = Struct(">hiqqqhii")  # the header after it
 ENTRY_HEAD = Struct(">qiib")  # offset, size after LOG_OVERHEAD, epoch (or legacy crc), magic
 LENGTH_MIN = 14  # a magic 0 message with null key and null value
 SEQUENCE_MAX = 0x7FFF_FFFF
@@ -63,8 +65,6 @@ _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _UINT32 = Struct(">I")
 _INT64 = Struct(">q")
-_FRAME_HEAD = Struct(">qiibI")  # the header up to its crc
-_CHECKED_HEAD = Struct(">hiqqqhii")  # the header after its crc
 
 
 class Codec:
@@ -336,33 +336,3 @@ def stamp(
     _INT16.pack_into(buffer, position + ATTRIBUTES_POSITION, attributes)
     _INT64.pack_into(buffer, position + MAX_TIMESTAMP_POSITION, latest)
     _UINT32.pack_into(buffer, position + CRC_POSITION, batch.compute_crc())
-
-
-def pack_header(
-    records: Buffer,
-    *,
-    base_offset: int,
-    leader_epoch: int,
-    attributes: int,
-    last_offset_delta: int,
-    base_timestamp: int,
-    max_timestamp: int,
-    producer_id: int,
-    producer_epoch: int,
-    base_sequence: int,
-    record_count: int,
-) -> bytes:
-    """Return the header, with its checksum, for these bytes of records."""
-    checked = _CHECKED_HEAD.pack(
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        record_count,
-    )
-    crc = crc32c(records, crc32c(checked))
-    length = HEADER_SIZE - LOG_OVERHEAD + len(records)
-    return _FRAME_HEAD.pack(base_offset, length, leader_epoch, 2, crc) + checked

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from io import BytesIO
 
-from wire.records.batch import CONTROL_BIT, HEADER_SIZE, TRANSACTIONAL_BIT, pack_header
+from wire.records.batch import (
+    ATTRIBUTES_POSITION,
+    CHECKED_HEAD,
+    CONTROL_BIT,
+    FRAME_HEAD,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    TRANSACTIONAL_BIT,
+)
+from wire.records.crc32c import crc32c
 from wire.records.encoding import encode_headers, encode_records
 
 TYPE_CHECKING = False
@@ -23,10 +32,10 @@ ORDINARY_SIZE_MAX = 8000
 ORDINARY_COUNT_MAX = 8192
 ORDINARY_OVERHEAD = 11
 
-# Below this the copy of `header + records` is cheaper than patching the header in place.
+# From here patching the checksum into the joined bytes is cheaper than joining them once more.
 PATCHED_SIZE_MIN = 8 << 10
 
-_BLANK_HEADER = bytes(HEADER_SIZE)
+_BLANK_FRAME = bytes(FRAME_HEAD.size)
 
 
 def build_batch(
@@ -79,38 +88,35 @@ def build_batch(
     if control:
         attributes |= CONTROL_BIT
 
-    def header(records: Buffer) -> bytes:
-        return pack_header(
-            records,
-            base_offset=base_offset,
-            leader_epoch=leader_epoch,
-            attributes=attributes,
-            last_offset_delta=count - 1,
-            base_timestamp=base_timestamp,
-            max_timestamp=max_timestamp,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=base_sequence,
-            record_count=count,
-        )
-
+    checked = CHECKED_HEAD.pack(
+        attributes,
+        count - 1,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    )
     if codec:
         from wire.records.compression import compress
 
-        compressed = compress(codec, b"".join(parts), level)
-        return header(compressed) + compressed
-    parts.insert(0, _BLANK_HEADER)
-    batch = b"".join(parts)
-    view = memoryview(batch)[HEADER_SIZE:]
-    packed = header(view)
-    if len(batch) < PATCHED_SIZE_MIN:
-        return packed + view
-    # The header holds the checksum of what follows it, so it comes last. BytesIO owns `batch` once
-    # nobody else refers to it, and then writes into it without a copy: 0.1 ms less at 1 MiB.
-    patched = BytesIO(batch)
-    del batch, view
-    patched.write(packed)
-    return patched.getvalue()
+        rest = checked + compress(codec, b"".join(parts), level)
+    else:
+        parts[0] = _BLANK_FRAME + checked + parts[0]
+        batch = b"".join(parts)
+        if len(batch) >= PATCHED_SIZE_MIN:
+            with memoryview(batch) as view:
+                crc = crc32c(view[ATTRIBUTES_POSITION:])
+            # BytesIO owns `batch` once nobody else refers to it, and then writes without a copy.
+            length = len(batch) - LOG_OVERHEAD
+            patched = BytesIO(batch)
+            del batch
+            patched.write(FRAME_HEAD.pack(base_offset, length, leader_epoch, 2, crc))
+            return patched.getvalue()
+        rest = batch[ATTRIBUTES_POSITION:]
+    length = ATTRIBUTES_POSITION - LOG_OVERHEAD + len(rest)
+    return FRAME_HEAD.pack(base_offset, length, leader_epoch, 2, crc32c(rest)) + rest
 
 
 def size_upper_bound(key: Buffer | None, value: Buffer | None, headers: Headers | None) -> int:

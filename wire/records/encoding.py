@@ -37,11 +37,13 @@ def encode_records(
     if headers is not None and any(headers):
         return _encode_plainly(values, keys, deltas, headers)
     count = len(values)
+    if count == 1 and deltas is None:
+        return _join_one(values[0], keys[0] if keys else None)
     value_sizes, present_values = _sizes(values)
-    is_uniform = deltas is None and value_sizes.count(value_sizes[0]) == count
+    is_uniform = value_sizes.count(value_sizes[0]) == count
     if keys is None:
         if is_uniform:
-            return _join_uniform(present_values, value_sizes[0])
+            return _join_uniform(present_values, value_sizes[0], deltas)
         if deltas is None:
             return _join_varying(present_values, value_sizes)
         columns = [map(NO_KEY_TAILS.__getitem__, value_sizes), present_values]
@@ -49,10 +51,10 @@ def encode_records(
     else:
         key_sizes, present_keys = _sizes(keys)
         if is_uniform and key_sizes.count(-1) == count:
-            return _join_uniform(present_values, value_sizes[0])
+            return _join_uniform(present_values, value_sizes[0], deltas)
         if is_uniform and key_sizes.count(key_sizes[0]) == count:
             return _join_uniform_keyed(
-                present_keys, present_values, key_size=key_sizes[0], value_size=value_sizes[0]
+                present_keys, present_values, (key_sizes[0], value_sizes[0]), deltas
             )
         columns = [
             map(VARINTS.__getitem__, key_sizes),
@@ -84,23 +86,64 @@ def _sizes(
         return sizes, [b"" if field is None else field for field in fields]
 
 
-def _join_uniform(values: Sequence[Buffer], value_size: int) -> list[Buffer]:
+def _join_one(value: Buffer | None, key: Buffer | None) -> list[Buffer]:
+    value_size = -1 if value is None else len(value)
+    if key is None:
+        head = NO_KEY_HEADS[1][value_size][1:]
+        return [head, b"\0", NO_KEY_TAILS[value_size], value or b"", b"\0"]
+    key_size = len(key)
+    head = HEADS[1][FIELD_SIZES[key_size] + FIELD_SIZES[value_size]][1:]
+    return [head, b"\0", VARINTS[key_size], key, VARINTS[value_size], value or b"", b"\0"]
+
+
+def _join_uniform(
+    values: Sequence[Buffer], value_size: int, deltas: list[int] | None
+) -> list[Buffer]:
     count = len(values)
-    parts: list[Buffer] = [b""] * (2 * count + 1)
-    parts[0:-1:2] = _template(-1, value_size, count)
-    parts[1::2] = values
+    if deltas is None:
+        parts: list[Buffer] = [b""] * (2 * count + 1)
+        parts[0:-1:2] = _template(-1, value_size, count)
+        parts[1::2] = values
+        return _without_first_byte(parts)
+    parts = [b""] * (3 * count + 1)
+    _put_heads(parts, 3, deltas, 1 + FIELD_SIZES[value_size])
+    parts[1::3] = _offsets_template(-1, value_size, count)
+    parts[2::3] = values
     return _without_first_byte(parts)
 
 
 def _join_uniform_keyed(
-    keys: Sequence[Buffer], values: Sequence[Buffer], *, key_size: int, value_size: int
+    keys: Sequence[Buffer],
+    values: Sequence[Buffer],
+    sizes: tuple[int, int],
+    deltas: list[int] | None,
 ) -> list[Buffer]:
     count = len(values)
-    parts: list[Buffer] = [VARINTS[value_size]] * (4 * count + 1)
-    parts[0:-1:4] = _template(key_size, value_size, count)
-    parts[1::4] = keys
-    parts[3::4] = values
+    key_size, value_size = sizes
+    value_size_varint = VARINTS[value_size]
+    if deltas is None:
+        parts: list[Buffer] = [value_size_varint] * (4 * count + 1)
+        parts[0:-1:4] = _template(key_size, value_size, count)
+        parts[1::4] = keys
+        parts[3::4] = values
+        return _without_first_byte(parts)
+    parts = [value_size_varint] * (5 * count + 1)
+    _put_heads(parts, 5, deltas, FIELD_SIZES[key_size] + FIELD_SIZES[value_size])
+    parts[1::5] = _offsets_template(key_size, value_size, count)
+    parts[2::5] = keys
+    parts[4::5] = values
     return _without_first_byte(parts)
+
+
+def _put_heads(parts: list[Buffer], width: int, deltas: list[int], fields_size: int) -> None:
+    """Put what stands before the offsets of equally long fields; deltas repeat, as clocks do."""
+    distinct = set(deltas)
+    for start, stop, offset_size in _offset_sizes(len(deltas)):
+        table = HEADS_BEFORE_DELTA[offset_size]
+        heads = {
+            delta: table[fields_size + varint_size(delta)] + VARINTS[delta] for delta in distinct
+        }
+        parts[width * start : width * stop : width] = map(heads.__getitem__, deltas[start:stop])
 
 
 def _join_varying(values: Sequence[Buffer], value_sizes: list[int]) -> list[Buffer]:
@@ -263,31 +306,54 @@ HEADS_BEFORE_DELTA = _tables(2, b"", lambda size: size)
 NO_KEY_HEADS = _tables(4, b"\0", FIELD_SIZES.__getitem__)
 NO_KEY_TAILS = _Table(lambda size: b"\x01" + encode_varint(size))
 
-_templates: dict[tuple[int, int], list[bytes]] = {}
+_Templates = dict[tuple[int, int], list[bytes]]
+_templates: _Templates = {}
+_offsets_templates: _Templates = {}
 _offset_delta_varints: list[bytes] = []
 
 
 def _template(key_size: int, value_size: int, count: int) -> list[bytes]:
     """Return all that stands before the keys of `count` records, or, without keys, the values."""
     known = _templates.get((key_size, value_size))
-    if known is None or len(known) < count:
-        known = _make_template(key_size, value_size, max(count, 64))
-        if count <= TEMPLATE_COUNT_MAX:
-            if len(_templates) >= TEMPLATES_MAX:
-                _templates.clear()
-            _templates[key_size, value_size] = known
-    return known if len(known) == count else known[:count]
-
-
-def _make_template(key_size: int, value_size: int, count: int) -> list[bytes]:
+    if known is not None and len(known) >= count:
+        return known if len(known) == count else known[:count]
     size = FIELD_SIZES[key_size] + FIELD_SIZES[value_size]
-    after = VARINTS[key_size] + (VARINTS[value_size] if key_size < 0 else b"")
-    offsets = _offset_deltas(count)
-    return [
+    after = _after_offset(key_size, value_size)
+    offsets = _offset_deltas(_template_count(count))
+    made = [
         HEADS[offset_size][size] + offset + after
-        for start, stop, offset_size in _offset_sizes(count)
+        for start, stop, offset_size in _offset_sizes(len(offsets))
         for offset in offsets[start:stop]
     ]
+    _keep(_templates, (key_size, value_size), made)
+    return made[:count]
+
+
+def _offsets_template(key_size: int, value_size: int, count: int) -> list[bytes]:
+    """Return the part of `_template` that begins with the offset deltas."""
+    known = _offsets_templates.get((key_size, value_size))
+    if known is not None and len(known) >= count:
+        return known if len(known) == count else known[:count]
+    after = _after_offset(key_size, value_size)
+    made = [offset + after for offset in _offset_deltas(_template_count(count))]
+    _keep(_offsets_templates, (key_size, value_size), made)
+    return made[:count]
+
+
+def _template_count(count: int) -> int:
+    """Return for how many records to make a template: a power of two, so that it grows seldom."""
+    return max(1 << (count - 1).bit_length(), 64) if count <= TEMPLATE_COUNT_MAX else count
+
+
+def _after_offset(key_size: int, value_size: int) -> bytes:
+    return VARINTS[key_size] + (VARINTS[value_size] if key_size < 0 else b"")
+
+
+def _keep(templates: _Templates, sizes: tuple[int, int], made: list[bytes]) -> None:
+    if len(made) <= TEMPLATE_COUNT_MAX:
+        if len(templates) >= TEMPLATES_MAX:
+            templates.clear()
+        templates[sizes] = made
 
 
 def _offset_deltas(count: int) -> list[bytes]:

@@ -7,7 +7,7 @@ and hands everything else to this loop, which is also the only place that finds 
 from __future__ import annotations
 
 from wire.records.errors import InvalidRecord
-from wire.records.varint import MAX_VARINT_SIZE, MAX_VARLONG_SIZE, read_varint
+from wire.records.varint import MAX_VARINT_SIZE, MAX_VARLONG_SIZE, read_unsigned, read_varint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,46 +39,70 @@ def parse_records(data: bytes | memoryview, count: int) -> list[Fields]:
     index = 0
     try:
         for index in range(count):
-            length = data[end]
-            if length < 0x80:
-                position = end + 2
-                length = (length >> 1) ^ -(length & 1)
-            else:
-                length, position = read_varint(data, end, MAX_VARINT_SIZE)
-                position += 1
-            end = position - 1 + length
-            if end > size or length < 0:
-                raise InvalidRecord(index, f"{length} bytes long, {size - end + length} remain")
+            position = end
+            number = data[position]
+            position += 1
+            if number > 0x7F:
+                more = data[position]
+                if more < 0x80:
+                    number = number & 0x7F | more << 7
+                    position += 1
+                else:
+                    number, position = read_unsigned(data, position - 1, MAX_VARINT_SIZE)
+            length = (number >> 1) ^ -(number & 1)
+            end = position + length
+            if length < 0 or end > size:
+                raise InvalidRecord(index, f"{length} bytes long, {size - position} remain")
+            position += 1  # attributes
 
-            delta = data[position]
-            if delta < 0x80:
-                position += 1
-                delta = (delta >> 1) ^ -(delta & 1)
-            else:
-                delta, position = read_varint(data, position, MAX_VARLONG_SIZE)
+            number = data[position]
+            position += 1
+            if number > 0x7F:
+                more = data[position]
+                if more < 0x80:
+                    number = number & 0x7F | more << 7
+                    position += 1
+                else:
+                    number, position = read_unsigned(data, position - 1, MAX_VARLONG_SIZE)
+            delta = (number >> 1) ^ -(number & 1)
 
-            offset = data[position]
-            if offset < 0x80:
-                position += 1
-                offset = (offset >> 1) ^ -(offset & 1)
-            else:
-                offset, position = read_varint(data, position, MAX_VARINT_SIZE)
+            number = data[position]
+            position += 1
+            if number > 0x7F:
+                more = data[position]
+                if more < 0x80:
+                    number = number & 0x7F | more << 7
+                    position += 1
+                else:
+                    number, position = read_unsigned(data, position - 1, MAX_VARINT_SIZE)
+            offset = (number >> 1) ^ -(number & 1)
 
-            key_size = data[position]
-            if key_size < 0x80:
-                key_position = position + 1
-                key_size = (key_size >> 1) ^ -(key_size & 1)
+            number = data[position]
+            position += 1
+            if number > 0x7F:
+                number, position = read_unsigned(data, position - 1, MAX_VARINT_SIZE)
+            key_position = position
+            if number & 1:
+                key_size = ~(number >> 1)
             else:
-                key_size, key_position = read_varint(data, position, MAX_VARINT_SIZE)
-            position = key_position + key_size if key_size > 0 else key_position
+                key_size = number >> 1
+                position += key_size
 
-            value_size = data[position]
-            if value_size < 0x80:
-                value_position = position + 1
-                value_size = (value_size >> 1) ^ -(value_size & 1)
+            number = data[position]
+            position += 1
+            if number > 0x7F:
+                more = data[position]
+                if more < 0x80:
+                    number = number & 0x7F | more << 7
+                    position += 1
+                else:
+                    number, position = read_unsigned(data, position - 1, MAX_VARINT_SIZE)
+            value_position = position
+            if number & 1:
+                value_size = ~(number >> 1)
             else:
-                value_size, value_position = read_varint(data, position, MAX_VARINT_SIZE)
-            position = value_position + value_size if value_size > 0 else value_position
+                value_size = number >> 1
+                position += value_size
 
             header_count = data[position]
             if header_count == 0:

@@ -1,13 +1,27 @@
-"""The records of a batch as tuples, as fast as their shape allows."""
+"""The records of a batch as tuples, as fast as their layout allows."""
 
 from __future__ import annotations
 
+from itertools import repeat
+from struct import Struct
+
 from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch, TimestampType
+from wire.records.layout import find_runs, in_fastest_form
 from wire.records.plain import parse_records, read_headers
+from wire.records.varint import int64, timestamps_of
+from wire.records.varying import cut, find_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wire.records.layout import Run
     from wire.records.record import RecordTuple
+    from wire.records.varying import FieldArrays
+
+# Records are unpacked so many at a time; runs break at 64 anyway.
+CHUNK = 64
+UNPACKERS_MAX = 256
 
 
 def tuples(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[RecordTuple]:
@@ -22,22 +36,135 @@ def tuples(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[Recor
     count = batch.record_count
     if count == 0:
         return []
-    data = bytes(batch.payload(limit))
+    data = in_fastest_form(batch.payload(limit), count)
+    runs = find_runs(data, count)
+    if runs is not None:
+        return _run_tuples(batch, data, runs)
+    fields = find_fields(data, count)
+    if fields is not None:
+        return _field_tuples(batch, data, fields)
+    return _plain_tuples(batch, data)
+
+
+def _run_tuples(batch: RecordBatch, data: bytes | memoryview, runs: list[Run]) -> list[RecordTuple]:
     base_offset = batch.base_offset
     base_timestamp = batch.base_timestamp
-    records: list[RecordTuple] = [
+    is_append_time = batch.timestamp_type == TimestampType.LOG_APPEND_TIME
+    records: list[RecordTuple] = []
+    for run in runs:
+        timestamps: Iterable[int]
+        if is_append_time:
+            timestamps = repeat(batch.max_timestamp)
+        elif not run.raw_deltas:
+            timestamps = repeat(int64(base_timestamp + run.delta))
+        else:
+            stamps = {
+                raw: int64(base_timestamp + delta) for raw, delta in run.decoded_deltas.items()
+            }
+            timestamps = map(stamps.__getitem__, run.raw_deltas)
+        keys, values = keys_and_values(data, run)
+        first = base_offset + run.index
+        # The offsets come first: zip ends with them.
+        offsets = range(first, first + run.count)
+        records += zip(offsets, timestamps, keys, values, repeat(()))  # noqa: B905
+    return records
+
+
+def _field_tuples(
+    batch: RecordBatch, data: bytes | memoryview, fields: FieldArrays
+) -> list[RecordTuple]:
+    base_offset = batch.base_offset
+    timestamps: Iterable[int]
+    if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
+        timestamps = repeat(batch.max_timestamp)
+    else:
+        timestamps = timestamps_of(batch.base_timestamp, fields.deltas.tolist())
+    keys: Iterable[bytes | None] = repeat(None)
+    if int(fields.key_sizes.max()) >= 0:
+        keys = cut(data, fields.key_positions, fields.key_sizes)
+    values = cut(data, fields.value_positions, fields.value_sizes)
+    offsets = [base_offset + delta for delta in fields.offset_deltas.tolist()]
+    return list(zip(offsets, timestamps, keys, values, repeat(())))  # noqa: B905
+
+
+def keys_and_values(
+    data: bytes | memoryview, run: Run
+) -> tuple[Iterable[bytes | None], Iterable[bytes | None]]:
+    """Return the keys and the values of a run, as copies."""
+    if run.key_size < 0:
+        return repeat(None, run.count), field_of(data, run, run.value_at, run.value_size)
+    if run.value_size < 0:
+        return field_of(data, run, run.key_at, run.key_size), repeat(None, run.count)
+    fields = _unpack(data, run, ((run.key_at, run.key_size), (run.value_at, run.value_size)))
+    return fields[0::2], fields[1::2]
+
+
+def field_of(data: bytes | memoryview, run: Run, at: int, size: int) -> Iterable[bytes | None]:
+    """Return the field that stands `at` bytes into each record, as copies."""
+    return repeat(None, run.count) if size < 0 else _unpack(data, run, ((at, size),))
+
+
+def _unpack(
+    data: bytes | memoryview, run: Run, places: tuple[tuple[int, int], ...]
+) -> Sequence[bytes]:
+    """Return the fields at `places` of all records of the run, record by record."""
+    position = run.position
+    stride = run.stride
+    chunks, rest = divmod(run.count, CHUNK)
+    fields: list[bytes] = []
+    if chunks:
+        unpack_from = _unpacker(stride, places, CHUNK).unpack_from
+        for _ in range(chunks):
+            fields += unpack_from(data, position)
+            position += CHUNK * stride
+    for size in (16, 1):
+        parts, rest = divmod(rest, size)
+        if parts:
+            unpack_from = _unpacker(stride, places, size).unpack_from
+            for _ in range(parts):
+                fields += unpack_from(data, position)
+                position += size * stride
+    return fields
+
+
+_unpackers: dict[tuple[int, tuple[tuple[int, int], ...], int], Struct] = {}
+
+
+def _unpacker(stride: int, places: tuple[tuple[int, int], ...], count: int) -> Struct:
+    """Return what cuts the fields at `places` out of `count` records in one call."""
+    unpacker = _unpackers.get((stride, places, count))
+    if unpacker is None:
+        position = 0
+        form = ""
+        for at, size in places:
+            form += f"{at - position}x{size}s"
+            position = at + size
+        unpacker = Struct((form + f"{stride - position}x") * count)
+        if len(_unpackers) >= UNPACKERS_MAX:
+            _unpackers.clear()
+        _unpackers[stride, places, count] = unpacker
+    return unpacker
+
+
+def _plain_tuples(batch: RecordBatch, data: bytes | memoryview) -> list[RecordTuple]:
+    if type(data) is not bytes:
+        data = bytes(data)
+    base_offset = batch.base_offset
+    parsed = parse_records(data, batch.record_count)
+    timestamps: Iterable[int]
+    if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
+        timestamps = repeat(batch.max_timestamp)
+    else:
+        timestamps = timestamps_of(batch.base_timestamp, [fields[0] for fields in parsed])
+    return [
         (
             base_offset + offset,
-            base_timestamp + delta,
+            timestamp,
             None if key_size < 0 else data[key : key + key_size],
             None if value_size < 0 else data[value : value + value_size],
             read_headers(data, headers, header_count) if header_count else (),
         )
-        for delta, offset, key, key_size, value, value_size, header_count, headers in parse_records(
-            data, count
+        for timestamp, (_, offset, key, key_size, value, value_size, header_count, headers) in zip(  # noqa: B905
+            timestamps, parsed
         )
     ]
-    if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
-        latest = batch.max_timestamp
-        return [(offset, latest, *rest) for offset, _, *rest in records]
-    return records

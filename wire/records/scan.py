@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch
+from wire.records.layout import find_runs, in_fastest_form
 from wire.records.plain import parse_records
+from wire.records.varint import int64, timestamps_of
+from wire.records.varying import find_fields
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from wire.records.layout import Run
+    from wire.records.varying import FieldArrays
 
 
 class ScanResult:
@@ -66,15 +72,66 @@ def scan(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> ScanResult:
     count = batch.record_count
     if count == 0:
         return ScanResult(-1, -1, -1, -1, True)
-    data = bytes(batch.payload(limit))
-    fields = parse_records(data, count)
-    deltas = [field[0] for field in fields]
-    key_sizes = [field[3] for field in fields]
-    latest = max(deltas)
+    data = in_fastest_form(batch.payload(limit), count)
+    runs = find_runs(data, count)
+    if runs is not None:
+        return _scan_runs(runs, batch.base_timestamp)
+    fields = find_fields(data, count)
+    if fields is not None:
+        return _scan_fields(fields, count, batch.base_timestamp)
+    return _scan_plainly(data, count, batch.base_timestamp)
+
+
+def _scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
+    latest = earliest = int64(base_timestamp + runs[0].delta)
+    latest_index = 0
+    for run in runs:
+        # Of a varying run the distinct timestamps, of which there are few.
+        deltas = run.decoded_deltas or {None: run.delta}
+        stamps = {raw: int64(base_timestamp + delta) for raw, delta in deltas.items()}
+        run_latest = max(stamps.values())
+        if run_latest > latest:
+            latest = run_latest
+            latest_index = run.index
+            if run.raw_deltas:
+                latest_index += min(
+                    run.raw_deltas.index(raw) for raw, stamp in stamps.items() if stamp == latest
+                )
+        earliest = min(earliest, *stamps.values())
     return ScanResult(
-        batch.base_timestamp + latest,
-        deltas.index(latest),
-        batch.base_timestamp + min(deltas),
+        latest,
+        latest_index,
+        earliest,
+        next((run.index for run in runs if run.key_size < 0), -1),
+        True,
+    )
+
+
+def _scan_fields(fields: FieldArrays, count: int, base_timestamp: int) -> ScanResult:
+    import numpy as np
+
+    stamps = fields.deltas + np.int64(base_timestamp)
+    latest_index = int(stamps.argmax())
+    null_keys = fields.key_sizes < 0
+    first_null = int(null_keys.argmax())
+    return ScanResult(
+        int(stamps[latest_index]),
+        latest_index,
+        int(stamps.min()),
+        first_null if null_keys[first_null] else -1,
+        bool(np.array_equal(fields.offset_deltas, np.arange(count))),
+    )
+
+
+def _scan_plainly(data: bytes | memoryview, count: int, base_timestamp: int) -> ScanResult:
+    fields = parse_records(data, count)
+    stamps = timestamps_of(base_timestamp, [field[0] for field in fields])
+    key_sizes = [field[3] for field in fields]
+    latest = max(stamps)
+    return ScanResult(
+        latest,
+        stamps.index(latest),
+        min(stamps),
         next((index for index, size in enumerate(key_sizes) if size < 0), -1),
-        all(field[1] == index for index, field in enumerate(fields)),
+        [field[1] for field in fields] == list(range(count)),
     )

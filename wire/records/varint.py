@@ -57,21 +57,42 @@ def read_varint(data: bytes | memoryview, position: int, size_max: int) -> tuple
         IndexError: the data ends inside the varint.
         ValueError: the varint is longer than `size_max` bytes.
     """
-    byte = data[position]
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position + 1
-    unsigned = byte & 0x7F
-    for shift in range(7, 7 * size_max, 7):
-        position += 1
+    unsigned = data[position]
+    if unsigned < 0x80:
+        return (unsigned >> 1) ^ -(unsigned & 1), position + 1
+    second = data[position + 1]
+    if second < 0x80:
+        unsigned = unsigned & 0x7F | second << 7
+        return (unsigned >> 1) ^ -(unsigned & 1), position + 2
+    unsigned, end = read_unsigned(data, position, size_max)
+    return (unsigned >> 1) ^ -(unsigned & 1), end
+
+
+def read_unsigned(data: bytes | memoryview, position: int, size_max: int) -> tuple[int, int]:
+    """Return what `read_varint` does, before the zig-zag is undone."""
+    unsigned = 0
+    for shift in range(0, 7 * size_max, 7):
         byte = data[position]
+        position += 1
         if byte < 0x80:
             unsigned |= byte << shift
-            return _signed(unsigned, size_max), position + 1
+            # The last byte may carry more bits than the number has; Java drops them, so do we.
+            bits = 0xFFFF_FFFF if size_max == MAX_VARINT_SIZE else 0xFFFF_FFFF_FFFF_FFFF
+            return unsigned & bits, position
         unsigned |= (byte & 0x7F) << shift
     raise ValueError(f"varint longer than {size_max} bytes")
 
 
-def _signed(unsigned: int, size_max: int) -> int:
-    # The last byte may carry more bits than the number has; Java drops them, so do we.
-    unsigned &= 0xFFFF_FFFF if size_max == MAX_VARINT_SIZE else 0xFFFF_FFFF_FFFF_FFFF
-    return (unsigned >> 1) ^ -(unsigned & 1)
+def int64(number: int) -> int:
+    """Return what is left of `number` in a signed 64-bit integer; Java's sums wrap around."""
+    return ((number + (1 << 63)) & 0xFFFF_FFFF_FFFF_FFFF) - (1 << 63)
+
+
+def timestamps_of(base_timestamp: int, deltas: list[int]) -> list[int]:
+    """Return base + delta for every delta, as 64-bit integers."""
+    if int64(base_timestamp + max(deltas)) - int64(base_timestamp + min(deltas)) == (
+        max(deltas) - min(deltas)
+    ):
+        shift = int64(base_timestamp + deltas[0]) - deltas[0]
+        return [shift + delta for delta in deltas]
+    return [int64(base_timestamp + delta) for delta in deltas]

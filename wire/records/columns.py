@@ -1,0 +1,184 @@
+"""A batch as numpy columns: where everything is, without an object per record.
+
+Positions point into `RecordColumns.buffer`: the payload of the batch. Of an uncompressed batch that
+is a view of its bytes, nothing copied.
+"""
+
+from __future__ import annotations
+
+from wire.records.batch import DECOMPRESSED_SIZE_MAX, TimestampType
+from wire.records.layout import find_runs, in_fastest_form
+from wire.records.plain import parse_records
+from wire.records.reader import field_of
+from wire.records.varying import cut, fields_of, find_fields
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from wire.records.batch import RecordBatch
+    from wire.records.layout import Run
+    from wire.records.record import Buffer
+    from wire.records.varying import FieldArrays
+
+    Int64s = NDArray[np.int64]
+
+
+class RecordColumns:
+    """Offsets, timestamps, and the places of keys and values of `count` records.
+
+    Each column is an int64 array, made when first asked for. A null key or value has a negative
+    size, and a position that means nothing.
+    """
+
+    __slots__ = ("_arrays", "_batch", "_cache", "_data", "_runs", "buffer", "count")
+
+    def __init__(
+        self,
+        batch: RecordBatch,
+        buffer: Buffer,
+        data: bytes | memoryview,
+        *,
+        runs: list[Run] | None = None,
+        arrays: FieldArrays | None = None,
+    ) -> None:
+        self.buffer = buffer
+        self.count = batch.record_count
+        self._batch = batch
+        self._runs = runs or []
+        self._arrays = arrays
+        self._data = data  # the buffer, in the form that is read fastest
+        self._cache: dict[str, Int64s] = {}
+
+    @property
+    def offsets(self) -> Int64s:
+        """The offset of each record."""
+        return self._column("offsets", self._make_offsets)
+
+    @property
+    def timestamps(self) -> Int64s:
+        """The timestamp of each record, ms; the batch's own if the log appended by its time."""
+        return self._column("timestamps", self._make_timestamps)
+
+    @property
+    def key_positions(self) -> Int64s:
+        """Where each key begins."""
+        return self._place("key_positions")
+
+    @property
+    def key_sizes(self) -> Int64s:
+        """The size of each key, negative for null."""
+        return self._place("key_sizes")
+
+    @property
+    def value_positions(self) -> Int64s:
+        """Where each value begins."""
+        return self._place("value_positions")
+
+    @property
+    def value_sizes(self) -> Int64s:
+        """The size of each value, negative for null."""
+        return self._place("value_sizes")
+
+    def keys(self) -> list[bytes | None]:
+        """Return the keys, as copies."""
+        if self._arrays is not None:
+            return cut(self._data, self._arrays.key_positions, self._arrays.key_sizes)
+        keys: list[bytes | None] = []
+        for run in self._runs:
+            keys += field_of(self._data, run, run.key_at, run.key_size)
+        return keys
+
+    def values(self) -> list[bytes | None]:
+        """Return the values, as copies."""
+        if self._arrays is not None:
+            return cut(self._data, self._arrays.value_positions, self._arrays.value_sizes)
+        values: list[bytes | None] = []
+        for run in self._runs:
+            values += field_of(self._data, run, run.value_at, run.value_size)
+        return values
+
+    def __len__(self) -> int:
+        return self.count
+
+    def _column(self, name: str, make: Callable[[], Int64s]) -> Int64s:
+        column = self._cache.get(name)
+        if column is None:
+            column = self._cache[name] = make()
+        return column
+
+    def _place(self, name: str) -> Int64s:
+        if self._arrays is not None:
+            column: Int64s = getattr(self._arrays, name)
+            return column
+        return self._column(name, lambda: self._per_run(RUN_PLACES[name]))
+
+    def _make_offsets(self) -> Int64s:
+        import numpy as np
+
+        base_offset = self._batch.base_offset
+        if self._arrays is not None:
+            return self._arrays.offset_deltas + np.int64(base_offset)
+        return np.arange(base_offset, base_offset + self.count, dtype=np.int64)
+
+    def _make_timestamps(self) -> Int64s:
+        import numpy as np
+
+        if self._batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
+            return np.full(self.count, self._batch.max_timestamp, np.int64)
+        base_timestamp = np.int64(self._batch.base_timestamp)
+        if self._arrays is not None:
+            return self._arrays.deltas + base_timestamp
+        return self._per_run(_deltas) + base_timestamp
+
+    def _per_run(self, column_of: Callable[[Run], Int64s | int]) -> Int64s:
+        import numpy as np
+
+        column = np.empty(self.count, np.int64)
+        for run in self._runs:
+            column[run.index : run.index + run.count] = column_of(run)
+        return column
+
+
+def columns(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> RecordColumns:
+    """Return the columns of `batch`, after checking every record; headers are not in them.
+
+    Raises:
+        InvalidRecord: a record is malformed, or their number differs from the declared one.
+        CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
+    """
+    if batch.record_count == 0:
+        return RecordColumns(batch, b"", b"", runs=[])
+    payload = batch.payload(limit)
+    data = in_fastest_form(payload, batch.record_count)
+    runs = find_runs(data, batch.record_count)
+    if runs is not None:
+        return RecordColumns(batch, payload, data, runs=runs)
+    arrays = find_fields(data, batch.record_count)
+    if arrays is None:
+        arrays = fields_of(parse_records(data, batch.record_count))
+    return RecordColumns(batch, payload, data, arrays=arrays)
+
+
+def _deltas(run: Run) -> Int64s | int:
+    import numpy as np
+
+    return np.fromiter(run.deltas(), np.int64, run.count) if run.raw_deltas else run.delta
+
+
+def _positions(run: Run, at: int) -> Int64s:
+    import numpy as np
+
+    first = run.position + at
+    return np.arange(first, first + run.count * run.stride, run.stride, dtype=np.int64)
+
+
+RUN_PLACES: dict[str, Callable[[Run], Int64s | int]] = {
+    "key_positions": lambda run: _positions(run, run.key_at),
+    "key_sizes": lambda run: run.key_size,
+    "value_positions": lambda run: _positions(run, run.value_at),
+    "value_sizes": lambda run: run.value_size,
+}
