@@ -71,7 +71,7 @@ class BrokerConfig:
         """Levels of loggers by name, which live as long as the broker does."""
         static = {**_ROLES, "node.id": str(node_id), "broker.id": str(node_id)}
         for name, value in (values or {}).items():
-            text = _text(value)
+            text = text_of(value)
             if text is None:
                 continue
             key = BROKER.find(name)
@@ -169,7 +169,7 @@ def normalise_names(values: Mapping[str, object]) -> dict[str, object]:
     return {name.replace("_", "."): value for name, value in values.items()}
 
 
-def _text(value: object) -> str | None:
+def text_of(value: object) -> str | None:
     """Text of a value given in Python; None means: leave the default."""
     if isinstance(value, list):
         value = tuple(value)

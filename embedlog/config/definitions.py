@@ -151,6 +151,6 @@ def _parse_row(row: str) -> ConfigKey:
 
 
 BROKER = Definitions(*_BROKER_TABLES)
-TOPIC = Definitions("topic")
+TOPIC = Definitions("topic", "own")
 GROUP = Definitions("group")
 CLIENT_METRICS = Definitions("client_metrics")

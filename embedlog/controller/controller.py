@@ -103,9 +103,21 @@ class Controller:
         if not self.image.cluster_id:
             made = cluster_id or uuid_to_text(runtime.random.uuid())
             self._write([ClusterRecord(cluster_id=made)])
-        elif metadata_log.needs_snapshot(self.image):
-            metadata_log.rewrite(self.image)
         self._apply_broker_configs()
+
+    @property
+    def removed_topic_ids(self) -> set[bytes]:
+        """Topics deleted before this opening, whose data may still be there after a crash."""
+        return self._log.removed_topic_ids
+
+    def compact(self) -> None:
+        """Rewrite the metadata log when it is much longer than what it says.
+
+        Requires: nothing is left of the topics in `removed_topic_ids`.
+        """
+        with self._lock:
+            if self._log.needs_snapshot(self.image):
+                self._log.rewrite(self.image)
 
     # Topics
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import wire
 from embedlog.common import TopicPartition
 from embedlog.controller.metadata import MetadataImage
-from embedlog.controller.metadata_records import FRAME_VERSION, RECORDS
+from embedlog.controller.metadata_records import FRAME_VERSION, RECORDS, RemoveTopicRecord
 from embedlog.controller.replay import ImageBuilder, snapshot
 from embedlog.controller.topic_names import METADATA_TOPIC
 from embedlog.errors import CorruptRecord
@@ -50,6 +50,8 @@ class MetadataLog:
         self._log = log
         self._clock = clock
         self._sync = sync
+        self.removed_topic_ids: set[bytes] = set()
+        """Topics that the replayed log saw deleted: a crash may have left their data behind."""
 
     @property
     def end_offset(self) -> int:
@@ -64,23 +66,29 @@ class MetadataLog:
         """
         builder = ImageBuilder(image)
         for offset, value in self._values():
-            builder.apply(self._decode(offset, value))
+            record = self._decode(offset, value)
+            builder.apply(record)
+            if isinstance(record, RemoveTopicRecord):
+                self.removed_topic_ids.add(record.topic_id)
         return builder.build(self.end_offset)
 
     def append(self, records: Sequence[Any]) -> int:
         """Write one change; return the offset after it. On disk it is synced by then."""
         values = [_encode(record) for record in records]
         batch = build_batch(values, timestamps=self._clock.wall_ms())
-        self._log.append_as_leader(
-            batch,
-            leader_epoch=0,
-            origin=AppendOrigin.COORDINATOR,
-            now_ms=self._clock.wall_ms(),
-        )
-        end = self._log.log_end_offset
+        log = self._log
+        with log.lock:
+            log.append_as_leader(
+                batch,
+                leader_epoch=0,
+                origin=AppendOrigin.COORDINATOR,
+                now_ms=self._clock.wall_ms(),
+            )
+            end = log.log_end_offset
         if self._sync:
-            self._log.sync(end)
-        self._log.update_high_watermark(end)
+            log.sync(end)
+        with log.lock:
+            log.update_high_watermark(end)
         return end
 
     def needs_snapshot(self, image: MetadataImage) -> bool:
@@ -96,10 +104,12 @@ class MetadataLog:
         A crash before the log start moves only leaves the old records in front of the batch,
         which voids them by its first record.
         """
-        self._log.roll()
-        start = self._log.log_end_offset
+        with self._log.lock:
+            self._log.roll()
+            start = self._log.log_end_offset
         end = self.append(snapshot(image))
-        self._log.increment_log_start_offset(start)
+        with self._log.lock:
+            self._log.increment_log_start_offset(start)
         return end
 
     def _values(self) -> Iterator[tuple[int, bytes]]:

@@ -1,8 +1,8 @@
 """What the metadata log holds: one class for each kind of change.
 
-A record's value is a frame version (1), the record type and the version as unsigned varints, then
-the message: Kafka's framing of metadata records. The records themselves are embedlog's own, one
-for a whole change where Kafka writes many.
+A record's value is a frame version, the record type and the version as unsigned varints, then the
+message, as in Kafka. The records themselves are embedlog's own, one for a whole change where Kafka
+writes many.
 
     0  ClusterRecord      the cluster exists
     1  TopicRecord        a topic was made
@@ -21,7 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FRAME_VERSION = 1
+FRAME_VERSION = 64
+"""Not 1, which is Kafka's: its metadata records are others, and must not be taken for these."""
 
 
 @message(kind="data", versions="0", flexible="0+", record_type=0)

@@ -1,4 +1,7 @@
-"""Broker settings that only embedlog has. The format is drawn in `embedlog.config.definitions`."""
+"""Settings of brokers and of topics that only embedlog has.
+
+The format is drawn in `embedlog.config.definitions`.
+"""
 
 TABLE = """
 embedlog.durability string null one-of:memory,os,fsync internal

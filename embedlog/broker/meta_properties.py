@@ -1,0 +1,77 @@
+"""`meta.properties`: which node of which cluster a data directory belongs to, as Kafka writes it.
+
+    version=1
+    cluster.id=...          22 characters
+    node.id=1
+    directory.id=...        22 characters; changes with the directory, not with the node
+"""
+
+from __future__ import annotations
+
+from embedlog.common import uuid_from_text, uuid_to_text
+from embedlog.errors import ConfigError
+from embedlog.runtime.files import write_whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.runtime import Runtime
+
+_NAME = "meta.properties"
+
+
+class MetaProperties:
+    """Whose directory it is. `cluster_id` is "" where there is no file yet."""
+
+    __slots__ = ("cluster_id", "directory_id")
+
+    def __init__(self, cluster_id: str, directory_id: bytes) -> None:
+        self.cluster_id = cluster_id
+        self.directory_id = directory_id
+
+
+def read(runtime: Runtime, directory: str, node_id: int) -> MetaProperties:
+    """What the file says; a fresh directory id when it says none.
+
+    Raises:
+        ConfigError: the directory belongs to another node, or the file cannot be understood.
+    """
+    path = f"{directory}/{_NAME}"
+    if runtime.files.stat(path) is None:
+        return MetaProperties("", runtime.random.uuid())
+    values = _parse(runtime.files.read(path).decode("utf-8", "replace"))
+    if values.get("version") != "1":
+        raise ConfigError(f"{path}: version {values.get('version')!r}, expected 1")
+    if values.get("node.id") != str(node_id):
+        raise ConfigError(
+            f"{path}: the directory belongs to node {values.get('node.id')!r}, this is {node_id}"
+        )
+    directory_id = values.get("directory.id")
+    try:
+        found = runtime.random.uuid() if directory_id is None else uuid_from_text(directory_id)
+    except ValueError as error:
+        raise ConfigError(f"{path}: directory.id: {error}") from None
+    return MetaProperties(values.get("cluster.id", ""), found)
+
+
+def write(
+    runtime: Runtime, directory: str, node_id: int, properties: MetaProperties, *, sync: bool
+) -> None:
+    """Replace the file; `sync` makes it survive loss of power."""
+    lines = (
+        "version=1",
+        f"cluster.id={properties.cluster_id}",
+        f"node.id={node_id}",
+        f"directory.id={uuid_to_text(properties.directory_id)}",
+        "",
+    )
+    content = "\n".join(lines).encode()
+    write_whole(runtime.files, f"{directory}/{_NAME}", content, sync=sync)
+
+
+def _parse(text: str) -> dict[str, str]:
+    values = {}
+    for line in text.splitlines():
+        name, equals, value = line.partition("=")
+        if equals and not name.startswith("#"):
+            values[name.strip()] = value.strip()
+    return values
