@@ -9,28 +9,26 @@ partitions. The caller's thread does the work; the broker has no thread of its o
 
 from __future__ import annotations
 
-from _thread import allocate_lock
-
 from embedlog.broker import dispatch
 from embedlog.broker.metadata_publisher import MetadataPublisher
 from embedlog.broker.producer_ids import ProducerIds
 from embedlog.common import ZERO_UUID
-from embedlog.controller.metadata import MetadataDelta
 from embedlog.purgatory.timer import Timer
 from embedlog.replication.replica_manager import ReplicaManager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
     from typing import Any
 
     from embedlog.broker.context import Connection, RequestContext
     from embedlog.config import BrokerConfig
     from embedlog.controller.controller import Controller
+    from embedlog.controller.metadata import MetadataDelta
     from embedlog.pending import Pending
     from embedlog.replication.delayed_fetch import DelayedFetch
     from embedlog.replication.fetch_session import FetchSessions
+    from embedlog.replication.partition import Partition
     from embedlog.runtime import Runtime
     from embedlog.storage.log_manager import LogManager
     from wire.schemas.fetch import FetchResponse
@@ -52,7 +50,7 @@ class Broker:
         *,
         directory_id: bytes = ZERO_UUID,
         log_directory: str = "",
-        lock_factory: Callable[[], AbstractContextManager[object]] = allocate_lock,
+        lock_factory: Callable[[], Any] | None = None,
     ) -> None:
         self.runtime = runtime
         self.config = config
@@ -74,9 +72,15 @@ class Broker:
         self.fetch_max_bytes: int = config.fetch_max_bytes
         self._fetch_sessions: FetchSessions | None = None
         self._parked: dict[Connection, DelayedFetch] = {}
-        publisher = MetadataPublisher(config, log_manager, self.replica_manager)
-        publisher.publish(MetadataDelta.everything(controller.image))
-        controller.on_change = publisher.publish
+        self._publisher = MetadataPublisher(
+            config, log_manager, self.replica_manager, controller.bump_leader_epochs
+        )
+        self._publisher.open(controller.image)
+        controller.on_change = self._publisher.publish
+        self.replica_manager.load = self._publisher.load
+        if not log_manager.clean:
+            self._publisher.load_all()
+        runtime.scheduler.add(log_manager)
 
     def handle(self, context: RequestContext, request: Any) -> Any:
         """Answer a request: a response, a `Pending` of one, or None when there will be none.
@@ -90,6 +94,7 @@ class Broker:
     def close(self) -> None:
         """Answer what waits. Requests after this find no partition."""
         self.controller.on_change = _ignore
+        self.runtime.scheduler.remove(self.log_manager)
         self.replica_manager.close()
         self.runtime.scheduler.remove(self.timer)
 
@@ -113,6 +118,11 @@ class Broker:
         """The name of a topic id, "" when there is no such topic."""
         topic = self.controller.image.topics_by_id.get(topic_id)
         return "" if topic is None else topic.name
+
+    def all_partitions(self) -> list[Partition]:
+        """Every partition of this broker; those not asked for yet are loaded."""
+        self._publisher.load_all()
+        return list(self.replica_manager.partitions.values())
 
     # Waiting requests
 

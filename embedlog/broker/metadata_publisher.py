@@ -1,93 +1,161 @@
 """From what the controller decided to what this broker hosts: logs made, removed, reconfigured.
 
-Called under the controller lock, in the order of the changes; takes partition locks below it.
+    a change of the metadata      acted on at once: `publish`, under the controller lock
+    a partition that was there    hosted when it is first asked for: `load`
+    when the broker opened        (after an unclean stop all of them, at once)
+
+Locks: controller, then this one, then partition. Nothing that waits is completed under this lock
+by `load`: a completing operation may hold locks that the loading thread would need.
 """
 
 from __future__ import annotations
 
+from _thread import RLock
+
+from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.config import topic_config
 from embedlog.storage.log_config import LogConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataDelta, MetadataImage, TopicImage
+    from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import ReplicaManager
+    from embedlog.storage.log import Log
     from embedlog.storage.log_manager import LogManager
 
 
 class MetadataPublisher:
-    """Keeps the replica manager and the logs in step with the controller's image."""
+    """Keeps the replica manager and the logs in step with the controller's image.
+
+    `bump_leader_epochs` is the controller's: a log that lost records in a crash has begun an
+    epoch of its own, which the image then has to follow.
+    """
 
     def __init__(
-        self, config: BrokerConfig, log_manager: LogManager, replica_manager: ReplicaManager
+        self,
+        config: BrokerConfig,
+        log_manager: LogManager,
+        replica_manager: ReplicaManager,
+        bump_leader_epochs: Callable[[Iterable[TopicPartition]], None],
     ) -> None:
         self._config = config
         self._log_manager = log_manager
         self._replica_manager = replica_manager
+        self._bump_leader_epochs = bump_leader_epochs
+        self._lock = RLock()
+        self._image: MetadataImage | None = None
+
+    def open(self, image: MetadataImage) -> None:
+        """Begin with the image of a broker that opens. Partitions wait until they are asked for."""
+        self._image = image
+        for name in image.topics_by_name:
+            self._log_manager.configure(name, self._log_config(image, name))
+
+    def load_all(self) -> None:
+        """Host every partition that belongs here."""
+        assert self._image is not None, "open comes first"
+        for topic in self._image.topics_by_name.values():
+            for number in range(len(topic.partitions)):
+                self.load(topic.name, number)
+
+    def load(self, topic: str, number: int) -> Partition | None:
+        """The partition, hosted from here on; None when there is none. Requires: no other lock.
+
+        Raises:
+            KafkaStorageError: its log cannot be opened.
+        """
+        with self._lock:
+            assert self._image is not None, "open comes first"
+            image = self._image
+            state = image.partition(topic, number)
+            if state is None or self._replica_manager.node_id not in state.replicas:
+                return None
+            topic_partition = TopicPartition(topic, number)
+            partition = self._replica_manager.partitions.get(topic_partition)
+            if partition is None:
+                topic_id = image.topics_by_name[topic].topic_id
+                log = self._log_manager.get_or_create(topic_partition, topic_id=topic_id)
+                partition = self._host(image, topic_partition, log)
+        while partition.leader_epoch < partition.log.latest_epoch:
+            self._bump_leader_epochs([topic_partition])
+        return partition
 
     def publish(self, delta: MetadataDelta) -> None:
-        """Act on one change."""
-        image = delta.image
-        for topic in delta.deleted:
-            for partition in topic.partitions:
-                self._remove(TopicPartition(topic.name, partition.partition))
-        for topic in delta.created:
-            self._host(image, topic, range(len(topic.partitions)))
-        for topic, numbers in delta.partitions_added:
-            self._host(image, topic, numbers)
-        for topic_partition in delta.epochs_changed:
-            self._lead(image, topic_partition)
-        if delta.broker_configs_changed:
-            self._configure(image, image.topics_by_name)
-        else:
-            self._configure(image, delta.changed_configs)
+        """Act on one change. Requires: the controller lock."""
+        with self._lock:
+            image = self._image = delta.image
+            for topic in delta.deleted:
+                for partition in topic.partitions:
+                    self._remove(TopicPartition(topic.name, partition.partition))
+            for topic in delta.created:
+                self._create(image, topic, range(len(topic.partitions)))
+            for topic, numbers in delta.partitions_added:
+                self._create(image, topic, numbers)
+            for topic_partition in delta.epochs_changed:
+                led = self._replica_manager.partitions.get(topic_partition)
+                if led is not None:
+                    self._lead(image, led)
+                    self._replica_manager.changed(led)
+            if delta.broker_configs_changed:
+                self._configure(image, image.topics_by_name)
+            else:
+                self._configure(image, delta.changed_configs)
 
-    def _host(self, image: MetadataImage, topic: TopicImage, numbers: Iterable[int]) -> None:
-        config = self._log_config(image, topic.name)
+    def _create(self, image: MetadataImage, topic: TopicImage, numbers: Iterable[int]) -> None:
+        config: LogConfig | None = self._log_config(image, topic.name)
         for number in numbers:
             if self._replica_manager.node_id not in topic.partitions[number].replicas:
                 continue
             topic_partition = TopicPartition(topic.name, number)
-            log = self._log_manager.get_or_create(
-                topic_partition, topic_id=topic.topic_id, config=config
-            )
-            self._replica_manager.host(topic_partition, log, topic_id=topic.topic_id)
-            self._lead(image, topic_partition)
+            try:
+                log = self._log_manager.get_or_create(
+                    topic_partition, config, topic_id=topic.topic_id
+                )
+            except errors.InconsistentTopicId:
+                # A crash came between a topic's end in the metadata and that of its log.
+                self._log_manager.delete(topic_partition)
+                log = self._log_manager.get_or_create(
+                    topic_partition, config, topic_id=topic.topic_id
+                )
+            config = None  # it holds for the whole topic
+            self._host(image, topic_partition, log)
 
-    def _lead(self, image: MetadataImage, topic_partition: TopicPartition) -> None:
-        state = image.partition(*topic_partition)
-        partition = self._replica_manager.partitions.get(topic_partition)
-        if state is None or partition is None:
-            return
-        self._replica_manager.lead(
-            partition,
+    def _host(self, image: MetadataImage, topic_partition: TopicPartition, log: Log) -> Partition:
+        topic_id = image.topics_by_name[topic_partition.topic].topic_id
+        partition = self._replica_manager.host(topic_partition, log, topic_id=topic_id)
+        self._lead(image, partition)
+        return partition
+
+    def _lead(self, image: MetadataImage, partition: Partition) -> None:
+        state = image.partition(partition.topic, partition.index)
+        assert state is not None, partition.topic_partition
+        partition.lead(
+            node_id=self._replica_manager.node_id,
             leader=state.leader,
             leader_epoch=state.leader_epoch,
             replicas=state.replicas,
             isr=state.isr,
-            min_insync_replicas=self._min_insync_replicas(image, topic_partition.topic),
+            min_insync_replicas=self._min_insync_replicas(image, partition.topic),
         )
 
     def _remove(self, topic_partition: TopicPartition) -> None:
-        if self._replica_manager.retire(topic_partition) is not None:
-            self._log_manager.delete(topic_partition)
+        self._replica_manager.retire(topic_partition)
+        self._log_manager.delete(topic_partition)
 
     def _configure(self, image: MetadataImage, topics: Iterable[str]) -> None:
         for name in topics:
-            topic = image.topics_by_name[name]
-            config = self._log_config(image, name)
+            self._log_manager.configure(name, self._log_config(image, name))
             min_insync_replicas = self._min_insync_replicas(image, name)
-            for number in range(len(topic.partitions)):
-                partition = self._replica_manager.partitions.get(TopicPartition(name, number))
-                if partition is None:
-                    continue
-                self._replica_manager.configure(
-                    partition, config, min_insync_replicas=min_insync_replicas
-                )
+            for number in range(len(image.topics_by_name[name].partitions)):
+                partition = self._replica_manager.partitions.get((name, number))
+                if partition is not None:
+                    partition.configure(min_insync_replicas=min_insync_replicas)
+                    self._replica_manager.changed(partition)
 
     def _log_config(self, image: MetadataImage, topic: str) -> LogConfig:
         texts = image.topic_configs.get(topic, {})

@@ -1,7 +1,7 @@
-"""A fetch that waits until there is enough to answer, or until its time is over.
+"""A fetch: answered at once, or parked until there is enough to answer or its time is over.
 
-It is watched under each of its partitions, so that it costs nothing until one of them changes.
-When it completes it reads again: what it saw before it waited is not what it answers.
+A parked one is watched under each of its partitions, so that it costs nothing until one of them
+changes. When it completes it reads again: what it saw before it waited is not what it answers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from embedlog import errors
 from embedlog.pending import Pending
 from embedlog.purgatory.delayed_operation import DelayedOperation
 from embedlog.replication.fetch_reader import read_partitions, readable_size
+from embedlog.replication.replica_manager import nothing_to_load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,32 @@ if TYPE_CHECKING:
 
     from embedlog.replication.fetch_params import FetchParams, FetchPartition
     from embedlog.replication.fetch_reader import FetchRead, Partitions
+    from embedlog.replication.replica_manager import ReplicaManager
     from wire.schemas.fetch import FetchResponse
+
+
+def fetch(
+    manager: ReplicaManager,
+    params: FetchParams,
+    wanted: Sequence[FetchPartition],
+    respond: Callable[[FetchRead], FetchResponse],
+) -> FetchResponse | DelayedFetch:
+    """Read; answer when there is enough or waiting is pointless, else park.
+
+    A parked fetch's `pending` will give the response.
+    """
+    partitions = manager.partitions
+    found = read_partitions(partitions, params, wanted, manager.load)
+    if params.max_wait_ms <= 0 or found.size >= params.min_bytes or found.must_answer:
+        return respond(found)
+    watched = [asked for asked in wanted if asked.key in partitions]
+    if not watched:
+        return respond(found)
+    operation = DelayedFetch(partitions, params, wanted, watched, respond)
+    keys = [asked.key for asked in watched]
+    if manager.fetch_purgatory.try_complete_else_watch(operation, keys):
+        return operation.pending.result()
+    return operation
 
 
 class DelayedFetch(DelayedOperation):
@@ -61,7 +87,7 @@ class DelayedFetch(DelayedOperation):
         """
         missing = self._params.min_bytes
         for asked in self._watched:
-            partition = self._partitions.get(asked.topic_partition)
+            partition = self._partitions.get(asked.key)
             if partition is None:
                 return self.force_complete()
             try:
@@ -76,7 +102,8 @@ class DelayedFetch(DelayedOperation):
         """Read once more, and answer; no error when the time was over, just what there is."""
         if self._is_abandoned:
             return
-        found = read_partitions(self._partitions, self._params, self._wanted)
+        # Nothing is loaded here: that takes a lock which whoever completes this may hold.
+        found = read_partitions(self._partitions, self._params, self._wanted, nothing_to_load)
         self.pending.complete(self._respond(found))
 
     def on_expiration(self) -> None:

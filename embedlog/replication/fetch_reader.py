@@ -11,13 +11,12 @@ from wire.schemas.fetch import AbortedTransaction, EpochEndOffset, PartitionData
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from embedlog.common import TopicPartition
     from embedlog.replication.fetch_params import FetchParams, FetchPartition
     from embedlog.replication.partition import Partition
 
-    Partitions = Mapping[TopicPartition, Partition]
+    Partitions = Mapping[tuple[str, int], Partition]
 
 NO_RECORDS = b""
 """Clients in C crash on a null record set, so that an empty one is never null."""
@@ -41,29 +40,30 @@ class FetchRead:
 
 
 def read_partitions(
-    partitions: Partitions, params: FetchParams, wanted: Sequence[FetchPartition]
+    partitions: Partitions,
+    params: FetchParams,
+    wanted: Sequence[FetchPartition],
+    load: Callable[[str, int], Partition | None],
 ) -> FetchRead:
     """Read each wanted partition within the limits of the fetch.
 
     The first batch found is returned whole even if it is larger than every limit (KIP-74); later
     partitions get what room is left, in whole batches. Unknown partitions do not make the answer
-    urgent: they are only noted in it.
+    urgent: they are only noted in it. `load` finds those that are not in `partitions`.
     """
     data = []
+    total_size = 0
     room = params.max_bytes
-    is_first = True
     must_answer = False
     for asked in wanted:
-        partition = partitions.get(asked.topic_partition)
-        if partition is None:
-            is_id_unknown = params.uses_topic_ids and not asked.topic
-            error = errors.UnknownTopicId() if is_id_unknown else errors.UnknownTopicOrPartition()
-            data.append(refusal(asked.partition, error))
-            continue
         try:
-            found = read_partition(partition, params, asked, room=room, min_one=is_first)
-        except (errors.KafkaError, errors.CorruptRecord) as failure:
-            refused = refusal(asked.partition, failure)
+            partition = partitions.get(asked.key) or load(*asked.key)
+            if partition is None:
+                data.append(refusal(asked.partition, _unknown(params, asked)))
+                continue
+            found = read_partition(partition, params, asked, room=room, min_one=not total_size)
+        except (errors.KafkaError, errors.CorruptRecord) as error:
+            refused = refusal(asked.partition, error)
             refused.aborted_transactions = None
             data.append(refused)
             must_answer = True
@@ -72,12 +72,11 @@ def read_partitions(
         records = found.records
         assert records is not None
         if size := len(records):
-            is_first = False
+            total_size += size
             room = max(0, room - size)
         elif found.diverging_epoch.epoch != UNDEFINED:
             must_answer = True
-    size = sum([len(found.records or NO_RECORDS) for found in data])
-    return FetchRead(data, size=size, must_answer=must_answer)
+    return FetchRead(data, size=total_size, must_answer=must_answer)
 
 
 def read_partition(
@@ -97,18 +96,21 @@ def read_partition(
     if params.uses_topic_ids and asked.topic_id != partition.topic_id:
         raise errors.InconsistentTopicId()
     epoch = asked.current_leader_epoch
-    partition.check_leader(epoch if epoch >= 0 else UNDEFINED)
+    if not partition.is_leader or (epoch >= 0 and epoch != partition.leader_epoch):
+        partition.check_leader(max(epoch, UNDEFINED))
     max_bytes = min(asked.max_bytes, room)
     if max_bytes < 0:
         raise errors.UnknownServerError()
     log = partition.log
+    high_watermark = log.high_watermark
+    isolation = params.isolation
     found = PartitionData(
         partition_index=asked.partition,
-        high_watermark=log.high_watermark,
+        high_watermark=high_watermark,
         last_stable_offset=log.last_stable_offset,
         log_start_offset=log.log_start_offset,
         records=NO_RECORDS,
-        aborted_transactions=[] if params.isolation == Isolation.LAST_STABLE else None,
+        aborted_transactions=[] if isolation == Isolation.LAST_STABLE else None,
     )
     offset = asked.fetch_offset
     if asked.last_fetched_epoch >= 0:
@@ -116,10 +118,14 @@ def read_partition(
         if end is not None:
             found.diverging_epoch = end
             return found
-    end_offset = partition.end_offset(params.isolation)
+    if isolation == Isolation.HIGH_WATERMARK:
+        # Not above what the answer says: a later one would be news that the session misses.
+        end_offset = high_watermark
+    else:
+        end_offset = found.last_stable_offset
     read = log.read(offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one)
-    found.records = read.records
-    if params.isolation == Isolation.LAST_STABLE and read.records:
+    found.records = read[0]
+    if isolation == Isolation.LAST_STABLE and read.records:
         found.aborted_transactions = [
             AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
             for aborted in log.aborted_transactions(offset, read.next_offset)
@@ -166,6 +172,12 @@ def refusal(partition: int, error: Exception) -> PartitionData:
 
 
 _KAFKA_STORAGE_ERROR = 56
+
+
+def _unknown(params: FetchParams, asked: FetchPartition) -> errors.KafkaError:
+    if params.uses_topic_ids and not asked.topic:
+        return errors.UnknownTopicId()
+    return errors.UnknownTopicOrPartition()
 
 
 def _diverging_epoch(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:

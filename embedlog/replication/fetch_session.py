@@ -87,7 +87,6 @@ class FetchSessions:
         self._random = random
         self._slot_count = slot_count
         self._lock = allocate_lock()
-        # Least recently used first: a used session is put back at the end.
         self._sessions: dict[int, FetchSession] = {}
 
     def __len__(self) -> int:
@@ -169,12 +168,10 @@ class FetchSessions:
         Raises:
             FetchSessionIdNotFound: there is none.
         """
-        with self._lock:
-            session = self._sessions.pop(id, None)
-            if session is None:
-                raise errors.FetchSessionIdNotFound()
-            self._sessions[id] = session
-            session.last_used_ms = self._clock.monotonic_ms()
+        session = self._sessions.get(id)
+        if session is None:
+            raise errors.FetchSessionIdNotFound()
+        session.last_used_ms = self._clock.monotonic_ms()
         return session
 
     def _end(self, id: int) -> None:
@@ -187,7 +184,7 @@ class FetchSessions:
         Anyone unused for two minutes; else the least valuable of those that have lived for two
         minutes (followers push out young consumers too), when the newcomer is worth more.
         """
-        oldest = next(iter(self._sessions.values()), None)
+        oldest = min(self._sessions.values(), key=_last_used_ms, default=None)
         if oldest is None:
             return None
         if now_ms - oldest.last_used_ms > EVICTION_MS:
@@ -263,6 +260,10 @@ class IncrementalFetch:
                     if data.records and len(self.wanted) > 1:
                         _move_to_end(session, partition)
         return FetchResponse(session_id=session.id, responses=_by_topic(asked, news))
+
+
+def _last_used_ms(session: FetchSession) -> int:
+    return session.last_used_ms
 
 
 def _value(session: FetchSession) -> tuple[bool, int, int]:
@@ -349,6 +350,11 @@ def _by_topic(
     asked: list[FetchPartition], data: list[PartitionData]
 ) -> list[FetchableTopicResponse]:
     """The answers under their topics; neighbours of one topic share an entry, order is kept."""
+    if len(data) == 1:
+        only = asked[0]
+        return [
+            FetchableTopicResponse(topic=only.topic, topic_id=only.topic_id, partitions=data)
+        ]
     topics: list[FetchableTopicResponse] = []
     last: FetchPartition | None = None
     for partition, found in zip(asked, data, strict=True):

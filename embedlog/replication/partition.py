@@ -17,11 +17,8 @@ from embedlog.common import ZERO_UUID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from embedlog.common import Buffer, TopicPartition
     from embedlog.storage.log import Log
-    from embedlog.storage.log_config import LogConfig
     from embedlog.storage.log_values import LogAppendInfo
     from embedlog.storage.producer_entry import ProducerStateEntry
 
@@ -63,13 +60,12 @@ class Partition:
         log: Log,
         *,
         topic_id: bytes = ZERO_UUID,
-        lock: AbstractContextManager[object],
     ) -> None:
         self.topic_partition = topic_partition
         self.topic, self.index = topic_partition
         self.topic_id = topic_id
         self.log = log
-        self.lock = lock
+        self.lock = log.lock
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.is_leader = False
@@ -105,17 +101,16 @@ class Partition:
             self.is_leader = leader == node_id
             if leader_epoch > self.leader_epoch:
                 self.leader_epoch = leader_epoch
-                if self.is_leader:
+                if self.is_leader and leader_epoch > self.log.latest_epoch:
                     self.log.assign_epoch(leader_epoch)
             if self.is_leader:
                 self._advance_high_watermark()
 
-    def configure(self, config: LogConfig, *, min_insync_replicas: int) -> None:
-        """Obey other settings from the next append on."""
+    def configure(self, *, min_insync_replicas: int) -> None:
+        """Obey other settings from the next append on; the log has them already."""
         with self.lock:
-            self.log.configure(config)
             self.min_isr = min(min_insync_replicas, max(1, len(self.replicas)))
-            self.syncs = config.durability == "fsync"
+            self.syncs = self.log.config.durability == "fsync"
             if self.is_leader:
                 self._advance_high_watermark()
 

@@ -12,8 +12,6 @@ their own, and answer clients.
 
 from __future__ import annotations
 
-from _thread import allocate_lock
-
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.purgatory.purgatory import PURGE_INTERVAL, DelayedOperationPurgatory
@@ -25,25 +23,18 @@ from embedlog.storage.append_origin import AppendOrigin
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
     from typing import Any
 
     from embedlog.common import Buffer
     from embedlog.pending import Pending
     from embedlog.replication.delayed_delete_records import (
-        DelayedDeleteRecords,
         DeletedPartition,
     )
-    from embedlog.replication.delayed_fetch import DelayedFetch
-    from embedlog.replication.delayed_produce import AppendedPartition, DelayedProduce
-    from embedlog.replication.fetch_params import FetchParams, FetchPartition
-    from embedlog.replication.fetch_reader import FetchRead
+    from embedlog.replication.delayed_produce import AppendedPartition
     from embedlog.runtime import Runtime
     from embedlog.storage.log import Log
-    from embedlog.storage.log_config import LogConfig
     from embedlog.storage.log_values import LogAppendInfo
     from wire.schemas.delete_records import DeleteRecordsResponse
-    from wire.schemas.fetch import FetchResponse
     from wire.schemas.produce import ProduceResponse
 
 CURRENT_MAGIC = (2, 2)
@@ -53,7 +44,7 @@ CURRENT_MAGIC = (2, 2)
 class ReplicaManager:
     """Owns the hosted partitions. Every method may be called from any thread.
 
-    `lock_factory` makes the partition locks; tests pass one whose locks know their holder.
+    `lock_factory` replaces the logs' own locks; tests pass one whose locks know their holder.
     """
 
     def __init__(
@@ -61,27 +52,25 @@ class ReplicaManager:
         runtime: Runtime,
         *,
         node_id: int,
-        lock_factory: Callable[[], AbstractContextManager[object]] = allocate_lock,
+        lock_factory: Callable[[], Any] | None = None,
     ) -> None:
         self.runtime = runtime
         self.node_id = node_id
-        self.partitions: dict[TopicPartition, Partition] = {}
-        """Never changed in place while iterated by others: use `all_partitions` for that."""
-        self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = self._purgatory(
-            "Produce"
-        )
-        self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = self._purgatory("Fetch")
-        self.delete_records_purgatory: DelayedOperationPurgatory[DelayedDeleteRecords] = (
-            self._purgatory("DeleteRecords", purge_interval=1)
-        )
+        self.partitions: dict[tuple[str, int], Partition] = {}
+        """Those that were asked for, by `TopicPartition` or any pair that equals it."""
+        self.load: Callable[[str, int], Partition | None] = nothing_to_load
+        """Host a partition that exists and was not asked for yet; None when there is none."""
+        self.produce_purgatory = self._purgatory("Produce")
+        self.fetch_purgatory = self._purgatory("Fetch")
+        self.delete_records_purgatory = self._purgatory("DeleteRecords", purge_interval=1)
         self._lock_factory = lock_factory
         self._wall_ms = runtime.clock.wall_ms
         self._sync_duty = SyncDuty(runtime.scheduler, self._complete_committed)
         runtime.scheduler.add(self._sync_duty)
 
     def _purgatory(
-        self, name: str, purge_interval: int = PURGE_INTERVAL
-    ) -> DelayedOperationPurgatory[Any]:
+        self, name: str, *, purge_interval: int = PURGE_INTERVAL
+    ) -> DelayedOperationPurgatory:
         scheduler = self.runtime.scheduler
         timer = Timer(self.runtime.clock, scheduler.notify)
         scheduler.add(timer)
@@ -92,8 +81,10 @@ class ReplicaManager:
         scheduler = self.runtime.scheduler
         scheduler.remove(self._sync_duty)
         self._sync_duty.run_once(self.runtime.clock.monotonic_ms())
-        for partition in self.all_partitions():
+        for partition in list(self.partitions.values()):
             self._retire(partition)
+        self.load = nothing_to_load
+        self.partitions.clear()
         for purgatory in (
             self.produce_purgatory,
             self.fetch_purgatory,
@@ -104,58 +95,27 @@ class ReplicaManager:
     # Partitions
 
     def partition(self, topic: str, index: int) -> Partition:
-        """The hosted partition.
+        """The partition, loaded now if need be. Requires: no partition lock.
 
         Raises:
             UnknownTopicOrPartition: this broker has no such partition.
+            KafkaStorageError: its log cannot be opened.
         """
-        found = self.partitions.get((topic, index))  # type: ignore[call-overload]
+        found = self.partitions.get((topic, index)) or self.load(topic, index)
         if found is None:
             raise errors.UnknownTopicOrPartition()
-        assert isinstance(found, Partition)
         return found
 
-    def all_partitions(self) -> list[Partition]:
-        """Every hosted partition, at this moment."""
-        return list(self.partitions.values())
-
     def host(self, topic_partition: TopicPartition, log: Log, *, topic_id: bytes) -> Partition:
-        """Take a partition in; it serves nobody until `lead`."""
-        partition = Partition(
-            topic_partition, log, topic_id=topic_id, lock=self._lock_factory()
-        )
+        """Take a partition in; it serves nobody until `Partition.lead`."""
+        if self._lock_factory is not None:
+            log.lock = self._lock_factory()
+        partition = Partition(topic_partition, log, topic_id=topic_id)
         self.partitions[topic_partition] = partition
         return partition
 
-    def lead(
-        self,
-        partition: Partition,
-        *,
-        leader: int,
-        leader_epoch: int,
-        replicas: tuple[int, ...],
-        isr: tuple[int, ...],
-        min_insync_replicas: int,
-    ) -> None:
-        """Take over who leads the partition; what waits on it learns of the change."""
-        partition.lead(
-            node_id=self.node_id,
-            leader=leader,
-            leader_epoch=leader_epoch,
-            replicas=replicas,
-            isr=isr,
-            min_insync_replicas=min_insync_replicas,
-        )
-        self._changed(partition)
-
-    def configure(
-        self, partition: Partition, config: LogConfig, *, min_insync_replicas: int
-    ) -> None:
-        """Obey other settings from the next append on."""
-        partition.configure(config, min_insync_replicas=min_insync_replicas)
-        self._changed(partition)
-
-    def _changed(self, partition: Partition) -> None:
+    def changed(self, partition: Partition) -> None:
+        """Its leader, epoch or settings did: tell what waits. Requires: no partition lock."""
         if partition.syncs and partition.log.high_watermark < partition.log.log_end_offset:
             self._sync_duty.add(partition)
         self._complete_all(partition)
@@ -236,31 +196,7 @@ class ReplicaManager:
             return response
         return operation.pending
 
-    # Reading
 
-    def fetch(
-        self,
-        params: FetchParams,
-        wanted: Sequence[FetchPartition],
-        respond: Callable[[FetchRead], FetchResponse],
-    ) -> FetchResponse | DelayedFetch:
-        """Read; answer at once when there is enough or waiting is pointless, else park.
-
-        A parked fetch's `pending` gives the response.
-        """
-        from embedlog.replication.fetch_reader import read_partitions
-
-        partitions = self.partitions
-        found = read_partitions(partitions, params, wanted)
-        if params.max_wait_ms <= 0 or found.must_answer or found.size >= params.min_bytes:
-            return respond(found)
-        watched = [asked for asked in wanted if asked.topic_partition in partitions]
-        if not watched:
-            return respond(found)
-        from embedlog.replication.delayed_fetch import DelayedFetch
-
-        operation = DelayedFetch(partitions, params, wanted, watched, respond)
-        keys = [asked.topic_partition for asked in watched]
-        if self.fetch_purgatory.try_complete_else_watch(operation, keys):
-            return operation.pending.result()
-        return operation
+def nothing_to_load(_topic: str, _index: int) -> Partition | None:
+    """Stands for `ReplicaManager.load` where there is nothing, or where it may not be called."""
+    return None

@@ -255,7 +255,7 @@ def test_an_unknown_topic_id_is_looked_up_again(sessions: FetchSessions) -> None
     assert [w.topic for w in peer.begin(ask(id=id, epoch=1)).wanted] == [""]
     peer.topic_names[b"a" * 16] = "a"
     wanted = peer.begin(ask(id=id, epoch=2)).wanted
-    assert [str(w.topic_partition) for w in wanted] == ["a-0"]
+    assert [w.key for w in wanted] == [("a", 0)]
 
 
 def begin_many(sessions: FetchSessions, *sizes: int, replica_id: int = -1) -> list[int]:

@@ -33,7 +33,7 @@ def handle(
         else {(topic.topic, index) for topic in asked for index in topic.partitions}
     )
     by_topic: dict[str, list[Partition]] = {}
-    for partition in broker.replica_manager.all_partitions():
+    for partition in broker.all_partitions():
         if wanted is None or partition.topic_partition in wanted:
             by_topic.setdefault(partition.topic, []).append(partition)
     return DescribeLogDirsResponse(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker.topics import this_node
-from embedlog.replication.delayed_fetch import DelayedFetch
+from embedlog.replication.delayed_fetch import DelayedFetch, fetch
 from embedlog.replication.fetch_params import FetchParams
 from embedlog.replication.fetch_reader import refusal
 from wire.error_codes import ErrorCode
@@ -52,7 +52,7 @@ def handle(
     if isolation not in (0, 1):
         raise errors.UnknownServerError(f"Unknown isolation level {isolation}")
     try:
-        fetch = broker.fetch_sessions.begin(request, version, broker.topic_name)
+        asked = broker.fetch_sessions.begin(request, version, broker.topic_name)
     except errors.KafkaError as error:
         return FetchResponse(error_code=error.code)
     max_bytes = min(request.max_bytes, broker.fetch_max_bytes)
@@ -67,13 +67,13 @@ def handle(
 
     def respond(found: FetchRead) -> FetchResponse:
         if version < _FIRST_WITH_STORAGE_ERROR:
-            _make_older(found.data, fetch.wanted, version)
-        response = fetch.respond(found)
+            _make_older(found.data, asked.wanted, version)
+        response = asked.respond(found)
         if found.must_answer and version >= _FIRST_WITH_LEADER:
             _tell_leaders(broker, context, response)
         return response
 
-    answer = broker.replica_manager.fetch(params, fetch.wanted, respond)
+    answer = fetch(broker.replica_manager, params, asked.wanted, respond)
     if not isinstance(answer, DelayedFetch):
         return answer
     if context.connection is not None:

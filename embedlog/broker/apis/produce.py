@@ -124,11 +124,12 @@ def _append_to_topic(produce: _Produce, topic: TopicProduceData) -> TopicProduce
         name = produce.broker.topic_name(topic.topic_id)
         unknown = errors.UnknownTopicOrPartition if name else errors.UnknownTopicId
     partitions = produce.broker.replica_manager.partitions
+    load = produce.broker.replica_manager.load
     answers: dict[int, PartitionProduceResponse] = {}
     for data in topic.partition_data:
         index = data.index
         try:
-            partition = partitions.get((name, index))  # type: ignore[call-overload]
+            partition = partitions.get((name, index)) or load(name, index)
             if partition is None:
                 raise unknown()
             # A partition that is named twice is appended to twice, and answered once.
