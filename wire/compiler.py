@@ -67,8 +67,7 @@ def encode_into(
     try:
         function(message, out, out.append, buffers)
     except (struct.error, TypeError, AttributeError, UnicodeEncodeError) as error:
-        name = type(message).__name__
-        raise InvalidMessage(f"{name} version {version} has no encoding: {error}") from error
+        raise InvalidMessage(_why_invalid(message, version) or str(error)) from error
 
 
 def decode(cls: type[T], version: int, buffer: Payload, position: int = 0) -> T:
@@ -146,6 +145,15 @@ def _require_version(cls: type[Any], version: int) -> None:
             f"{cls.__name__} has versions {declared.first_version}-{declared.last_version},"
             f" not {version}"
         )
+
+
+def _why_invalid(message: Any, version: int) -> str | None:
+    from wire.diagnosis import find_invalid
+    from wire.layout import layout
+
+    cls = type(message)
+    found = find_invalid(layout(cls, version), message)
+    return found and f"{cls.__name__} version {version}: {found}"
 
 
 class _Text:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import struct
 
-from wire.errors import InvalidMessage, UnsupportedField
+from wire.errors import UnsupportedField
 from wire.layout import FORMATS, Layout, Slot
 from wire.primitives import ONE_BYTE, STRING_SIZE_MAX, uvarint
 from wire.schema import DEFAULT, Field, Payload
@@ -290,7 +290,7 @@ def tagged_section(known: tuple[tuple[int, bytes], ...], unknown: dict[int, byte
 
 def _string_length(length: int) -> bytes:
     if length > STRING_SIZE_MAX + 1:
-        raise InvalidMessage(f"string of {length - 1} bytes; the most is {STRING_SIZE_MAX}")
+        raise struct.error(f"string of {length - 1} bytes; the most is {STRING_SIZE_MAX}")
     return uvarint(length)
 
 
@@ -302,7 +302,7 @@ def _byte_view(value: Payload) -> Payload:
 def _checked_uuid(value: bytes) -> bytes:
     # The struct format "16s" would cut or fill any other length in silence.
     if len(value) != 16:
-        raise InvalidMessage(f"a uuid is 16 bytes, not {len(value)}: {value!r}")
+        raise struct.error(f"a uuid is 16 bytes, not {len(value)}: {value!r}")
     return value
 
 
