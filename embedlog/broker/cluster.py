@@ -61,6 +61,7 @@ class Cluster:
         config: Mapping[str, object] | None = None,
         *,
         durability: str | None = None,
+        cluster_id: str | None = None,
         runtime: Runtime | None = None,
     ) -> None:
         """Open the directory at `path`, or a cluster in memory. See `open`.
@@ -82,13 +83,13 @@ class Cluster:
             self.runtime, directory, LogConfig(durability=self.durability)
         )
         try:
-            self.broker = self._open(directory)
+            self.broker = self._open(directory, cluster_id)
             """The broker; `handle` is its one door."""
         except BaseException:
             self._log_manager.close()
             raise
 
-    def _open(self, directory: str) -> Broker:
+    def _open(self, directory: str, cluster_id: str | None) -> Broker:
         node_id = self.config.node_id
         on_disk = self.path is not None
         properties = meta_properties.read(self.runtime, directory, node_id)
@@ -101,16 +102,19 @@ class Cluster:
             self.runtime,
             MetadataLog(log, self.runtime.clock, sync=on_disk),
             self.config,
-            cluster_id=properties.cluster_id or None,
+            cluster_id=properties.cluster_id or cluster_id,
         )
-        cluster_id = controller.image.cluster_id
-        if properties.cluster_id not in ("", cluster_id):
-            raise ConfigError(
-                f"{directory}: meta.properties names cluster {properties.cluster_id}, the"
-                f" metadata log {cluster_id}"
-            )
+        found = controller.image.cluster_id
+        for source, expected in (
+            ("meta.properties names", properties.cluster_id),
+            ("expected was", cluster_id),
+        ):
+            if expected and expected != found:
+                raise ConfigError(
+                    f"{directory} belongs to cluster {found}, but {source} {expected}"
+                )
         if not properties.cluster_id:
-            properties.cluster_id = cluster_id
+            properties.cluster_id = found
             meta_properties.write(self.runtime, directory, node_id, properties, sync=on_disk)
         self._remove_deleted(controller)
         controller.compact()
@@ -285,6 +289,7 @@ def open(
     *,
     config: Mapping[str, object] | None = None,
     durability: str | None = None,
+    cluster_id: str | None = None,
     **settings: object,
 ) -> Cluster:
     """Open the cluster in the directory at `path`, making it when it is missing; without a path,
@@ -292,6 +297,7 @@ def open(
 
     Settings are those of a Kafka broker, in a dict under Kafka's names or as keyword arguments with
     underscores for dots. `durability` is "fsync" with a path and "memory" without, unless told.
+    `cluster_id` names a new cluster, and is what an existing one must have.
 
     >>> import embedlog
     >>> with embedlog.open(num_partitions=3) as cluster:
@@ -301,10 +307,16 @@ def open(
 
     Raises:
         DirectoryLocked: another process, or another cluster of this one, has the directory.
-        ConfigError: a setting with a value that it does not take, or a directory of another node.
+        ConfigError: a setting with a value that it does not take, or a directory of another node
+            or cluster.
         CorruptRecord: the metadata log was damaged; the message says where.
     """
-    return Cluster(path, {**(config or {}), **normalise_names(settings)}, durability=durability)
+    return Cluster(
+        path,
+        {**(config or {}), **normalise_names(settings)},
+        durability=durability,
+        cluster_id=cluster_id,
+    )
 
 
 def _text_of(path: str | Path) -> str:

@@ -106,7 +106,8 @@ def _success(broker: Broker, asked: CreatableTopic, topic: TopicImage) -> Creata
         configs=[
             CreatableTopicConfigs(
                 name=entry.name,
-                value=entry.value,
+                # What was asked for comes back as it was written: " 5 ", "TRUE".
+                value=texts.get(entry.name, entry.value),
                 read_only=entry.read_only,
                 config_source=entry.source,
                 is_sensitive=entry.sensitive,

@@ -85,10 +85,8 @@ def handle(
 
 
 def refused(request: MetadataRequest, _version: int, error: KafkaError) -> MetadataResponse:
-    """The error in every topic, as there is no room for it elsewhere before v13."""
-    response = _refuse(request.topics or [], error.code)
-    response.error_code = error.code
-    return response
+    """The error in every topic; before v13 there is no room for it elsewhere."""
+    return _refuse(request.topics or [], error.code)
 
 
 def _refusal(version: int, asked: Sequence[MetadataRequestTopic] | None) -> int | None:
@@ -110,7 +108,8 @@ def _refuse(asked: Sequence[MetadataRequestTopic], code: int) -> MetadataRespons
                 error_code=code, name=topic.name or "", topic_id=topic.topic_id
             )
             for topic in asked
-        ]
+        ],
+        error_code=code,
     )
 
 
