@@ -176,7 +176,7 @@ class BrokerListener:
         except RemoteAddress as refused:
             raise ConfigError(
                 f"{refused} can be reached from other machines, and there is neither encryption "
-                "nor a password: allow it by name (allow_remote_plaintext)"
+                "nor a password; to allow it: allow_remote_plaintext=True, --allow-remote-plaintext"
             ) from None
         self.host, self.port = self._listener.address
         self._endpoint = (LISTENER_NAME, *(advertised or self._listener.address))

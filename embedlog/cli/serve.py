@@ -1,0 +1,185 @@
+"""`embedlog serve`: a broker for any Kafka client, until it is stopped."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from signal import SIG_DFL, SIGINT, SIGTERM, signal
+from sys import stderr, stdout
+
+from embedlog.errors import EmbedlogError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace, _SubParsersAction
+    from typing import Any
+
+    from embedlog.broker.cluster import Cluster
+    from embedlog.broker.network import BrokerListener
+
+PORT = 9092
+PORT_MAX = 65535
+
+SURVIVES = {
+    "memory": "nothing survives the end of this process",
+    "os": "what is acknowledged survives the end of this process, not a loss of power",
+    "fsync": "what is acknowledged survives a loss of power",
+}
+"""What each durability level promises, in words."""
+
+
+class CannotOpen(EmbedlogError):
+    """The data directory cannot be opened; the message names it."""
+
+
+class CannotListen(EmbedlogError):
+    """The address cannot be served; the message names it."""
+
+
+def add_command(commands: _SubParsersAction[Any]) -> None:
+    """Describe the command's arguments."""
+    parser = commands.add_parser(
+        "serve",
+        help="serve a log to Kafka clients",
+        description="Serve a log to Kafka clients until SIGINT or SIGTERM.",
+    )
+    parser.add_argument(
+        "--data", metavar="DIR", help="keep everything in DIR (default: in memory only)"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    parser.add_argument(
+        "--port", type=_port, default=PORT, help="port to listen on, 0 for any (%(default)s)"
+    )
+    parser.add_argument(
+        "--durability",
+        choices=("os", "fsync"),
+        help="what an acknowledged record survives: the end of this process (os, the default), "
+        "or a loss of power as well (fsync); needs --data",
+    )
+    parser.add_argument(
+        "--config",
+        metavar="NAME=VALUE",
+        type=_setting,
+        action="append",
+        default=[],
+        help="a broker setting by Kafka's name; may be repeated",
+    )
+    parser.add_argument(
+        "--allow-remote-plaintext",
+        action="store_true",
+        help="listen on an address that other machines can reach, although whoever reaches it "
+        "can read, write and delete everything, unasked and unencrypted",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: Namespace) -> None:
+    """Serve until a signal says stop.
+
+    Raises:
+        EmbedlogError, OSError: what was asked for cannot be done.
+    """
+    stopper = Stopper()
+    cluster = _open(arguments)
+    try:
+        listener = _listen(cluster, arguments)
+        if stopper.will_stop(listener):
+            _say(*announcement(cluster, listener.address))
+            listener.run()
+    finally:
+        cluster.close()
+    _say("embedlog: stopped")
+
+
+class Stopper:
+    """Turns SIGINT and SIGTERM into a clean stop.
+
+    It listens for them from its making on: a signal that comes while the log is opened stops the
+    process as cleanly as a later one. A second signal ends the process at once.
+    """
+
+    def __init__(self) -> None:
+        self._is_asked = False
+        self._listener: BrokerListener | None = None
+        for number in (SIGINT, SIGTERM):
+            signal(number, self._on_signal)
+
+    def will_stop(self, listener: BrokerListener) -> bool:
+        """Let signals stop `listener`. False when one has come already, and it is closed."""
+        self._listener = listener
+        if self._is_asked:
+            listener.close()
+        return not self._is_asked
+
+    def _on_signal(self, *_: object) -> None:
+        self._is_asked = True
+        for number in (SIGINT, SIGTERM):
+            signal(number, SIG_DFL)
+        if self._listener is not None:
+            self._listener.stop()
+
+
+def announcement(cluster: Cluster, address: str) -> tuple[str, str, str]:
+    """What the user has to know: where it listens, what it promises, how to end it."""
+    place = f"data in {cluster.path}" if cluster.path else "everything is kept in memory"
+    return (
+        f"embedlog: listening on {address}",
+        f"embedlog: {place}; durability {cluster.durability}: {SURVIVES[cluster.durability]}",
+        "embedlog: stop with Ctrl-C or SIGTERM",
+    )
+
+
+def _open(arguments: Namespace) -> Cluster:
+    from warnings import catch_warnings, simplefilter
+
+    from embedlog.broker.cluster import Cluster
+
+    durability = arguments.durability
+    if durability is None and arguments.data is not None:
+        durability = dict(arguments.config).get("embedlog.durability", "os")
+    with catch_warnings(record=True) as warnings:
+        simplefilter("always")
+        try:
+            cluster = Cluster(arguments.data, dict(arguments.config), durability=durability)
+        except (FileExistsError, NotADirectoryError):
+            raise CannotOpen(f"{arguments.data}: not a directory") from None
+    for warning in warnings:
+        print(f"embedlog: warning: {warning.message}", file=stderr)
+    return cluster
+
+
+def _listen(cluster: Cluster, arguments: Namespace) -> BrokerListener:
+    from embedlog.broker.network import listen
+
+    host, port = arguments.host, arguments.port
+    try:
+        return listen(
+            cluster.broker,
+            host,
+            port,
+            allow_remote_plaintext=arguments.allow_remote_plaintext,
+        )
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CannotListen(f"cannot listen on {host}:{port}: {reason}") from None
+
+
+def _say(*lines: str) -> None:
+    """Print for whoever reads; nobody may be there."""
+    try:
+        stdout.write("".join(f"{line}\n" for line in lines))
+        stdout.flush()
+    except OSError:
+        return
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > PORT_MAX:
+        raise ArgumentTypeError(f"{text!r} is not a port: 0 to {PORT_MAX}")
+    return int(text)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not name or not separator:
+        raise ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    return name, value
