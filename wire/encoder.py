@@ -65,10 +65,10 @@ class _Encoder:
         if field.ignorable:
             return
         differs = self.differs_from_default(field, f"{value}.{field.name}")
-        absent = self.source.constant("absent", _absent)
+        unsupported = self.source.constant("UnsupportedField", UnsupportedField)
         with self.source.block(f"if {differs}:"):
             self.source.line(
-                f'raise {absent}("{self.message_name}", "{field.name}", {self.version})'
+                f'raise {unsupported}("{self.message_name}", "{field.name}", {self.version})'
             )
 
     def differs_from_default(self, field: Field, value: str) -> str:
@@ -304,6 +304,3 @@ def _checked_uuid(value: bytes) -> bytes:
     if len(value) != 16:
         raise struct.error(f"a uuid is 16 bytes, not {len(value)}: {value!r}")
     return value
-
-
-_absent = UnsupportedField
