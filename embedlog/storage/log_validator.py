@@ -148,9 +148,7 @@ def _check_client_header(batch: RecordBatch, topic_partition: object) -> None:
     last_offset = batch.base_offset + delta
     where = f"[{batch.base_offset}, {last_offset}]"
     if delta < 0:
-        message = (
-            f"Batch has an invalid offset range: {where} in topic partition {topic_partition}."
-        )
+        message = f"Batch has an invalid offset range: {where} in topic partition"
     elif count <= 0:
         message = f"Invalid reported count for record batch: {count} in topic partition"
     else:

@@ -6,11 +6,9 @@ from struct import Struct
 
 from wire.records.batch import (
     ATTRIBUTES_POSITION,
-    CONTROL_BIT,
     CRC_POSITION,
     HEADER_SIZE,
     MAX_TIMESTAMP_POSITION,
-    TRANSACTIONAL_BIT,
 )
 from wire.records.crc32c import crc32c
 
@@ -34,20 +32,15 @@ class ValidatedBatch:
     """
 
     __slots__ = (
-        "base_sequence",
         "batch",
         "body",
         "crc_changed",
         "header",
-        "is_control",
-        "is_transactional",
         "last_offset_delta",
         "log_append_time_ms",
         "max_timestamp",
         "offset_of_max_timestamp",
-        "producer_epoch",
         "producer_id",
-        "record_count",
         "size",
     )
 
@@ -62,25 +55,47 @@ class ValidatedBatch:
     ) -> None:
         view = batch.buffer
         self.batch = batch
-        """The batch before its header was changed, for its records; keeps `body` alive."""
+        """The batch before its header was changed; keeps `body` alive."""
         self.header = bytearray(view[:HEADER_SIZE])
         self.body = view[HEADER_SIZE:]
         self.size = batch.size
-        self.record_count = batch.record_count
         self.last_offset_delta = batch.last_offset_delta
         self.producer_id = batch.producer_id
-        self.producer_epoch = batch.producer_epoch
-        self.base_sequence = batch.base_sequence
-        self.is_transactional = attributes & TRANSACTIONAL_BIT != 0
-        self.is_control = attributes & CONTROL_BIT != 0
         self.max_timestamp = max_timestamp
         self.offset_of_max_timestamp = offset_of_max_timestamp
         """As a delta to the first offset; -1 when no record has a timestamp."""
         self.log_append_time_ms = log_append_time_ms
         """What the produce response says: -1 on a CreateTime topic."""
-        self.crc_changed = attributes != batch.attributes or max_timestamp != batch.max_timestamp
-        if self.crc_changed:
+        if attributes == batch.attributes and max_timestamp == batch.max_timestamp:
+            self.crc_changed = False
+        else:
+            self.crc_changed = True
             self._rewrite(attributes, max_timestamp)
+
+    @property
+    def record_count(self) -> int:
+        """The number of records in the body."""
+        return self.batch.record_count
+
+    @property
+    def producer_epoch(self) -> int:
+        """The epoch of `producer_id`, -1 for none."""
+        return self.batch.producer_epoch
+
+    @property
+    def base_sequence(self) -> int:
+        """The sequence of the first record, -1 for none."""
+        return self.batch.base_sequence
+
+    @property
+    def is_transactional(self) -> bool:
+        """True if the batch belongs to a transaction."""
+        return self.batch.is_transactional
+
+    @property
+    def is_control(self) -> bool:
+        """True if the records are markers for the machinery, not for applications."""
+        return self.batch.is_control
 
     @property
     def buffers(self) -> list[bytearray | memoryview]:
