@@ -107,14 +107,14 @@ class Definitions:
         """One sentence about a setting; empty when there is none of that name."""
         for table in self._texts():
             start = _find_row(table, name)
-            if start >= 0:
-                lines = table[start + 1 :].split("\n\n", 1)[0].splitlines()[1:]
-                taken = []
-                for line in lines:
-                    if not line.startswith(" "):
-                        break
-                    taken.append(line.strip())
-                return " ".join(taken)
+            if start < 0:
+                continue
+            sentences = []
+            for line in table[start + 1 :].split("\n")[1:]:
+                if not line.startswith(" "):
+                    break
+                sentences.append(line.strip())
+            return " ".join(sentences)
         return ""
 
     def nearest(self, name: str) -> str | None:

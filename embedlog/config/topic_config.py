@@ -69,6 +69,7 @@ _NOT_OF_A_LOG = frozenset(
         "unclean.leader.election.enable",
     )
 )
+_TEST_SEGMENT_BYTES = "internal.segment.bytes"
 _INVALID_CONFIG = 40
 
 
@@ -123,6 +124,8 @@ def log_settings(texts: Mapping[str, str], broker: BrokerConfig) -> dict[str, ob
         if isinstance(value, tuple):
             value = ",".join(value)
         settings[name.removeprefix("embedlog.").replace(".", "_")] = value
+    if _TEST_SEGMENT_BYTES in texts:
+        settings["segment_bytes"] = settings.pop("internal_segment_bytes")
     if broker.is_set("producer.id.expiration.ms"):
         settings["producer_id_expiration_ms"] = broker.value("producer.id.expiration.ms")
     return settings
