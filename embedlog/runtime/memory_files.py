@@ -6,7 +6,7 @@ the views that still use it: what they show was published and no longer changes.
 
 from __future__ import annotations
 
-from errno import EEXIST, EISDIR, ENOENT, ENOTEMPTY
+from errno import EEXIST, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY
 from os import strerror
 
 from embedlog.errors import DirectoryLocked
@@ -113,6 +113,15 @@ class MemoryLock(DirectoryLock):
         self._locks.discard(self._path)
 
 
+class MemoryDirectory:
+    """Names and what they stand for."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self) -> None:
+        self.entries: dict[str, MemoryNode | MemoryDirectory] = {}
+
+
 class MemoryFiles(Files):
     """A tree of directories and files in memory. See `Files`.
 
@@ -124,8 +133,7 @@ class MemoryFiles(Files):
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.clock = clock if clock is not None else Clock()
-        self._directories: dict[str, dict[str, MemoryNode | None]] = {"": {}}
-        """Directory -> name -> file, or None for a directory."""
+        self._root = self._new_directory()
         self._locks: set[str] = set()
 
     def open(self, path: str, *, create: bool = False) -> File:
@@ -136,62 +144,59 @@ class MemoryFiles(Files):
         return bytes(node.readable[: node.size])
 
     def stat(self, path: str) -> FileStat | None:
-        path = _clean(path)
-        if path in self._directories:
-            return FileStat(size=0, modified_ms=0, is_directory=True)
-        parent, _, name = path.rpartition("/")
-        node = self._directories.get(parent, {}).get(name)
-        if node is None:
+        found = self._find(path)
+        if found is None:
             return None
-        return FileStat(size=node.size, modified_ms=node.modified_ms, is_directory=False)
+        if isinstance(found, MemoryDirectory):
+            return FileStat(size=0, modified_ms=0, is_directory=True)
+        return FileStat(size=found.size, modified_ms=found.modified_ms, is_directory=False)
 
     def list(self, path: str) -> list[str]:
-        return sorted(self._directory(_clean(path)))
+        return sorted(self._directory(path).entries)
 
     def make_directory(self, path: str) -> None:
-        path = _clean(path)
-        if path in self._directories:
-            return
-        parent, _, name = path.rpartition("/")
-        self.make_directory(parent)
-        if name in self._directories[parent]:
-            raise _error(EEXIST, path)
-        self._link(parent, name, None)
-        self._directories[path] = {}
+        directory = self._root
+        for name in _parts(path):
+            entry = directory.entries.get(name)
+            if entry is None:
+                entry = self._new_directory()
+                self._change(directory, {name: entry})
+            if not isinstance(entry, MemoryDirectory):
+                raise _error(EEXIST, path)
+            directory = entry
 
     def rename(self, old: str, new: str) -> None:
-        old, new = _clean(old), _clean(new)
-        old_parent, _, old_name = old.rpartition("/")
-        new_parent, _, new_name = new.rpartition("/")
-        if old_name not in self._directory(old_parent):
+        old_directory, old_name = self._split(old)
+        new_directory, new_name = self._split(new)
+        moved = old_directory.entries.get(old_name)
+        if moved is None:
             raise _error(ENOENT, old)
-        node = self._directories[old_parent][old_name]
-        self._check_replaceable(node, new)
-        self._link(self._existing(new_parent), new_name, node)
-        self._unlink(old_parent, old_name)
-        if node is None:
-            for path in [p for p in self._directories if p == old or p.startswith(old + "/")]:
-                self._directories[new + path[len(old) :]] = self._directories.pop(path)
+        replaced = new_directory.entries.get(new_name)
+        if isinstance(replaced, MemoryDirectory):
+            raise _error(EISDIR if not isinstance(moved, MemoryDirectory) else ENOTEMPTY, new)
+        if old_directory is new_directory:
+            self._change(old_directory, {old_name: None, new_name: moved})
+        else:
+            self._change(new_directory, {new_name: moved})
+            self._change(old_directory, {old_name: None})
 
     def remove(self, path: str) -> None:
-        path = _clean(path)
-        parent, _, name = path.rpartition("/")
-        if name not in self._directory(parent):
+        directory, name = self._split(path)
+        entry = directory.entries.get(name)
+        if entry is None:
             raise _error(ENOENT, path)
-        if self._directories.get(path):
+        if isinstance(entry, MemoryDirectory) and entry.entries:
             raise _error(ENOTEMPTY, path)
-        self._directories.pop(path, None)
-        self._unlink(parent, name)
+        self._change(directory, {name: None})
 
     def sync_directory(self, path: str) -> None:
-        self._directory(_clean(path))
+        self._directory(path)
 
     def lock(self, path: str) -> DirectoryLock:
-        path = _clean(path)
         self._node(path, create=True)
-        return MemoryLock(path, self._locks)
+        return MemoryLock("/".join(_parts(path)), self._locks)
 
-    # What the simulated twin watches
+    # What the simulated twin does otherwise
 
     def _handle(self, node: MemoryNode, path: str) -> File:
         return MemoryFile(node, self)
@@ -199,49 +204,56 @@ class MemoryFiles(Files):
     def _new_node(self) -> MemoryNode:
         return MemoryNode()
 
-    def _link(self, parent: str, name: str, node: MemoryNode | None) -> None:
-        self._directories[parent][name] = node
+    def _new_directory(self) -> MemoryDirectory:
+        return MemoryDirectory()
 
-    def _unlink(self, parent: str, name: str) -> None:
-        del self._directories[parent][name]
+    def _change(
+        self, directory: MemoryDirectory, changes: dict[str, MemoryNode | MemoryDirectory | None]
+    ) -> None:
+        """Make names stand for something else, or (None) for nothing."""
+        for name, entry in changes.items():
+            if entry is None:
+                del directory.entries[name]
+            else:
+                directory.entries[name] = entry
 
     # Look-ups
 
-    def _directory(self, path: str) -> dict[str, MemoryNode | None]:
-        found = self._directories.get(path)
-        if found is None:
-            raise _error(ENOENT, path)
+    def _find(self, path: str) -> MemoryNode | MemoryDirectory | None:
+        found: MemoryNode | MemoryDirectory | None = self._root
+        for name in _parts(path):
+            if not isinstance(found, MemoryDirectory):
+                return None
+            found = found.entries.get(name)
         return found
 
-    def _existing(self, path: str) -> str:
-        self._directory(path)
-        return path
+    def _directory(self, path: str) -> MemoryDirectory:
+        found = self._find(path)
+        if not isinstance(found, MemoryDirectory):
+            raise _error(ENOENT if found is None else ENOTDIR, path)
+        return found
+
+    def _split(self, path: str) -> tuple[MemoryDirectory, str]:
+        """The directory that `path` lies in, and its name there."""
+        parent, _, name = path.strip("/").rpartition("/")
+        return self._directory(parent), name
 
     def _node(self, path: str, *, create: bool = False) -> MemoryNode:
-        path = _clean(path)
-        if path in self._directories:
+        directory, name = self._split(path)
+        node = directory.entries.get(name)
+        if isinstance(node, MemoryDirectory):
             raise _error(EISDIR, path)
-        parent, _, name = path.rpartition("/")
-        node = self._directory(parent).get(name)
         if node is None:
             if not create:
                 raise _error(ENOENT, path)
             node = self._new_node()
             node.modified_ms = self.clock.wall_ms()
-            self._link(parent, name, node)
+            self._change(directory, {name: node})
         return node
 
-    def _check_replaceable(self, node: MemoryNode | None, path: str) -> None:
-        if path not in self._directories:
-            return
-        if node is not None:
-            raise _error(EISDIR, path)
-        if self._directories[path]:
-            raise _error(ENOTEMPTY, path)
 
-
-def _clean(path: str) -> str:
-    return path.strip("/")
+def _parts(path: str) -> list[str]:
+    return [name for name in path.split("/") if name]
 
 
 def _error(code: int, path: str) -> OSError:

@@ -1,0 +1,45 @@
+"""A clock that stands still until somebody moves it."""
+
+from __future__ import annotations
+
+from embedlog.runtime.clock import Clock
+
+START_WALL_MS = 1_700_000_000_000
+
+
+class SimClock(Clock):
+    """Monotonic and wall time under a test's control.
+
+    >>> clock = SimClock()
+    >>> clock.advance(1500)
+    >>> clock.monotonic_ms()
+    1500
+    """
+
+    __slots__ = ("_monotonic_us", "_wall_offset_ms")
+
+    def __init__(self, wall_ms: int = START_WALL_MS) -> None:
+        """Start at monotonic 0 and the given wall time."""
+        self._monotonic_us = 0
+        self._wall_offset_ms = wall_ms
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds advanced so far."""
+        return self._monotonic_us // 1000
+
+    def monotonic_us(self) -> int:
+        """Microseconds advanced so far."""
+        return self._monotonic_us
+
+    def wall_ms(self) -> int:
+        """The simulated time of day."""
+        return self._wall_offset_ms + self._monotonic_us // 1000
+
+    def advance(self, delay_ms: float) -> None:
+        """Let time pass, on both clocks."""
+        assert delay_ms >= 0, delay_ms
+        self._monotonic_us += int(delay_ms * 1000)
+
+    def set_wall(self, wall_ms: int) -> None:
+        """Let the wall clock jump, as an operator or NTP does; timers do not notice."""
+        self._wall_offset_ms = wall_ms - self.monotonic_ms()

@@ -1,0 +1,397 @@
+"""A disk that loses power, fills up and fails on demand.
+
+What a loss of power may leave: of every file what was synced, and of what was written since any
+subset of its 512-byte sectors; of every directory what was synced, and a prefix of the changes to
+names since. `crash_images` enumerates such states, each as a new `SimFiles`.
+
+Every call counts. A test makes the n-th call fail, makes a write short, or lets the process die
+there; `calls` says how many there were, so that a test can go through all of them.
+"""
+
+from __future__ import annotations
+
+from embedlog.runtime.memory_files import (
+    MemoryDirectory,
+    MemoryFile,
+    MemoryFiles,
+    MemoryNode,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from embedlog.common import Buffer
+    from embedlog.runtime.clock import Clock
+    from embedlog.runtime.files import DirectoryLock, File, FileStat
+    from embedlog.runtime.randomness import Random
+
+    Names = dict[str, MemoryNode | MemoryDirectory]
+
+SECTOR_SIZE = 512
+
+_DEATH = -1
+"""Stands for an errno in a plan: the process dies."""
+
+
+class SimulatedCrash(BaseException):
+    """The process dies in this call. Not an `Exception`: nothing can handle one's own death."""
+
+
+class _Plan:
+    """What happens at one call: an errno, a number of bytes to write, or death."""
+
+    __slots__ = ("after", "errno", "forever", "size")
+
+    def __init__(
+        self,
+        *,
+        errno: int = 0,
+        forever: bool = False,
+        size: int | None = None,
+        after: bool = False,
+    ) -> None:
+        self.errno = errno
+        self.forever = forever
+        self.size = size
+        self.after = after
+
+
+class SimNode(MemoryNode):
+    """A file's content, and which of its sectors were written since the last sync."""
+
+    __slots__ = ("dirty", "synced")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.synced = b""
+        self.dirty: dict[int, None] = {}
+        """Sector numbers, in the order in which they were first written."""
+
+    def write(self, position: int, buffer: Buffer) -> int:
+        written = super().write(position, buffer)
+        first = position // SECTOR_SIZE
+        last = (position + max(written, 1) - 1) // SECTOR_SIZE
+        for sector in range(first, last + 1):
+            self.dirty.setdefault(sector)
+        return written
+
+    def resize(self, size: int) -> None:
+        first, last = sorted((size // SECTOR_SIZE, self.size // SECTOR_SIZE))
+        super().resize(size)
+        if size < len(self.synced):
+            # What is cut off reads as zeros if the file grows again.
+            for sector in range(first, last + 1):
+                self.dirty.setdefault(sector)
+
+    def sync(self) -> None:
+        """Everything written so far is on the platter."""
+        self.synced = bytes(self.readable[: self.size])
+        self.dirty.clear()
+
+    def image(self, sectors: set[int], keeps_size: bool) -> SimNode:
+        """The file after a loss of power that only these dirty sectors outlived.
+
+        `keeps_size` says whether the new size did, too; a kept sector brings its own.
+        """
+        end = self.size if keeps_size else len(self.synced)
+        for sector in sectors:
+            end = max(end, min(self.size, (sector + 1) * SECTOR_SIZE))
+        content = bytearray(self.synced[:end])
+        content.extend(bytes(end - len(content)))
+        for sector in sectors:
+            start, stop = sector * SECTOR_SIZE, min(end, (sector + 1) * SECTOR_SIZE)
+            if start < stop:
+                content[start:stop] = self.readable[start:stop]
+        made = SimNode()
+        made.write(0, content)
+        made.sync()
+        return made
+
+
+class SimFile(MemoryFile):
+    """An open file of `SimFiles`."""
+
+    __slots__ = ("_path", "_sim")
+
+    _node: SimNode
+
+    def __init__(self, node: SimNode, files: SimFiles, path: str) -> None:
+        super().__init__(node, files)
+        self._sim = files
+        self._path = path
+
+    def write(self, buffers: Sequence[Buffer], position: int) -> int:
+        limit = self._sim.begin("write", self._path)
+        if limit is not None:
+            buffers = [b"".join(buffers)[:limit]]
+        written = super().write(buffers, position)
+        self._sim.end()
+        return written
+
+    def sync(self) -> None:
+        self._sim.begin("sync", self._path)
+        self._node.sync()
+        self._sim.end()
+
+    def truncate(self, size: int) -> None:
+        self._sim.begin("truncate", self._path)
+        super().truncate(size)
+        self._sim.end()
+
+    def reserve(self, size: int) -> None:
+        self._sim.begin("reserve", self._path)
+        super().reserve(size)
+        self._sim.end()
+
+    def view(self, position: int, size: int) -> memoryview:
+        self._sim.begin("view", self._path)
+        return super().view(position, size)
+
+    def size(self) -> int:
+        self._sim.begin("size", self._path)
+        return super().size()
+
+
+class SimDirectory(MemoryDirectory):
+    """Names, and those of them that are durable."""
+
+    __slots__ = ("synced",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.synced: Names = {}
+
+
+class SimFiles(MemoryFiles):
+    """A file system in memory with a durable and a volatile state.
+
+    >>> from embedlog.runtime.randomness import seeded
+    >>> disk = SimFiles()
+    >>> file = disk.open("log", create=True)
+    >>> disk.sync_directory("")
+    >>> file.write([b"kept"], 0)
+    4
+    >>> file.sync()
+    >>> file.write([b"lost"], 4)
+    4
+    >>> [image.read("log") for image in disk.crash_images(seeded(1), 2)]
+    [b'kept', b'keptlost']
+    """
+
+    boot_id = "boot-1"
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._unsynced: list[tuple[SimDirectory, dict[str, MemoryNode | MemoryDirectory | None]]]
+        self._unsynced = []
+        """Changes to names that no sync has made durable, in order."""
+        super().__init__(clock)
+        self.calls = 0
+        """How many calls were made; the next one has this number."""
+        self.trace: list[tuple[str, str]] = []
+        """(call, path) of every call."""
+        self._plans: dict[int, _Plan] = {}
+        self._broken: _Plan | None = None
+        self._dies_after = False
+        self._is_dead = False
+
+    # Planning faults
+
+    def fail(self, call: int, errno: int, *, forever: bool = False) -> None:
+        """Let call number `call` fail with `errno`, and all after it with `forever`."""
+        self._plans[call] = _Plan(errno=errno, forever=forever)
+
+    def write_short(self, call: int, size: int) -> None:
+        """Let call number `call`, if it is a write, take no more than `size` bytes."""
+        self._plans[call] = _Plan(size=size)
+
+    def crash(self, call: int, *, after: bool = False, size: int | None = None) -> None:
+        """Let the process die at call number `call`: before it has any effect, or after.
+
+        With `size` a write gets that many bytes done first.
+        """
+        self._plans[call] = _Plan(errno=_DEATH, after=after or size is not None, size=size)
+
+    # States after a crash
+
+    def survivor(self) -> SimFiles:
+        """The disk as the next process finds it when this one was killed: nothing is lost."""
+        every = {(node, sector) for node in self._nodes() for sector in node.dirty}
+        survivor = self._image(every, names=len(self._unsynced), keeps_sizes=True)
+        survivor.boot_id = self.boot_id
+        return survivor
+
+    def crash_images(self, random: Random, count: int) -> Iterator[SimFiles]:
+        """At most `count` states that a loss of power at this moment may leave.
+
+        First everything unsynced is lost, then nothing is; then come prefixes of the sectors in
+        the order of their writing, all but one, one only, and random subsets, each with a random
+        prefix of the changes to names.
+        """
+        order = [(node, sector) for node in self._nodes() for sector in node.dirty]
+        names = len(self._unsynced)
+        yield self._image(set(), names=0, keeps_sizes=False)
+        if count > 1:
+            yield self._image(set(order), names=names, keeps_sizes=True)
+        for number, kept in enumerate(_subsets(order, random)):
+            if number >= count - 2:
+                return
+            kept_names = names if number % 2 else random.below(names + 1)
+            yield self._image(kept, names=kept_names, keeps_sizes=random.below(2) == 1)
+
+    def _image(
+        self, sectors: set[tuple[SimNode, int]], *, names: int, keeps_sizes: bool
+    ) -> SimFiles:
+        """The disk when these dirty sectors and the first `names` changes to names outlived."""
+        durable: dict[int, Names] = {}
+        for directory, changes in self._unsynced[:names]:
+            entries = durable.setdefault(id(directory), dict(directory.synced))
+            for name, entry in changes.items():
+                if entry is None:
+                    entries.pop(name, None)
+                else:
+                    entries[name] = entry
+        kept: dict[SimNode, set[int]] = {}
+        for node, sector in sectors:
+            kept.setdefault(node, set()).add(sector)
+        image = SimFiles(self.clock)
+        image.boot_id = self.boot_id + "+"
+
+        def copy(directory: MemoryDirectory) -> SimDirectory:
+            assert isinstance(directory, SimDirectory)
+            made = SimDirectory()
+            for name, entry in durable.get(id(directory), directory.synced).items():
+                if isinstance(entry, MemoryDirectory):
+                    made.entries[name] = copy(entry)
+                else:
+                    assert isinstance(entry, SimNode)
+                    made.entries[name] = entry.image(kept.get(entry, set()), keeps_sizes)
+            made.synced = dict(made.entries)
+            return made
+
+        image._root = copy(self._root)
+        return image
+
+    def _nodes(self) -> list[SimNode]:
+        """Every file that some name stands for, or did durably."""
+        found: dict[SimNode, None] = {}
+
+        def visit(directory: MemoryDirectory) -> None:
+            assert isinstance(directory, SimDirectory)
+            for entry in (*directory.entries.values(), *directory.synced.values()):
+                if isinstance(entry, SimNode):
+                    found[entry] = None
+                elif isinstance(entry, MemoryDirectory):
+                    visit(entry)
+
+        visit(self._root)
+        return list(found)
+
+    # Calls
+
+    def begin(self, call: str, path: str) -> int | None:
+        """Count a call; return how many bytes it may write, None for all of them."""
+        if self._is_dead:
+            raise SimulatedCrash
+        number = self.calls
+        self.calls += 1
+        self.trace.append((call, path))
+        plan = self._plans.get(number, self._broken)
+        if plan is None:
+            return None
+        if plan.errno == _DEATH:
+            if not plan.after:
+                self._die()
+            self._dies_after = True
+        elif plan.errno:
+            if plan.forever:
+                self._broken = plan
+            raise OSError(plan.errno, f"simulated failure of call {number}, {call}", path)
+        return plan.size if call == "write" else None
+
+    def end(self) -> None:
+        """The call has had its effect."""
+        if self._dies_after:
+            self._die()
+
+    def _die(self) -> None:
+        self._is_dead = True
+        raise SimulatedCrash
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        self.begin("open", path)
+        file = super().open(path, create=create)
+        self.end()
+        return file
+
+    def read(self, path: str) -> bytes:
+        self.begin("read", path)
+        return super().read(path)
+
+    def stat(self, path: str) -> FileStat | None:
+        self.begin("stat", path)
+        return super().stat(path)
+
+    def list(self, path: str) -> list[str]:
+        self.begin("list", path)
+        return super().list(path)
+
+    def make_directory(self, path: str) -> None:
+        self.begin("make_directory", path)
+        super().make_directory(path)
+        self.end()
+
+    def rename(self, old: str, new: str) -> None:
+        self.begin("rename", old)
+        super().rename(old, new)
+        self.end()
+
+    def remove(self, path: str) -> None:
+        self.begin("remove", path)
+        super().remove(path)
+        self.end()
+
+    def sync_directory(self, path: str) -> None:
+        self.begin("sync_directory", path)
+        directory = self._directory(path)
+        assert isinstance(directory, SimDirectory)
+        directory.synced = dict(directory.entries)
+        self._unsynced = [change for change in self._unsynced if change[0] is not directory]
+        self.end()
+
+    def lock(self, path: str) -> DirectoryLock:
+        self.begin("lock", path)
+        return super().lock(path)
+
+    def _handle(self, node: MemoryNode, path: str) -> File:
+        assert isinstance(node, SimNode)
+        return SimFile(node, self, path)
+
+    def _new_node(self) -> SimNode:
+        return SimNode()
+
+    def _new_directory(self) -> SimDirectory:
+        return SimDirectory()
+
+    def _change(
+        self, directory: MemoryDirectory, changes: dict[str, MemoryNode | MemoryDirectory | None]
+    ) -> None:
+        super()._change(directory, changes)
+        assert isinstance(directory, SimDirectory)
+        self._unsynced.append((directory, changes))
+
+
+def _subsets(
+    order: list[tuple[SimNode, int]], random: Random
+) -> Iterator[set[tuple[SimNode, int]]]:
+    """Subsets of the dirty sectors worth trying, without end."""
+    count = len(order)
+    kinds: tuple[Callable[[], set[tuple[SimNode, int]]], ...] = (
+        lambda: set(order[: random.below(count + 1)]),
+        lambda: set(order) - {order[random.below(count)]} if count else set(),
+        lambda: {order[random.below(count)]} if count else set(),
+        lambda: {sector for sector in order if random.below(2)},
+    )
+    while True:
+        for kind in kinds:
+            yield kind()

@@ -1,0 +1,87 @@
+"""A scheduler without threads: one order of events for one seed, and time that jumps.
+
+Waiting costs no real time: when nothing is due, the clock goes straight to the next duty or to the
+end of the wait.
+"""
+
+from __future__ import annotations
+
+from embedlog.runtime.scheduler import Scheduler, Thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.pending import Pending
+    from embedlog.runtime.randomness import Random
+    from embedlog.runtime.scheduler import Duty
+    from embedlog.testing.sim_clock import SimClock
+
+_STEPS_MAX = 1_000_000
+_STALLED_MAX = 10_000
+
+
+class SimScheduler(Scheduler):
+    """Runs duties in an order drawn from a seed, on the thread that waits or steps.
+
+    Its user is single-threaded: `start_thread` is refused, since no seed decides what the
+    operating system's threads do.
+    """
+
+    def __init__(self, clock: SimClock, random: Random) -> None:
+        super().__init__(clock)
+        self._sim_clock = clock
+        self._random = random
+
+    def wait(self, pending: Pending[object], timeout_ms: int | None) -> bool:
+        """Run duties, letting time pass, until `pending` is done or the time is over.
+
+        Raises:
+            AssertionError: the wait has no end and nothing is left that could end it.
+        """
+        clock = self._sim_clock
+        deadline = None if timeout_ms is None else clock.monotonic_ms() + timeout_ms
+        stalled = 0
+        for _ in range(_STEPS_MAX):
+            if pending.done():
+                return True
+            now_ms = clock.monotonic_ms()
+            delay = self.run_due(now_ms)
+            if pending.done():
+                return True
+            if deadline is not None and now_ms >= deadline:
+                return False
+            remaining = None if deadline is None else deadline - now_ms
+            choices = [value for value in (delay, remaining) if value is not None]
+            assert choices, "a wait for ever, and no duty that could end it"
+            clock.advance(min(choices))
+            stalled = stalled + 1 if min(choices) == 0 else 0
+            assert stalled < _STALLED_MAX, "duties that are due again and again at one moment"
+        raise AssertionError(f"a wait of more than {_STEPS_MAX} steps")
+
+    def run_for(self, delay_ms: int) -> None:
+        """Let `delay_ms` pass, running every duty when it is due."""
+        clock = self._sim_clock
+        end = clock.monotonic_ms() + delay_ms
+        for _ in range(_STEPS_MAX):
+            now_ms = clock.monotonic_ms()
+            delay = self.run_due(now_ms)
+            if now_ms >= end and delay != 0:
+                return
+            clock.advance(min(end - now_ms, end - now_ms if delay is None else delay))
+        raise AssertionError(f"more than {_STEPS_MAX} steps in {delay_ms} ms")
+
+    def start_thread(self, target: Callable[[], None], name: str) -> Thread:
+        """Refused: a simulation has one thread.
+
+        Raises:
+            AssertionError: always.
+        """
+        raise AssertionError(f"thread {name!r} in a simulation: make it a duty")
+
+    def _snapshot(self) -> list[tuple[Duty, float]]:
+        duties = super()._snapshot()
+        shuffled = []
+        while duties:
+            shuffled.append(duties.pop(self._random.below(len(duties))))
+        return shuffled
