@@ -91,7 +91,7 @@ class Producer:
         )
         self._duty: _LingerDuty | None = None
         if self._transport.in_process:
-            self._duty = _LingerDuty(self._driver)
+            self._duty = _LingerDuty(self._driver, self._accumulator)
             runtime.scheduler.add(self._duty)
         self._is_closed = False
 
@@ -452,16 +452,19 @@ class Producer:
 class _LingerDuty:
     """Sends open batches that have waited long enough, for whoever drives the scheduler."""
 
-    __slots__ = ("_driver", "is_armed")
+    __slots__ = ("_accumulator", "_driver", "is_armed")
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, accumulator: RecordAccumulator) -> None:
         self._driver = driver
+        self._accumulator = accumulator
         self.is_armed = False
+        """Does the scheduler know that a batch waits?"""
 
     def run_once(self, now_ms: int) -> int | None:
+        self.is_armed = True
         delay = self._driver.run_if_free()
-        if delay is None:
-            self.is_armed = False
+        # After the pass: a record appended meanwhile sees True and counts on the delay, or False.
+        self.is_armed = bool(self._accumulator.active)
         return delay
 
 

@@ -1,0 +1,187 @@
+"""What a consumer hands out."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from embedlog.common import TopicPartition
+    from wire.records.columns import RecordColumns
+    from wire.records.record import RecordTuple
+
+    _RecordBase = tuple[str, int, int, int, int, int, Any, Any, Sequence[tuple[str, bytes | None]]]
+else:
+    _RecordBase = tuple
+
+
+class ConsumerRecord(_RecordBase):
+    """One record, and where it came from. A tuple with named fields, cheap to make in millions.
+
+    (topic, partition, leader_epoch, timestamp_type, offset, timestamp, key, value, headers)
+
+    `timestamp_type` is 0 when the producer set the timestamp, 1 when the broker did at append, -1
+    without one. `key` and `value` are bytes or None, or what the deserializers made of them.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def topic(self) -> str: ...
+
+        @property
+        def partition(self) -> int: ...
+
+        @property
+        def leader_epoch(self) -> int: ...
+
+        @property
+        def timestamp_type(self) -> int: ...
+
+        @property
+        def offset(self) -> int: ...
+
+        @property
+        def timestamp(self) -> int: ...
+
+        @property
+        def key(self) -> Any: ...
+
+        @property
+        def value(self) -> Any: ...
+
+        @property
+        def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
+
+    else:
+        topic = property(itemgetter(0))
+        partition = property(itemgetter(1))
+        leader_epoch = property(itemgetter(2))
+        timestamp_type = property(itemgetter(3))
+        offset = property(itemgetter(4))
+        timestamp = property(itemgetter(5))
+        key = property(itemgetter(6))
+        value = property(itemgetter(7))
+        headers = property(itemgetter(8))
+
+    def __repr__(self) -> str:
+        return (
+            f"ConsumerRecord({self.topic!r}, {self.partition}, offset {self.offset}, "
+            f"key={self.key!r}, value={self.value!r})"
+        )
+
+
+class ConsumerRecords:
+    """The records of one poll, by partition. Iterating gives the records, partition by partition.
+
+    >>> records = ConsumerRecords({})
+    >>> len(records), list(records)
+    (0, [])
+    """
+
+    __slots__ = ("_by_partition",)
+
+    def __init__(self, by_partition: dict[TopicPartition, list[ConsumerRecord]]) -> None:
+        self._by_partition = by_partition
+
+    def partitions(self) -> list[TopicPartition]:
+        """The partitions that have records."""
+        return list(self._by_partition)
+
+    def records(self, topic_partition: TopicPartition) -> list[ConsumerRecord]:
+        """The records of one partition, in order; empty if there are none."""
+        return self._by_partition.get(topic_partition, [])
+
+    def items(self) -> Iterator[tuple[TopicPartition, list[ConsumerRecord]]]:
+        """(partition, its records) for each partition that has some."""
+        return iter(self._by_partition.items())
+
+    def __getitem__(self, topic_partition: TopicPartition) -> list[ConsumerRecord]:
+        return self._by_partition[topic_partition]
+
+    def __contains__(self, topic_partition: TopicPartition) -> bool:
+        return topic_partition in self._by_partition
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        for records in self._by_partition.values():
+            yield from records
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_partition.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self._by_partition)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{key}: {len(rs)}" for key, rs in self._by_partition.items())
+        return f"<ConsumerRecords {counts}>"
+
+
+class PolledBatch:
+    """Records of one record batch as plain tuples: the light way to read.
+
+    `records` are (offset, timestamp, key, value, headers), keys and values undecoded.
+    """
+
+    __slots__ = ("leader_epoch", "records", "timestamp_type", "topic_partition")
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        leader_epoch: int,
+        timestamp_type: int,
+        records: list[RecordTuple],
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.leader_epoch = leader_epoch
+        self.timestamp_type = timestamp_type
+        self.records = records
+
+    def values(self) -> list[bytes | None]:
+        """The values alone."""
+        return list(map(_VALUE, self.records))
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __repr__(self) -> str:
+        return f"<PolledBatch {self.topic_partition} {len(self.records)} records>"
+
+
+class PolledColumns:
+    """Records of one record batch as columns, read in place: offsets, timestamps, positions.
+
+    `columns` holds the whole batch, `start` is the index of its first record at the position:
+    nearly always 0. `columns.buffer` maps the log when the batch is not compressed, so that
+    nothing is copied.
+    """
+
+    __slots__ = ("columns", "leader_epoch", "start", "timestamp_type", "topic_partition")
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        leader_epoch: int,
+        timestamp_type: int,
+        columns: RecordColumns,
+        start: int,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.leader_epoch = leader_epoch
+        self.timestamp_type = timestamp_type
+        self.columns = columns
+        self.start = start
+
+    def __len__(self) -> int:
+        return self.columns.count - self.start
+
+    def __repr__(self) -> str:
+        return f"<PolledColumns {self.topic_partition} {len(self)} records>"
+
+
+_VALUE = itemgetter(3)

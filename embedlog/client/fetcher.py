@@ -1,0 +1,392 @@
+"""Fetches ahead of the application, and hands out what came.
+
+One fetch request for each node is under way at a time, for the partitions that have nothing
+buffered. What arrives is kept until the application polls it; a seek makes it stale.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from embedlog.client.completed_fetch import CompletedFetch
+from embedlog.client.consumer_record import (
+    ConsumerRecord,
+    ConsumerRecords,
+    PolledBatch,
+    PolledColumns,
+)
+from embedlog.client.errors import RecordUnreadable
+from embedlog.client.fetch_session import FetchSession, is_broken_session
+from embedlog.common import TopicPartition
+from embedlog.errors import EmbedlogError, KafkaError, error_for
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from embedlog.client.fetch_session import Wanted
+    from embedlog.client.metadata import Metadata
+    from embedlog.client.settings import Settings
+    from embedlog.client.subscription_state import (
+        PartitionState,
+        ResetPolicy,
+        SubscriptionState,
+    )
+    from embedlog.pending import Pending
+    from embedlog.transport import Transport
+    from wire.records.record import RecordTuple
+    from wire.schemas.fetch import PartitionData
+
+_STALE_METADATA = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    )
+)
+
+
+class _Sent:
+    """A fetch under way: for each partition the state and the position it was sent with."""
+
+    __slots__ = ("partitions", "pending", "session")
+
+    def __init__(
+        self,
+        session: FetchSession,
+        partitions: dict[TopicPartition, tuple[PartitionState, int, int]],
+        pending: Pending[Any],
+    ) -> None:
+        self.session = session
+        self.partitions = partitions
+        self.pending = pending
+
+
+class Fetcher:
+    """The fetches and the buffer of one consumer. Used by one thread at a time."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        metadata: Metadata,
+        subscription: SubscriptionState,
+        policy: ResetPolicy,
+        settings: Settings,
+        arrived: Callable[[Pending[Any]], None],
+    ) -> None:
+        """`arrived` is called, in whichever thread, when `advance` has something to take."""
+        self._transport = transport
+        self._metadata = metadata
+        self._subscription = subscription
+        self._policy = policy
+        self._arrived = arrived
+        self._clock = transport.runtime.clock
+        self._backoff_ms: int = settings["retry.backoff.ms"]
+        self._partition_size_max: int = settings["max.partition.fetch.bytes"]
+        self._check_crcs: bool = settings["check.crcs"]
+        self._is_committed_only = settings["isolation.level"] == "read_committed"
+        self._key_of = settings["key.deserializer"]
+        self._value_of = settings["value.deserializer"]
+        self._limits = {
+            "max_wait_ms": settings["fetch.max.wait.ms"],
+            "min_bytes": settings["fetch.min.bytes"],
+            "max_bytes": settings["fetch.max.bytes"],
+            "isolation_level": int(self._is_committed_only),
+            "rack_id": settings["client.rack"],
+        }
+        self._sessions: dict[int, FetchSession] = {}
+        self._sent: dict[int, _Sent] = {}
+        self._buffer: dict[TopicPartition, CompletedFetch] = {}
+        self._errors: deque[EmbedlogError] = deque()
+        self._moved = False
+
+    # Fetching
+
+    def advance(self, now_ms: int) -> int | None:
+        """Take what arrived and fetch what is missing; milliseconds until more is possible."""
+        for node_id, sent in list(self._sent.items()):
+            if sent.pending.done():
+                del self._sent[node_id]
+                self._take(sent, now_ms)
+        delay = self._send(now_ms)
+        for node_id, sent in list(self._sent.items()):
+            if sent.pending.done():
+                # In process the answer is there at once.
+                del self._sent[node_id]
+                self._take(sent, now_ms)
+        return delay
+
+    def close(self) -> list[Pending[Any]]:
+        """End the sessions; the answers may be waited for."""
+        closing = []
+        for node_id, session in self._sessions.items():
+            request = session.closing_request()
+            if request is not None:
+                closing.append(self._transport.send(node_id, request))
+        self._sessions.clear()
+        self._buffer.clear()
+        return closing
+
+    def _send(self, now_ms: int) -> int | None:
+        wanted: dict[int, dict[TopicPartition, Wanted]] = {}
+        delay: int | None = None
+        for key, state in self._subscription.partitions.items():
+            if not state.is_fetchable or self._is_buffered(key, state):
+                continue
+            leader = self._metadata.leader(*key)
+            if leader is None:
+                self._metadata.want(key[0])
+                self._metadata.request_update()
+                continue
+            if leader.leader in self._sent:
+                continue
+            if state.retry_at_ms > now_ms:
+                left = state.retry_at_ms - now_ms
+                delay = left if delay is None else min(delay, left)
+                continue
+            topic_id = self._metadata.topics[key[0]].topic_id
+            wanted.setdefault(leader.leader, {})[key] = (
+                topic_id,
+                leader.leader_epoch,
+                state.offset,
+                self._partition_size_max,
+            )
+        for node_id, partitions in wanted.items():
+            self._fetch(node_id, partitions)
+        return delay
+
+    def _fetch(self, node_id: int, wanted: dict[TopicPartition, Wanted]) -> None:
+        session = self._sessions.get(node_id)
+        if session is None:
+            session = self._sessions[node_id] = FetchSession()
+        request = session.request(wanted, **self._limits)
+        states = self._subscription.partitions
+        partitions = {
+            key: (states[key], states[key].generation, want[2]) for key, want in wanted.items()
+        }
+        pending = self._transport.send(node_id, request)
+        self._sent[node_id] = _Sent(session, partitions, pending)
+        if not pending.done():
+            pending.add_callback(self._arrived)
+
+    def _is_buffered(self, key: TopicPartition, state: PartitionState) -> bool:
+        buffered = self._buffer.get(key)
+        if buffered is None:
+            return False
+        if buffered.state is state and buffered.generation == state.generation:
+            return True
+        del self._buffer[key]
+        return False
+
+    # Answers
+
+    def _take(self, sent: _Sent, now_ms: int) -> None:
+        error = sent.pending.error()
+        if error is not None:
+            sent.session.reset()
+            self._failed(sent, error, now_ms)
+            return
+        response = sent.pending.result()
+        if not sent.session.answered(response.error_code, response.session_id):
+            if not is_broken_session(response.error_code):
+                self._failed(sent, error_for(response.error_code), now_ms)
+            elif response.error_code in _STALE_METADATA:
+                self._metadata.request_update()
+            return
+        for topic in response.responses:
+            name = topic.topic or self._metadata.names_by_id.get(topic.topic_id, "")
+            for data in topic.partitions:
+                key = TopicPartition(name, data.partition_index)
+                asked = sent.partitions.get(key)
+                if asked is None:
+                    continue
+                state, generation, offset = asked
+                current = self._subscription.partitions.get(key)
+                if current is state and state.generation == generation and state.offset == offset:
+                    self._take_partition(state, data, now_ms)
+
+    def _failed(self, sent: _Sent, error: BaseException, now_ms: int) -> None:
+        """The whole fetch failed: try again after a while, unless that cannot help."""
+        if not isinstance(error, KafkaError) or not (error.retriable or error.code == -1):
+            reason = error if isinstance(error, EmbedlogError) else error_for(-1, repr(error))
+            self._errors.append(reason)
+        self._metadata.request_update()
+        for state, _, _ in sent.partitions.values():
+            state.retry_at_ms = now_ms + self._backoff_ms
+
+    def _take_partition(self, state: PartitionState, data: PartitionData, now_ms: int) -> None:
+        code = data.error_code
+        if code == ErrorCode.NONE:
+            state.high_watermark = data.high_watermark
+            state.last_stable_offset = data.last_stable_offset
+            state.log_start_offset = data.log_start_offset
+            state.retry_at_ms = 0
+            if data.records is not None and len(data.records):
+                self._buffer[state.topic_partition] = CompletedFetch(
+                    state,
+                    data,
+                    check_crcs=self._check_crcs,
+                    is_committed_only=self._is_committed_only,
+                )
+            return
+        state.retry_at_ms = now_ms + self._backoff_ms
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._out_of_range(state)
+        elif code in _STALE_METADATA:
+            self._metadata.request_update()
+        elif code != ErrorCode.UNKNOWN_SERVER_ERROR:
+            self._errors.append(error_for(code, f"fetch of {state.topic_partition}"))
+
+    def _out_of_range(self, state: PartitionState) -> None:
+        timestamp = self._policy.timestamp(self._clock.wall_ms())
+        if timestamp is not None:
+            state.retry_at_ms = 0
+            state.reset_to(timestamp)
+            return
+        self._errors.append(
+            error_for(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {state.offset} of {state.topic_partition} is not in the log, and "
+                f"auto.offset.reset=none: seek to one that is",
+            )
+        )
+
+    # Handing out
+
+    def records(self, count_max: int) -> ConsumerRecords | None:
+        """Up to `count_max` buffered records; None when there are none.
+
+        Empty, not None, when only positions moved: past markers or aborted records.
+
+        Raises:
+            RecordUnreadable: the next record cannot be handed out.
+            KafkaError: a fetch was refused.
+        """
+        found: dict[TopicPartition, list[ConsumerRecord]] = {}
+        decodes = self._key_of is not None or self._value_of is not None
+        left = count_max
+        try:
+            for key, fetch in self._ready():
+                records: list[ConsumerRecord] = []
+                while left:
+                    taken = fetch.take(left)
+                    if not taken:
+                        break
+                    left -= len(taken)
+                    found[key] = records
+                    if decodes:
+                        self._decode(fetch, taken, records)
+                    else:
+                        head = _head(fetch)
+                        records += map(ConsumerRecord, map(head.__add__, taken))
+                if not left:
+                    break
+        except RecordUnreadable:
+            # What comes before it is handed out first; the next poll raises.
+            found = {key: records for key, records in found.items() if records}
+            if not found:
+                raise
+        return ConsumerRecords(found) if found or self._has_moved() else None
+
+    def batches(self, count_max: int) -> list[PolledBatch] | None:
+        """As `records`, but the plain tuples of each record batch together."""
+        found: list[PolledBatch] = []
+        left = count_max
+        try:
+            for key, fetch in self._ready():
+                while left:
+                    taken = fetch.take(left)
+                    if not taken:
+                        break
+                    left -= len(taken)
+                    _, _, epoch, timestamp_type = _head(fetch)
+                    found.append(PolledBatch(key, epoch, timestamp_type, taken))
+                if not left:
+                    break
+        except RecordUnreadable:
+            if not found:
+                raise
+        return found if found or self._has_moved() else None
+
+    def columns(self, count_max: int) -> list[PolledColumns] | None:
+        """As `records`, but whole record batches read in place, the last may pass `count_max`."""
+        found: list[PolledColumns] = []
+        left = count_max
+        try:
+            for key, fetch in self._ready():
+                while left > 0:
+                    taken = fetch.take_batch()
+                    if taken is None:
+                        break
+                    batch, start = taken
+                    found.append(
+                        PolledColumns(
+                            key,
+                            batch.partition_leader_epoch,
+                            batch.timestamp_type,
+                            batch.columns(),
+                            start,
+                        )
+                    )
+                    left -= len(found[-1])
+                if left <= 0:
+                    break
+        except RecordUnreadable:
+            if not found:
+                raise
+        return found if found or self._has_moved() else None
+
+    def _ready(self) -> Iterator[tuple[TopicPartition, CompletedFetch]]:
+        """The buffered fetches to hand out from; the one that is drained meanwhile goes."""
+        if self._errors:
+            raise self._errors.popleft()
+        states = self._subscription.partitions
+        for key, fetch in list(self._buffer.items()):
+            state = states.get(key)
+            if state is not fetch.state or fetch.generation != state.generation:
+                del self._buffer[key]
+                continue
+            if state.is_paused:
+                continue
+            yield key, fetch
+            if fetch.batch is None:
+                self._moved |= fetch.take_moved()
+                del self._buffer[key]
+
+    def _has_moved(self) -> bool:
+        moved, self._moved = self._moved, False
+        return moved
+
+    def _decode(
+        self, fetch: CompletedFetch, taken: list[RecordTuple], records: list[ConsumerRecord]
+    ) -> None:
+        """Deserialize; at the first failure the rest is given back and the error raised."""
+        head = _head(fetch)
+        for index, (offset, timestamp, key, value, headers) in enumerate(taken):
+            try:
+                if self._key_of is not None:
+                    key = self._key_of(key)
+                if self._value_of is not None:
+                    value = self._value_of(value)
+            except Exception as error:
+                fetch.give_back(taken[index:])
+                topic, partition = fetch.state.topic_partition
+                reason = f"the deserializer says {error!r}"
+                raise RecordUnreadable(topic, partition, offset, reason) from error
+            records.append(ConsumerRecord((*head, offset, timestamp, key, value, headers)))
+
+
+def _head(fetch: CompletedFetch) -> tuple[str, int, int, int]:
+    """What all records of the fetch's present batch have in common."""
+    batch = fetch.batch
+    assert batch is not None, fetch
+    topic, partition = fetch.state.topic_partition
+    return topic, partition, batch.partition_leader_epoch, batch.timestamp_type
