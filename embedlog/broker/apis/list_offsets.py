@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.replication.partition import NO_EPOCH, Isolation, Partition
-from wire.error_codes import ErrorCode
 from wire.schemas.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -57,15 +56,15 @@ def handle(
     topics = []
     for topic in request.topics:
         answers = []
-        for asked in topic.partitions:
-            if (topic.name, asked.partition_index) in repeated:
-                answers.append(_refusal(asked, ErrorCode.INVALID_REQUEST))
-                continue
+        for asked in {asked.partition_index: asked for asked in topic.partitions}.values():
             try:
+                if (topic.name, asked.partition_index) in repeated:
+                    raise errors.InvalidRequest()
                 answers.append(_find(broker, request, version, topic.name, asked))
             except errors.KafkaError as error:
                 answers.append(_refusal(asked, error.code))
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+        if answers:
+            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
     return ListOffsetsResponse(topics=topics)
 
 

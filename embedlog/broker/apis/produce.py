@@ -5,8 +5,9 @@ v7 allows zstd. v8 names the records that were refused. v10 tells the leader (KI
 ids. acks=0 has no answer; an error closes the connection instead. Transactional batches need a
 coordinator, so that every transactional id is unknown here.
 
-Errors are found in this order, each partition for itself but for the first:
-    transactional batch without a transactional id    TRANSACTIONAL_ID_AUTHORIZATION_FAILED, all
+Errors are found in this order; the first two refuse the whole request:
+    impossible length or magic                        CORRUPT_MESSAGE
+    transactional batch without a transactional id    TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     unknown topic, id or partition                    UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID
     no records; zstd before v7                        INVALID_RECORD, UNSUPPORTED_COMPRESSION_TYPE
     acks not -1, 0 or 1                               INVALID_REQUIRED_ACKS
@@ -16,6 +17,8 @@ Errors are found in this order, each partition for itself but for the first:
 """
 
 from __future__ import annotations
+
+from struct import Struct
 
 from embedlog import errors
 from embedlog.broker.topics import this_node
@@ -34,6 +37,8 @@ from wire.schemas.produce import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
     from embedlog.pending import Pending
@@ -51,9 +56,13 @@ _FIRST_WITH_IDS = 13
 
 _ADMIN_CLIENT_ID = "__admin_client"
 
-# Attributes of a batch of magic 2: the low byte is at 22, behind the magic at 16.
+_HEAD = Struct(">8xi4xb5xB").unpack_from
+"""Of the first entry: its length, its magic, and the low byte of a batch's attributes."""
+_HEAD_SIZE = 23
+_LENGTH_END = 12
+_LENGTH_MIN = 14
 _MAGIC_POSITION = 16
-_ATTRIBUTES_POSITION = 22
+
 _CODEC_MASK = 0x07
 _ZSTD = 4
 _TRANSACTIONAL_BIT = 0x10
@@ -78,10 +87,12 @@ class _Produce:
 def handle(
     broker: Broker, context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Pending[ProduceResponse] | None:
-    if request.transactional_id is None and _has_transactional_records(request):
+    if _has_transactional_records(request) and request.transactional_id is None:
         raise errors.TransactionalIdAuthorizationFailed()
     produce = _Produce(broker, context, request)
-    topics = [_append_to_topic(produce, topic) for topic in request.topic_data]
+    topics = [
+        _append_to_topic(produce, topic) for topic in request.topic_data if topic.partition_data
+    ]
     if produce.acks == 0:
         if produce.failed and context.connection is not None:
             context.connection.close()
@@ -107,7 +118,10 @@ def refused(
                 topic_id=topic.topic_id,
                 partition_responses=[
                     PartitionProduceResponse(
-                        index=data.index, error_code=error.code, base_offset=-1
+                        index=data.index,
+                        error_code=error.code,
+                        base_offset=-1,
+                        error_message=error.message,
                     )
                     for data in topic.partition_data
                 ],
@@ -118,35 +132,46 @@ def refused(
 
 
 def _append_to_topic(produce: _Produce, topic: TopicProduceData) -> TopicProduceResponse:
+    broker = produce.broker
     name = topic.name
     unknown: type[errors.KafkaError] = errors.UnknownTopicOrPartition
     if produce.version >= _FIRST_WITH_IDS:
-        name = produce.broker.topic_name(topic.topic_id)
+        name = broker.topic_name(topic.topic_id)
         unknown = errors.UnknownTopicOrPartition if name else errors.UnknownTopicId
-    partitions = produce.broker.replica_manager.partitions
-    load = produce.broker.replica_manager.load
-    answers: dict[int, PartitionProduceResponse] = {}
-    for data in topic.partition_data:
+    manager = broker.replica_manager
+    answers = []
+    for data in _last_of_each(topic.partition_data):
         index = data.index
         try:
-            partition = partitions.get((name, index)) or load(name, index)
+            partition = manager.partitions.get((name, index)) or manager.load(name, index)
             if partition is None:
                 raise unknown()
-            # A partition that is named twice is appended to twice, and answered once.
-            answers[index] = _append(produce, partition, data)
+            answers.append(_append(produce, partition, data))
         except errors.KafkaError as error:
             produce.failed = True
-            answers[index] = _refusal(index, error)
+            answers.append(_refusal(index, error))
     return TopicProduceResponse(
-        name=topic.name, topic_id=topic.topic_id, partition_responses=list(answers.values())
+        name=topic.name, topic_id=topic.topic_id, partition_responses=answers
     )
+
+
+def _last_of_each(partition_data: list[PartitionProduceData]) -> Iterable[PartitionProduceData]:
+    """Of a partition that is named twice only the last records count, as in Kafka."""
+    if len(partition_data) == 1:
+        return partition_data
+    return {data.index: data for data in partition_data}.values()
 
 
 def _append(
     produce: _Produce, partition: Partition, data: PartitionProduceData
 ) -> PartitionProduceResponse:
-    records = _check_records(data.records, produce.version)
+    records = data.records
+    if records is None:
+        raise errors.InvalidRecord()
     acks = produce.acks
+    version = produce.version
+    if version < _FIRST_WITH_ZSTD and _attributes(records) & _CODEC_MASK == _ZSTD:
+        raise errors.UnsupportedCompressionType()
     if not -1 <= acks <= 1:
         raise errors.InvalidRequiredAcks()
     if partition.topic in INTERNAL_TOPICS and produce.context.client_id != _ADMIN_CLIENT_ID:
@@ -157,12 +182,13 @@ def _append(
         partition,
         records,
         acks=acks,
-        magic_limits=ANY_MAGIC if produce.version < _FIRST_WITH_BATCHES_ONLY else CURRENT_MAGIC,
+        magic_limits=CURRENT_MAGIC if version >= _FIRST_WITH_BATCHES_ONLY else ANY_MAGIC,
     )
     answer = PartitionProduceResponse(
         index=data.index,
         base_offset=info.first_offset,
-        log_append_time_ms=info.log_append_time_ms,
+        # Kafka tells the timestamp of a duplicate, also on topics that do not set it.
+        log_append_time_ms=info.max_timestamp if info.duplicate else info.log_append_time_ms,
         log_start_offset=info.log_start_offset,
     )
     if acks != 0:
@@ -172,32 +198,44 @@ def _append(
     return answer
 
 
-def _check_records(records: Payload | None, version: int) -> Payload:
-    """What can be said of the record set without looking into the log."""
-    if records is None:
-        raise errors.InvalidRecord()
-    if version < _FIRST_WITH_ZSTD and len(records) > _ATTRIBUTES_POSITION:
-        is_batch = records[_MAGIC_POSITION] == 2
-        if is_batch and records[_ATTRIBUTES_POSITION] & _CODEC_MASK == _ZSTD:
-            raise errors.UnsupportedCompressionType()
-    return records
-
-
 def _has_transactional_records(request: ProduceRequest) -> bool:
+    """Does any partition's first batch belong to a transaction? Looks at all of them.
+
+    Raises:
+        CorruptMessage: see `_attributes`.
+    """
+    found = False
     for topic in request.topic_data:
         for data in topic.partition_data:
-            if _is_transactional(data.records):
-                return True
-    return False
+            if data.records is not None and _is_transactional(data.records):
+                found = True
+    return found
 
 
-def _is_transactional(records: Payload | None) -> bool:
-    return (
-        records is not None
-        and len(records) > _ATTRIBUTES_POSITION
-        and records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL_BIT != 0
-        and records[_MAGIC_POSITION] == 2
-    )
+def _is_transactional(records: Payload) -> bool:
+    return _attributes(records) & _TRANSACTIONAL_BIT != 0
+
+
+def _attributes(records: Payload) -> int:
+    """The low byte of the first batch's attributes; 0 when there is no batch of magic 2.
+
+    Raises:
+        CorruptMessage: a length or a magic that no entry has.
+    """
+    if len(records) >= _HEAD_SIZE:
+        length, magic, attributes = _HEAD(records)
+        if magic == 2 and length >= _LENGTH_MIN:
+            return int(attributes)
+    if len(records) >= _LENGTH_END:
+        length = int.from_bytes(records[8:_LENGTH_END], "big", signed=True)
+        if length < _LENGTH_MIN:
+            raise errors.CorruptMessage(
+                f"Record size {length} is less than the minimum record overhead ({_LENGTH_MIN})"
+            )
+    if len(records) > _MAGIC_POSITION and records[_MAGIC_POSITION] > 2:
+        magic = (records[_MAGIC_POSITION] ^ 0x80) - 0x80
+        raise errors.CorruptMessage(f"Invalid magic found in record: {magic}")
+    return 0
 
 
 def _refusal(index: int, error: errors.KafkaError) -> PartitionProduceResponse:
