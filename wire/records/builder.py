@@ -67,18 +67,7 @@ def build_batch(
     count = len(values)
     assert count > 0, "a batch has at least one record"
     assert keys is None or len(keys) == count, (len(keys), count)
-    deltas: list[int] | None
-    if isinstance(timestamps, int):
-        base_timestamp = max_timestamp = timestamps
-        deltas = None
-    else:
-        assert len(timestamps) == count, (len(timestamps), count)
-        base_timestamp = timestamps[0]
-        max_timestamp = max(timestamps)
-        deltas = None
-        if max_timestamp != base_timestamp or min(timestamps) != base_timestamp:
-            deltas = [timestamp - base_timestamp for timestamp in timestamps]
-
+    base_timestamp, max_timestamp, deltas = _split_timestamps(timestamps, count)
     assert headers is None or len(headers) == count, (len(headers), count)
     parts = encode_records(values, keys, deltas, headers)
 
@@ -98,25 +87,56 @@ def build_batch(
         base_sequence,
         count,
     )
+    return _seal(base_offset, leader_epoch, checked, parts, codec, level)
+
+
+def _seal(
+    base_offset: int,
+    leader_epoch: int,
+    checked: bytes,
+    parts: list[Buffer],
+    codec: int,
+    level: int | None,
+) -> bytes:
+    """Return the batch of a header from its attributes on, `checked`, and pieces of records."""
     if codec:
         from wire.records.compression import compress
 
         rest = checked + compress(codec, b"".join(parts), level)
-    else:
-        parts[0] = _BLANK_FRAME + checked + parts[0]
-        batch = b"".join(parts)
-        if len(batch) >= PATCHED_SIZE_MIN:
-            with memoryview(batch) as view:
-                crc = crc32c(view[ATTRIBUTES_POSITION:])
-            # BytesIO owns `batch` once nobody else refers to it, and then writes without a copy.
-            length = len(batch) - LOG_OVERHEAD
-            patched = BytesIO(batch)
-            del batch
-            patched.write(FRAME_HEAD.pack(base_offset, length, leader_epoch, 2, crc))
-            return patched.getvalue()
+        return _pack_frame(base_offset, leader_epoch, rest) + rest
+    parts[0] = _BLANK_FRAME + checked + parts[0]
+    batch = b"".join(parts)
+    if len(batch) < PATCHED_SIZE_MIN:
         rest = batch[ATTRIBUTES_POSITION:]
+        return _pack_frame(base_offset, leader_epoch, rest) + rest
+    with memoryview(batch) as view:
+        frame = _pack_frame(base_offset, leader_epoch, view[ATTRIBUTES_POSITION:])
+    # BytesIO owns `batch` once nobody else refers to it, and then writes into it without a copy.
+    patched = BytesIO(batch)
+    del batch
+    patched.write(frame)
+    return patched.getvalue()
+
+
+def _split_timestamps(
+    timestamps: int | Sequence[int], count: int
+) -> tuple[int, int, list[int] | None]:
+    """Return the base timestamp, the greatest one, and the deltas unless all are 0."""
+    if isinstance(timestamps, int):
+        return timestamps, timestamps, None
+    assert len(timestamps) == count, (len(timestamps), count)
+    base_timestamp = timestamps[0]
+    max_timestamp = max(timestamps)
+    if max_timestamp == base_timestamp == min(timestamps):
+        return base_timestamp, base_timestamp, None
+    deltas = [timestamp - base_timestamp for timestamp in timestamps]
+    return base_timestamp, max_timestamp, deltas
+
+
+def _pack_frame(base_offset: int, leader_epoch: int, rest: Buffer) -> bytes:
+    """Return the header up to its checksum, which is of the `rest`."""
     length = ATTRIBUTES_POSITION - LOG_OVERHEAD + len(rest)
-    return FRAME_HEAD.pack(base_offset, length, leader_epoch, 2, crc32c(rest)) + rest
+    return FRAME_HEAD.pack(base_offset, length, leader_epoch, 2, crc32c(rest))
 
 
 def size_upper_bound(key: Buffer | None, value: Buffer | None, headers: Headers | None) -> int:

@@ -62,7 +62,8 @@ def load_google_crc32c() -> CrcFunction:
         raise ImportError("google-crc32c has only its pure Python form here")
 
     def google_crc32c(data: Buffer, value: int = 0) -> int:
-        return extend(value, data if type(data) is bytes else bytes(data))  # type: ignore[no-any-return]
+        crc: int = extend(value, data if type(data) is bytes else bytes(data))
+        return crc
 
     return google_crc32c
 

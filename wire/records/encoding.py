@@ -290,10 +290,11 @@ def _tables(fixed: int, after: bytes, to_size: Callable[[int], int]) -> tuple[_T
 
     `fixed` is the size of a record without its offset delta and what `to_size` tells.
     """
-    return tuple(
-        _Table(lambda size, rest=fixed + offset_size: _head(rest + to_size(size)) + after)  # type: ignore[misc]
-        for offset_size in range(6)
-    )
+
+    def table(rest: int) -> _Table:
+        return _Table(lambda size: _head(rest + to_size(size)) + after)
+
+    return tuple(table(fixed + offset_size) for offset_size in range(6))
 
 
 FIELD_SIZES = _FieldSizes()

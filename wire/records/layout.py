@@ -17,7 +17,7 @@ import sys
 from itertools import repeat
 
 from wire.records.plain import RECORD_SIZE_MIN
-from wire.records.varint import MAX_VARINT_SIZE, MAX_VARLONG_SIZE, read_varint
+from wire.records.varint import MAX_VARINT_SIZE, MAX_VARLONG_SIZE, Malformed, read_varint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,8 +118,7 @@ def _run_at(data: bytes | memoryview, position: int, index: int, count: int) -> 
     """Return the run that begins with record `index` at `position`, if it is a usual record."""
     try:
         length, body = read_varint(data, position, MAX_VARINT_SIZE)
-        delta_start = body + 1
-        delta, offset_start = read_varint(data, delta_start, MAX_VARLONG_SIZE)
+        delta, offset_start = read_varint(data, body + 1, MAX_VARLONG_SIZE)
         offset, key_size_start = read_varint(data, offset_start, MAX_VARINT_SIZE)
         key_size, key_start = read_varint(data, key_size_start, MAX_VARINT_SIZE)
         key_end = key_start + key_size if key_size > 0 else key_start
@@ -132,23 +131,41 @@ def _run_at(data: bytes | memoryview, position: int, index: int, count: int) -> 
             and last == body + length - 1
             and data[last] == 0  # headers
         )
-    except (IndexError, ValueError):
+    except (IndexError, Malformed):
         return None
     if not is_usual:
         return None
 
-    stride = last + 1 - position
-    alike = min(OFFSET_STARTS[offset_size + 1], count) - index
-    alike = min(alike, (len(data) - position) // stride)
+    run = Run()
+    run.index = index
+    run.position = position
+    run.stride = stride = last + 1 - position
+    run.key_at = key_start - position
+    run.key_size = key_size
+    run.value_at = value_start - position
+    run.value_size = value_size
+    run.delta = delta
+    run.count = min(OFFSET_STARTS[offset_size + 1], count) - index
+    run.count = min(run.count, (len(data) - position) // stride)
     if data[position:body] != data[position + stride : body + stride]:
-        alike = 1
-    end = position + alike * stride
-    is_bytes = type(data) is bytes
+        run.count = 1
     constants = [position, key_size_start, key_end, last]
     for start, stop in ((position, body), (key_size_start, key_start), (key_end, value_start)):
         if stop - start > 1:
             constants += range(start + 1, stop)
-    for start in constants:
+    _require_constants(data, run, constants)
+    _require_offsets(data, run, offset_start, offset_size)
+    _require_deltas(data, run, body + 1, offset_start)
+    return run
+
+
+def _require_constants(data: bytes | memoryview, run: Run, starts: list[int]) -> None:
+    """Cut the run to the records whose bytes at these places equal those of the first."""
+    alike = run.count
+    stride = run.stride
+    end = run.position + alike * stride
+    is_bytes = type(data) is bytes
+    for start in starts:
         # bytes() of what is bytes would cost a third of this loop.
         column: bytes = data[start:end:stride]  # type: ignore[assignment]
         if not is_bytes:
@@ -156,37 +173,33 @@ def _run_at(data: bytes | memoryview, position: int, index: int, count: int) -> 
         first = column[:1]
         if column != first * alike:
             alike -= len(column.lstrip(first))
-            end = position + alike * stride
-    first_delta = index - OFFSET_STARTS[offset_size]
-    for place in range(offset_size):
-        column = bytes(data[offset_start + place : end : stride])
-        expected = _offset_column(offset_size, place)[first_delta : first_delta + alike]
-        if column != expected:
-            alike = _equal_count(column, expected)
-            end = position + alike * stride
-    deltas = []
-    for start in range(delta_start, offset_start):
-        column = bytes(data[start:end:stride])
-        deltas.append(column)
-        if column != column[:1] * alike:
-            # All bytes of a varint but the last one have the top bit set.
-            is_last = start == offset_start - 1
-            alike -= len(column.lstrip(_LOW_BYTES if is_last else _HIGH_BYTES))
-            end = position + alike * stride
-
-    run = Run()
-    run.index = index
+            end = run.position + alike * stride
     run.count = alike
-    run.position = position
-    run.stride = stride
-    run.key_at = key_start - position
-    run.key_size = key_size
-    run.value_at = value_start - position
-    run.value_size = value_size
-    run.delta = delta
-    run.raw_deltas = raw_deltas = _varying(deltas, alike)
+
+
+def _require_offsets(data: bytes | memoryview, run: Run, start: int, size: int) -> None:
+    """Cut the run to the records whose offset deltas follow each other."""
+    first = run.index - OFFSET_STARTS[size]
+    for place in range(size):
+        expected = _offset_column(size, place)[first : first + run.count]
+        end = run.position + run.count * run.stride
+        column = bytes(data[start + place : end : run.stride])
+        if column != expected:
+            run.count = _equal_count(column, expected)
+
+
+def _require_deltas(data: bytes | memoryview, run: Run, start: int, stop: int) -> None:
+    """Cut the run to the records whose timestamp deltas take as many bytes, and keep them."""
+    columns = []
+    for place in range(start, stop):
+        end = run.position + run.count * run.stride
+        column = bytes(data[place : end : run.stride])
+        columns.append(column)
+        if column != column[:1] * run.count:
+            # All bytes of a varint but the last one have the top bit set.
+            run.count -= len(column.lstrip(_LOW_BYTES if place == stop - 1 else _HIGH_BYTES))
+    run.raw_deltas = raw_deltas = _varying(columns, run.count)
     run.decoded_deltas = {raw: _decoded(raw) for raw in set(raw_deltas)} if raw_deltas else {}
-    return run
 
 
 def _varying(columns: list[bytes], count: int) -> Sequence[Hashable]:

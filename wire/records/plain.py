@@ -7,7 +7,13 @@ and hands everything else to this loop, which is also the only place that finds 
 from __future__ import annotations
 
 from wire.records.errors import InvalidRecord
-from wire.records.varint import MAX_VARINT_SIZE, MAX_VARLONG_SIZE, read_unsigned, read_varint
+from wire.records.varint import (
+    MAX_VARINT_SIZE,
+    MAX_VARLONG_SIZE,
+    Malformed,
+    read_unsigned,
+    read_varint,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,123 +38,83 @@ def parse_records(data: bytes | memoryview, count: int) -> list[Fields]:
     """
     if count < 0:
         raise InvalidRecord(-1, f"a batch of {count} records")
-    size = len(data)
-    fields: list[Fields] = []
-    append = fields.append
-    end = 0
-    index = 0
+    records: list[Fields] = []
     try:
-        for index in range(count):
-            position = end
-            number = data[position]
-            position += 1
-            if number > 0x7F:
-                more = data[position]
-                if more < 0x80:
-                    number = number & 0x7F | more << 7
-                    position += 1
-                else:
-                    number, position = read_unsigned(data, position - 1, MAX_VARINT_SIZE)
-            length = (number >> 1) ^ -(number & 1)
-            end = position + length
-            if length < 0 or end > size:
-                raise InvalidRecord(index, f"{length} bytes long, {size - position} remain")
-            position += 1  # attributes
-
-            number = data[position]
-            position += 1
-            if number > 0x7F:
-                more = data[position]
-                if more < 0x80:
-                    number = number & 0x7F | more << 7
-                    position += 1
-                else:
-                    number, position = read_unsigned(data, position - 1, MAX_VARLONG_SIZE)
-            delta = (number >> 1) ^ -(number & 1)
-
-            number = data[position]
-            position += 1
-            if number > 0x7F:
-                more = data[position]
-                if more < 0x80:
-                    number = number & 0x7F | more << 7
-                    position += 1
-                else:
-                    number, position = read_unsigned(data, position - 1, MAX_VARINT_SIZE)
-            offset = (number >> 1) ^ -(number & 1)
-
-            number = data[position]
-            position += 1
-            if number > 0x7F:
-                number, position = read_unsigned(data, position - 1, MAX_VARINT_SIZE)
-            key_position = position
-            if number & 1:
-                key_size = ~(number >> 1)
-            else:
-                key_size = number >> 1
-                position += key_size
-
-            number = data[position]
-            position += 1
-            if number > 0x7F:
-                more = data[position]
-                if more < 0x80:
-                    number = number & 0x7F | more << 7
-                    position += 1
-                else:
-                    number, position = read_unsigned(data, position - 1, MAX_VARINT_SIZE)
-            value_position = position
-            if number & 1:
-                value_size = ~(number >> 1)
-            else:
-                value_size = number >> 1
-                position += value_size
-
-            header_count = data[position]
-            if header_count == 0:
-                position += 1
-                headers_position = position
-            else:
-                header_count, headers_position = read_varint(data, position, MAX_VARINT_SIZE)
-                position = skip_headers(data, headers_position, header_count, index)
-            if position != end:
-                raise InvalidRecord(index, f"its fields end at {position}, its length says {end}")
-            append(
-                (
-                    delta,
-                    offset,
-                    key_position,
-                    key_size,
-                    value_position,
-                    value_size,
-                    header_count,
-                    headers_position,
-                )
-            )
+        end = _parse(data, count, records)
     except IndexError:
-        raise InvalidRecord(index, "the records end early") from None
-    except ValueError as error:
-        if isinstance(error, InvalidRecord):
-            raise
-        raise InvalidRecord(index, str(error)) from None
-    if end != size:
-        raise InvalidRecord(-1, f"{size - end} bytes after the last of {count} records")
-    return fields
+        raise InvalidRecord(len(records), "the records end early") from None
+    except Malformed as error:
+        raise InvalidRecord(len(records), str(error)) from None
+    if end != len(data):
+        raise InvalidRecord(-1, f"{len(data) - end} bytes after the last of {count} records")
+    return records
 
 
-def skip_headers(data: bytes | memoryview, position: int, count: int, index: int) -> int:
-    """Return the position after `count` headers of record `index`.
+def _parse(data: bytes | memoryview, count: int, records: list[Fields]) -> int:
+    """Append the fields of `count` records, and return where the last one ends.
 
-    Raises:
-        InvalidRecord: the count or the size of a header's key is negative.
-        IndexError, ValueError: the data ends early, or a varint is too long.
+    Numbers are read in place when they have one byte, as most have: a call costs 0.2 us.
     """
+    size = len(data)
+    end = 0
+    for _ in range(count):
+        number = data[end]
+        position = end + 1
+        if number > 0x7F:
+            number, position = read_unsigned(data, end, MAX_VARINT_SIZE)
+        end = position + (number >> 1)
+        if number & 1 or end > size:
+            raise Malformed(f"{number >> 1} bytes long, {size - position} remain")
+
+        position += 2  # the attributes, too
+        delta = data[position - 1]
+        if delta > 0x7F:
+            delta, position = read_unsigned(data, position - 1, MAX_VARLONG_SIZE)
+        position += 1
+        offset = data[position - 1]
+        if offset > 0x7F:
+            offset, position = read_unsigned(data, position - 1, MAX_VARINT_SIZE)
+
+        position += 1
+        number = data[position - 1]
+        if number > 0x7F:
+            number, position = read_unsigned(data, position - 1, MAX_VARINT_SIZE)
+        key_at = position
+        key_size = (number >> 1) ^ -(number & 1)
+        if key_size > 0:
+            position += key_size
+
+        position += 1
+        number = data[position - 1]
+        if number > 0x7F:
+            number, position = read_unsigned(data, position - 1, MAX_VARINT_SIZE)
+        value_at = position
+        value_size = (number >> 1) ^ -(number & 1)
+        if value_size > 0:
+            position += value_size
+
+        headers = data[position]
+        position += 1
+        headers_at = position
+        if headers:
+            headers, headers_at = read_varint(data, position - 1, MAX_VARINT_SIZE)
+            position = _skip_headers(data, headers_at, headers)
+        if position != end:
+            raise Malformed(f"its fields end at {position}, its length says {end}")
+        delta = (delta >> 1) ^ -(delta & 1)
+        offset = (offset >> 1) ^ -(offset & 1)
+        records.append((delta, offset, key_at, key_size, value_at, value_size, headers, headers_at))
+    return end
+
+
+def _skip_headers(data: bytes | memoryview, position: int, count: int) -> int:
+    """Return the position after `count` headers."""
     if count < 0:
-        raise InvalidRecord(index, f"{count} headers")
+        raise Malformed(f"{count} headers")
     for _ in range(count):
         size, position = read_varint(data, position, MAX_VARINT_SIZE)
         if size < 0:
-            raise InvalidRecord(index, f"a header key of {size} bytes")
+            raise Malformed(f"a header key of {size} bytes")
         size, position = read_varint(data, position + size, MAX_VARINT_SIZE)
         if size > 0:
             position += size

@@ -156,15 +156,16 @@ def _plain_tuples(batch: RecordBatch, data: bytes | memoryview) -> list[RecordTu
         timestamps = repeat(batch.max_timestamp)
     else:
         timestamps = timestamps_of(batch.base_timestamp, [fields[0] for fields in parsed])
-    return [
-        (
-            base_offset + offset,
-            timestamp,
-            None if key_size < 0 else data[key : key + key_size],
-            None if value_size < 0 else data[value : value + value_size],
-            read_headers(data, headers, header_count) if header_count else (),
+    records: list[RecordTuple] = []
+    for timestamp, fields in zip(timestamps, parsed):  # noqa: B905  the first may be endless
+        _, offset, key_at, key_size, value_at, value_size, header_count, headers_at = fields
+        records.append(
+            (
+                base_offset + offset,
+                timestamp,
+                None if key_size < 0 else data[key_at : key_at + key_size],
+                None if value_size < 0 else data[value_at : value_at + value_size],
+                read_headers(data, headers_at, header_count) if header_count else (),
+            )
         )
-        for timestamp, (_, offset, key, key_size, value, value_size, header_count, headers) in zip(  # noqa: B905
-            timestamps, parsed
-        )
-    ]
+    return records

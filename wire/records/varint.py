@@ -16,6 +16,10 @@ MAX_VARLONG_SIZE = 10
 TABLE_SIZE_MAX = 1 << 16
 
 
+class Malformed(ValueError):
+    """The bytes are no such number or record; whose, is for the caller to say."""
+
+
 def encode_varint(number: int) -> bytes:
     """Return `number`, of at most 64 bits, as a zig-zag varint."""
     rest = (number << 1) ^ (number >> 63)
@@ -55,32 +59,31 @@ def read_varint(data: bytes | memoryview, position: int, size_max: int) -> tuple
 
     Raises:
         IndexError: the data ends inside the varint.
-        ValueError: the varint is longer than `size_max` bytes.
+        Malformed: the varint is longer than `size_max` bytes.
     """
     unsigned = data[position]
     if unsigned < 0x80:
         return (unsigned >> 1) ^ -(unsigned & 1), position + 1
-    second = data[position + 1]
-    if second < 0x80:
-        unsigned = unsigned & 0x7F | second << 7
-        return (unsigned >> 1) ^ -(unsigned & 1), position + 2
     unsigned, end = read_unsigned(data, position, size_max)
     return (unsigned >> 1) ^ -(unsigned & 1), end
 
 
 def read_unsigned(data: bytes | memoryview, position: int, size_max: int) -> tuple[int, int]:
-    """Return what `read_varint` does, before the zig-zag is undone."""
-    unsigned = 0
-    for shift in range(0, 7 * size_max, 7):
+    """Return what `read_varint` does, before the zig-zag is undone, of two bytes or more."""
+    byte = data[position + 1]
+    unsigned = data[position] & 0x7F | (byte & 0x7F) << 7
+    position += 2
+    if byte < 0x80:
+        return unsigned, position
+    for shift in range(14, 7 * size_max, 7):
         byte = data[position]
         position += 1
+        unsigned |= (byte & 0x7F) << shift
         if byte < 0x80:
-            unsigned |= byte << shift
             # The last byte may carry more bits than the number has; Java drops them, so do we.
             bits = 0xFFFF_FFFF if size_max == MAX_VARINT_SIZE else 0xFFFF_FFFF_FFFF_FFFF
             return unsigned & bits, position
-        unsigned |= (byte & 0x7F) << shift
-    raise ValueError(f"varint longer than {size_max} bytes")
+    raise Malformed(f"varint longer than {size_max} bytes")
 
 
 def int64(number: int) -> int:
