@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from _thread import RLock
+from abc import abstractmethod
 
 from embedlog.purgatory.timing_wheel import TimerTask
 
@@ -44,16 +45,16 @@ class DelayedOperation(TimerTask):
         """Has a thread won the right to end it? `on_complete` may still be running there."""
         return self._is_completed
 
+    @abstractmethod
     def try_complete(self) -> bool:
         """Check the condition; end with `return self.force_complete()` when it holds, else False.
 
         Called under the operation's lock.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def on_complete(self) -> None:
         """The effect: send the answer. Called exactly once."""
-        raise NotImplementedError
 
     def on_expiration(self) -> None:
         """Called after `on_complete` when the time ran out; for metrics."""

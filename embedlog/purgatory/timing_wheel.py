@@ -25,6 +25,7 @@ tasks and nothing due costs nothing.
 from __future__ import annotations
 
 from _thread import allocate_lock
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from heapq import heappop, heappush
 from operator import attrgetter
@@ -42,7 +43,7 @@ LEVELS_DEMOTED = 2
 _by_expiration = attrgetter("expiration_ms")
 
 
-class TimerTask:
+class TimerTask(ABC):
     """Something to do after `delay_ms`. Subclasses say what in `run`.
 
     A task is in a timer at most once: adding it again moves it. It may be added again after it
@@ -57,9 +58,9 @@ class TimerTask:
         """The monotonic time at which it expires; set when it is added."""
         self._bucket: TimerTaskList | None = None
 
+    @abstractmethod
     def run(self) -> None:
         """Called once the delay has passed, by the thread that drives the timer, no lock held."""
-        raise NotImplementedError
 
     def cancel(self) -> bool:
         """Take the task out of its timer; False when it is in none (it may be about to run)."""

@@ -21,8 +21,6 @@ How a client's batch is judged against its producer's entry (KIP-98, KIP-360, KI
 
 from __future__ import annotations
 
-from struct import Struct
-
 from embedlog import errors
 from embedlog.storage.append_origin import AppendOrigin
 from embedlog.storage.producer_entry import (
@@ -39,7 +37,9 @@ from embedlog.storage.producer_entry import (
     VerificationState,
     last_sequence,
 )
+from embedlog.storage.record_errors import as_kafka_error
 from embedlog.storage.transaction_index import AbortedTransaction
+from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,10 +160,9 @@ class ProducerStateManager:
             return None
         epoch = batch.producer_epoch
         sequence = batch.base_sequence
-        delta = batch.last_offset_delta
-        last = last_sequence(sequence, delta)
         entry = self._entries.get(producer_id)
         if origin == AppendOrigin.CLIENT and entry is not None:
+            last = last_sequence(sequence, batch.last_offset_delta)
             known = entry.find_duplicate(epoch, sequence, last)
             if known is not None:
                 return Duplicate(known)
@@ -183,24 +182,7 @@ class ProducerStateManager:
             raise errors.InvalidTxnState(
                 f"Expected transactional write from {self._at(entry, first_offset)}"
             )
-        timestamp = batch.max_timestamp
-        written = CachedBatch(
-            last_sequence=last,
-            last_offset=first_offset + delta,
-            offset_delta=delta,
-            timestamp=timestamp,
-        )
-        kept = entry.batches[1 - BATCHES_KEPT :] if entry.producer_epoch == epoch else ()
-        return ProducerUpdate(
-            ProducerStateEntry(
-                producer_id,
-                producer_epoch=epoch,
-                batches=(*kept, written),
-                coordinator_epoch=entry.coordinator_epoch,
-                last_timestamp=timestamp,
-                current_txn_first_offset=transaction_start,
-            )
-        )
+        return ProducerUpdate(_with_batch(entry, batch, first_offset, transaction_start))
 
     def prepare_marker(
         self,
@@ -431,11 +413,28 @@ class ProducerStateManager:
         return f"producer {entry.producer_id} at offset {offset} in partition {self.name}"
 
 
-# Key and value of a transaction marker. Versions above 0 only append fields (KIP-98).
-_MARKER_KEY = Struct(">hh")  # version, type
-_MARKER_VALUE = Struct(">hi")  # version, coordinator epoch
-_ABORT = 0
-_COMMIT = 1
+def _with_batch(
+    entry: ProducerStateEntry, batch: BatchFacts, first_offset: int, transaction_start: int
+) -> ProducerStateEntry:
+    """The entry after `batch` was written at `first_offset`."""
+    epoch = batch.producer_epoch
+    delta = batch.last_offset_delta
+    timestamp = batch.max_timestamp
+    written = CachedBatch(
+        last_sequence=last_sequence(batch.base_sequence, delta),
+        last_offset=first_offset + delta,
+        offset_delta=delta,
+        timestamp=timestamp,
+    )
+    kept = entry.batches[1 - BATCHES_KEPT :] if entry.producer_epoch == epoch else ()
+    return ProducerStateEntry(
+        entry.producer_id,
+        producer_epoch=epoch,
+        batches=(*kept, written),
+        coordinator_epoch=entry.coordinator_epoch,
+        last_timestamp=timestamp,
+        current_txn_first_offset=transaction_start,
+    )
 
 
 def read_marker(batch: RecordBatch) -> tuple[bool, int, int] | None:
@@ -444,20 +443,20 @@ def read_marker(batch: RecordBatch) -> tuple[bool, int, int] | None:
     None for control records of other types, and for a batch that compaction has emptied.
 
     Raises:
-        InvalidRecord: the key or value is too short.
+        InvalidRecord: the record is malformed.
     """
-    for record in batch.records():
-        key, value = record.key, record.value
-        if key is None or len(key) < _MARKER_KEY.size:
-            raise errors.InvalidRecord(f"control record key {key!r} is too short")
-        _, kind = _MARKER_KEY.unpack_from(key)
-        if kind not in (_ABORT, _COMMIT):
+    from wire.records.control import parse_end_transaction_marker
+
+    try:
+        record = next(batch.records(), None)
+        if record is None:
             return None
-        if value is None or len(value) < _MARKER_VALUE.size:
-            raise errors.InvalidRecord(f"transaction marker value {value!r} is too short")
-        _, coordinator_epoch = _MARKER_VALUE.unpack_from(value)
-        return kind == _COMMIT, coordinator_epoch, record.timestamp
-    return None
+        marker = parse_end_transaction_marker(record.key, record.value)
+    except RecordsError as error:
+        raise as_kafka_error(error) from None
+    if marker is None:
+        return None
+    return marker.is_commit, marker.coordinator_epoch, record.timestamp
 
 
 def _transaction_start(entry: ProducerStateEntry) -> int:

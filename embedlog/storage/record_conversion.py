@@ -91,7 +91,7 @@ def _convert_legacy(
         raise errors.InvalidRecord("Compressed outer record has more than one batch")
     records: list[Record] = []
     for batch in batches:
-        inner = list(batch.records())
+        inner = list(batch.records(config.max_decompressed_message_bytes))
         check_records(
             inner,
             sent_as_log_append_time=batch.timestamp_type == TimestampType.LOG_APPEND_TIME,

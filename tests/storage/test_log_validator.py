@@ -20,6 +20,8 @@ from wire.records.batch import HEADER_SIZE, Codec, RecordBatch
 from wire.records.builder import build_batch
 from wire.records.compression import compress
 from wire.records.crc32c import crc32c
+from wire.records.legacy import encode_message, encode_wrapper
+from wire.records.record import Record
 from wire.records.varint import encode_varint
 
 NOW = 1_700_000_000_000
@@ -615,3 +617,113 @@ def test_no_bytes_bring_anything_but_a_kafka_error(noise, position):
         for magic_limits in ((2, 2), (0, 2)):
             with suppress(errors.KafkaError):
                 stored(check(candidate, magic_limits=magic_limits, cleanup_policy="compact"))
+
+
+# Old formats (Produce 0 to 2)
+
+OLD = (0, 2)
+
+
+def old(
+    magic: int, *values: bytes, codec: int = 0, at: int = NOW, key: bytes | None = b"k"
+) -> bytes:
+    """Messages of an old format: one after the other, or in one compressed wrapper."""
+    if codec:
+        rows = [Record((n, at + n, key, value, ())) for n, value in enumerate(values)]
+        return encode_wrapper(rows, magic=magic, codec=codec)
+    return b"".join(
+        encode_message(offset=n, magic=magic, timestamp=at + n, key=key, value=value)
+        for n, value in enumerate(values)
+    )
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [0, Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
+def test_old_messages_become_one_batch(magic, codec):
+    validated = check(old(magic, b"a", b"b", b"c", codec=codec), magic_limits=OLD)
+    batch = stored(validated)
+    assert batch.codec == codec
+    at = [-1] * 3 if magic == 0 else [NOW, NOW + 1, NOW + 2]
+    assert [(r.offset, r.timestamp, r.key, r.value) for r in batch.records()] == [
+        (slot, at[slot], b"k", value) for slot, value in enumerate([b"a", b"b", b"c"])
+    ]
+    assert (batch.producer_id, batch.base_sequence) == (-1, -1)
+    assert (validated.max_timestamp, validated.offset_of_max_timestamp) == (
+        (-1, -1) if magic == 0 else (NOW + 2, 2)
+    )
+
+
+def test_old_messages_take_the_topics_codec_and_time():
+    sent = old(1, b"a", b"b", codec=Codec.GZIP)
+    validated = check(
+        sent, magic_limits=OLD, compression_type="zstd", message_timestamp_type="LogAppendTime"
+    )
+    batch = stored(validated)
+    assert (batch.codec, batch.timestamp_type, batch.max_timestamp) == (Codec.ZSTD, 1, NOW)
+    assert validated.log_append_time_ms == NOW
+
+
+def test_a_new_batch_in_an_old_request_is_stored_as_it_is():
+    assert b"".join(check(good(), magic_limits=OLD).buffers) == good()
+
+
+def test_an_incomplete_old_message_at_the_end_is_trimmed():
+    sent = old(1, b"a", b"b")
+    assert stored(check(sent[:-1], magic_limits=OLD)).record_count == 1
+
+
+def test_old_messages_of_mixed_formats_are_invalid():
+    refused(87, old(0, b"a") + old(1, b"b"), log_start=True, magic_limits=OLD)
+    refused(87, old(0, b"a") + good(), log_start=True, magic_limits=OLD)
+
+
+def test_two_wrappers_are_invalid():
+    sent = old(1, b"a", codec=Codec.GZIP) * 2
+    refused(87, sent, log_start=True, magic_limits=OLD)
+
+
+@pytest.mark.parametrize("position", [17, 20, -1])
+def test_a_flipped_bit_in_an_old_message_is_corrupt(position):
+    sent = bytearray(old(1, b"a"))
+    sent[position] ^= 1
+    refused(2, sent, log_start=False, magic_limits=OLD)
+
+
+def test_a_wrong_checksum_inside_a_wrapper_is_corrupt():
+    inner = bytearray(old(1, b"a", b"b"))
+    inner[-1] ^= 1
+    wrapper = encode_message(
+        offset=1, magic=1, attributes=1, timestamp=NOW, key=None, value=gzip.compress(inner)
+    )
+    refused(2, wrapper, log_start=False, magic_limits=OLD)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [b"", old(0, b"a"), old(1, b"a")[:-1], old(1, b"a", codec=Codec.GZIP)],
+    ids=["empty", "another magic", "cut", "compressed"],
+)
+def test_a_wrapper_of_something_else_is_invalid(inner):
+    wrapper = encode_message(
+        offset=0, magic=1, attributes=1, timestamp=NOW, key=None, value=gzip.compress(inner)
+    )
+    refused(87, wrapper, log_start=True, magic_limits=OLD)
+
+
+def test_a_wrapper_that_does_not_decompress_is_an_unknown_server_error():
+    wrapper = encode_message(
+        offset=0, magic=1, attributes=1, timestamp=NOW, key=None, value=b"no gzip"
+    )
+    refused(-1, wrapper, log_start=True, magic_limits=OLD)
+
+
+def test_old_messages_obey_size_keys_and_times():
+    sent = old(1, b"a", b"b")
+    refused(10, sent, log_start=False, magic_limits=OLD, max_message_bytes=30)
+    check(old(1, bytes(100)), magic_limits=OLD, max_message_bytes=175)
+    refused(10, old(1, bytes(100)), log_start=False, magic_limits=OLD, max_message_bytes=150)
+    keyless = old(1, b"a", key=None)
+    error = refused(87, keyless, log_start=True, magic_limits=OLD, cleanup_policy="compact")
+    assert [index for index, _ in error.record_errors] == [0]
+    late = old(1, b"a", at=NOW + 2 * HOUR)
+    refused(32, late, log_start=True, magic_limits=OLD)
