@@ -6,6 +6,7 @@ allowed, and tagged fields are at times left at their default.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 from random import Random
@@ -44,6 +45,7 @@ def all_versions() -> list[tuple[type[Any], int]]:
 # Strategies of hypothesis.
 
 
+@functools.cache
 def message_strategy(cls: type[Any], version: int) -> st.SearchStrategy[Any]:
     return _struct_strategy(layout(cls, version))
 

@@ -21,7 +21,7 @@ SIZES = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     sizes=st.lists(SIZES, max_size=8),
     steps=st.lists(st.integers(1, 5000), min_size=1, max_size=5),

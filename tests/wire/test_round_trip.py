@@ -17,7 +17,7 @@ EVERY = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_bas
 
 
 @pytest.mark.parametrize("cls", messages(), ids=lambda cls: cls.__name__)
-@settings(max_examples=6, deadline=None, suppress_health_check=EVERY)
+@settings(max_examples=4, deadline=None, suppress_health_check=EVERY)
 @given(data=st.data())
 def test_any_message_round_trips(cls: type[Any], data: st.DataObject) -> None:
     version = data.draw(st.sampled_from(versions(cls)))
