@@ -80,21 +80,25 @@ def call(broker: Broker, context: RequestContext, request: Any) -> Answer:
 def error_response(request: Any, context: RequestContext, error: Exception) -> Answer:
     """The answer to a request whose handler raised `error`: the code wherever Kafka puts it.
 
-    None where the API's responses have no room for an error: then the connection is closed.
+    None where there is no room for an error, or no response at all: then the connection is closed.
     """
     kafka_error = as_kafka_error(error)
     module = _module(context.api_key)
-    refused = getattr(module, "refused", None)
-    if refused is not None:
-        return refused(request, context.api_version, kafka_error)
-    from wire.registry import response_class
-
-    made = response_class(context.api_key)
-    if "error_code" in made.__slots__:
-        return made(error_code=kafka_error.code)
-    if context.connection is not None:
+    refused = getattr(module, "refused", _refused_at_the_top)
+    response = refused(request, context.api_version, kafka_error)
+    if response is None and context.connection is not None:
         context.connection.close()
-    return None
+    return response
+
+
+def _refused_at_the_top(request: Any, version: int, error: errors.KafkaError) -> Any:
+    from wire.registry import response_class
+    from wire.schema import declaration
+
+    api_key = declaration(type(request)).api
+    assert api_key is not None, request
+    made: Any = response_class(api_key)
+    return made(error_code=error.code) if "error_code" in made.__slots__ else None
 
 
 def as_kafka_error(error: Exception) -> errors.KafkaError:

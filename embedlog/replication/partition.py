@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import ZERO_UUID
+from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
 
 NO_LEADER = -1
 NO_EPOCH = -1
+
+_TOLD_WITH_LOG_START = (
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+)
+"""A producer that missed records may find by the log start that they were deleted."""
 
 
 class Isolation:
@@ -168,13 +177,18 @@ class Partition:
                 raise self._not_leader()
             if acks == -1 and len(self.isr) < self.min_isr:
                 raise errors.NotEnoughReplicas()
-            info = self.log.append_as_leader(
-                records,
-                leader_epoch=self.leader_epoch,
-                origin=origin,
-                now_ms=now_ms,
-                magic_limits=magic_limits,
-            )
+            try:
+                info = self.log.append_as_leader(
+                    records,
+                    leader_epoch=self.leader_epoch,
+                    origin=origin,
+                    now_ms=now_ms,
+                    magic_limits=magic_limits,
+                )
+            except errors.KafkaError as error:
+                if error.code in _TOLD_WITH_LOG_START:
+                    error.log_start_offset = self.log.log_start_offset
+                raise
             self._advance_high_watermark()
         return info
 

@@ -108,7 +108,7 @@ def handle(
 def refused(
     request: ProduceRequest, version: int, error: errors.KafkaError
 ) -> ProduceResponse | None:
-    """The same error for every partition of the request."""
+    """The same error for every partition of the request; none under acks=0."""
     if request.acks == 0:
         return None
     return ProduceResponse(
