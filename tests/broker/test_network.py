@@ -1,0 +1,441 @@
+"""The door to the network: what is answered, what closes, what comes late, and what survives."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import embedlog
+from embedlog.broker.context import RequestContext
+from embedlog.broker.network import BrokerListener, BrokerService, advertised_address, limits_from
+from embedlog.config import BrokerConfig
+from embedlog.errors import ConfigError, error_for
+from embedlog.pending import Pending
+from tests.broker.wire_client import (
+    WireClient,
+    api_versions_frame,
+    fetch,
+    fetched_values,
+    frame,
+    header,
+    produce,
+)
+from wire import decode, encode
+from wire.api_keys import ApiKey
+from wire.error_codes import ErrorCode
+from wire.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wire.schemas.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
+
+UNKNOWN_KEY = 200
+BROKER_TO_BROKER_KEY = 4
+
+
+@pytest.fixture
+def cluster() -> Iterator[embedlog.Cluster]:
+    with embedlog.open() as cluster:
+        cluster.create_topic("events", 1)
+        yield cluster
+
+
+@pytest.fixture
+def listener(cluster: embedlog.Cluster) -> BrokerListener:
+    return cluster.listen()
+
+
+@pytest.fixture
+def client(listener: BrokerListener) -> Iterator[WireClient]:
+    with WireClient((listener.host, listener.port)) as client:
+        yield client
+
+
+def another(listener: BrokerListener) -> WireClient:
+    return WireClient((listener.host, listener.port))
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_api_versions_is_answered_at_every_version(client: WireClient, version: int) -> None:
+    request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    response = client.ask(request, version)
+    assert response.error_code == 0
+    listed = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+    assert listed[ApiKey.API_VERSIONS] == (0, 5)
+    assert listed[ApiKey.PRODUCE][0] == 0, "librdkafka depends on it"
+
+
+@pytest.mark.parametrize("version", [6, 99, 32767, -1, -32768])
+def test_an_unknown_version_of_api_versions_is_answered_as_version_0(
+    client: WireClient, version: int
+) -> None:
+    client.send_bytes(api_versions_frame(version, 77))
+    answer = client.receive_frame()
+    assert answer[:4] == (77).to_bytes(4, "big")
+    response = decode(ApiVersionsResponse, 0, answer, 4)
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    (api,) = response.api_keys
+    assert (api.api_key, api.min_version, api.max_version) == (ApiKey.API_VERSIONS, 0, 5)
+    assert client.versions().error_code == 0, "the connection goes on"
+
+
+@pytest.mark.parametrize(
+    ("key", "version"),
+    [
+        (ApiKey.METADATA, 99),
+        (ApiKey.METADATA, -1),
+        (ApiKey.FETCH, 19),
+        (UNKNOWN_KEY, 0),
+        (-1, 0),
+        (BROKER_TO_BROKER_KEY, 0),
+    ],
+)
+def test_a_version_or_api_that_is_not_served_closes_the_connection(
+    client: WireClient, listener: BrokerListener, key: int, version: int
+) -> None:
+    client.send_bytes(api_versions_frame(0, 1) + frame(header(key, version, 2) + bytes(50)))
+    client.receive_frame()
+    assert client.is_closed()
+    with another(listener) as other:
+        assert other.versions().error_code == 0
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"\0",
+        header(ApiKey.METADATA, 1, 1)[:-1],
+        header(ApiKey.METADATA, 1, 1),
+        header(ApiKey.METADATA, 1, 1) + b"\0\0",
+        header(ApiKey.METADATA, 1, 1) + (2_000_000_000).to_bytes(4, "big"),
+        header(ApiKey.METADATA, 1, 1) + b"\0\0\0\1\xff\xff",
+    ],
+    ids=["empty", "one byte", "cut header", "no body", "cut count", "huge count", "null name"],
+)
+def test_what_is_no_request_closes_the_connection(client: WireClient, payload: bytes) -> None:
+    client.send_bytes(frame(payload))
+    assert client.is_closed()
+
+
+def test_bytes_behind_a_request_are_tolerated(client: WireClient) -> None:
+    client.send_bytes(frame(header(ApiKey.METADATA, 1, 9) + b"\0\0\0\0" + b"trailing"))
+    assert client.receive_frame()[:4] == (9).to_bytes(4, "big")
+
+
+def test_a_null_client_id_and_one_that_is_not_utf8_are_tolerated(listener: BrokerListener) -> None:
+    with WireClient((listener.host, listener.port), client_id=None) as client:
+        assert client.versions().error_code == 0
+        client.send_bytes(frame(header(ApiKey.API_VERSIONS, 0, 5, b"\xff\xfe")))
+        assert client.receive_frame()[:4] == (5).to_bytes(4, "big")
+
+
+def test_pipelined_requests_are_answered_in_order(client: WireClient) -> None:
+    for number in range(100):
+        client.send(produce("events", b"%d" % number), 7)
+        client.send(fetch("events", number), 11)
+        client.send(ApiVersionsRequest(), 0)
+    for number in range(100):
+        assert client.receive().responses[0].partition_responses[0].base_offset == number
+        assert fetched_values(client.receive()) == [b"%d" % number]
+        assert client.receive().error_code == 0
+
+
+def test_a_waiting_fetch_is_answered_by_a_produce_of_another_connection(
+    client: WireClient, listener: BrokerListener
+) -> None:
+    client.send(fetch("events", 0, wait_ms=60_000), 11)
+    with another(listener) as other:
+        assert other.ask(produce("events", b"here"), 7) is not None
+    assert fetched_values(client.receive()) == [b"here"]
+
+
+def test_a_waiting_fetch_is_answered_by_a_producer_of_this_process(
+    cluster: embedlog.Cluster, client: WireClient, listener: BrokerListener
+) -> None:
+    for number in range(20):
+        client.send(fetch("events", number, wait_ms=60_000), 11)
+        with another(listener) as other:
+            other.versions()
+        context = RequestContext(ApiKey.PRODUCE, 7)
+        answer = cluster.broker.handle(context, produce("events", b"%d" % number))
+        assert not isinstance(answer, Pending) or answer.done()
+        assert fetched_values(client.receive()) == [b"%d" % number]
+
+
+def test_a_waiting_fetch_is_answered_empty_when_its_time_is_over(client: WireClient) -> None:
+    assert fetched_values(client.ask(fetch("events", 0, wait_ms=20), 11)) == []
+
+
+def test_a_client_that_leaves_takes_its_waiting_fetch_along(
+    cluster: embedlog.Cluster, listener: BrokerListener
+) -> None:
+    purgatory = cluster.broker.replica_manager.fetch_purgatory
+    leaving, staying = another(listener), another(listener)
+    assert purgatory.delayed == 0
+    leaving.send(fetch("events", 0, wait_ms=60_000), 11)
+    leaving.sock.shutdown(socket.SHUT_WR)
+    assert leaving.is_closed()
+    staying.versions()
+    assert purgatory.delayed == 0
+    staying.close()
+
+
+def test_a_produce_without_acks_has_no_answer(client: WireClient) -> None:
+    client.send(produce("events", b"quiet", acks=0), 7, expect_response=False)
+    assert fetched_values(client.ask(fetch("events", 0), 11)) == [b"quiet"]
+
+
+def test_a_failed_produce_without_acks_closes_the_connection(client: WireClient) -> None:
+    client.send(produce("no-such-topic", b"lost", acks=0), 7, expect_response=False)
+    assert client.is_closed()
+
+
+def test_large_batches_and_answers_pass_through(client: WireClient) -> None:
+    values = [random.Random(number).randbytes(300_000) for number in range(3)]
+    for value in values:
+        answer = client.ask(produce("events", value), 9)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+    for offset, value in enumerate(values):
+        assert fetched_values(client.ask(fetch("events", offset), 11))[:1] == [value]
+
+
+def test_clients_are_told_the_address_they_came_by(
+    client: WireClient, listener: BrokerListener, cluster: embedlog.Cluster
+) -> None:
+    answer = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="events")]), 9)
+    assert [(node.host, node.port) for node in answer.brokers] == [(listener.host, listener.port)]
+    assert cluster.broker.endpoints == [("PLAINTEXT", listener.host, listener.port)]
+    listener.close()
+    assert cluster.broker.endpoints == []
+
+
+def test_clients_are_told_the_advertised_address_where_one_is_set() -> None:
+    settings = {"advertised.listeners": "PLAINTEXT://kafka.example:19092"}
+    with embedlog.open(config=settings) as cluster:
+        listener = cluster.listen()
+        assert cluster.broker.endpoints == [("PLAINTEXT", "kafka.example", 19092)]
+        with another(listener) as client:
+            answer = client.ask(MetadataRequest(topics=[]), 9)
+            assert [(n.host, n.port) for n in answer.brokers] == [("kafka.example", 19092)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("PLAINTEXT://host:1", ("host", 1)),
+        ("PLAINTEXT://[::1]:9092", ("::1", 9092)),
+    ],
+)
+def test_an_advertised_address_is_read(text: str, expected: tuple[str, int]) -> None:
+    assert advertised_address(BrokerConfig({"advertised.listeners": text})) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["host:1", "SSL://host:1", "PLAINTEXT://host", "PLAINTEXT://:1", "A://b:1,C://d:2"]
+)
+def test_an_advertised_address_that_cannot_be_used_is_an_error(text: str) -> None:
+    with pytest.raises(ConfigError, match="advertised.listeners"):
+        advertised_address(BrokerConfig({"advertised.listeners": text}))
+
+
+def test_limits_are_ours_until_a_setting_says_otherwise() -> None:
+    limits = limits_from(BrokerConfig())
+    assert (limits.connection_count_max, limits.request_size_max) == (1_000, 1_048_576)
+    assert not limits.limit_loopback
+    limits = limits_from(
+        BrokerConfig(
+            {
+                "max.connections": 5,
+                "max.connections.per.ip": 2,
+                "socket.request.max.bytes": 3_000_000,
+                "connections.max.idle.ms": 1_000,
+                "queued.max.request.bytes": -1,
+            }
+        )
+    )
+    assert (limits.connection_count_max, limits.address_connection_count_max) == (5, 2)
+    assert limits.limit_loopback
+    assert (limits.request_size_max, limits.produce_size_max) == (3_000_000, 3_000_000)
+    assert (limits.idle_ms, limits.receive_size_max) == (1_000, 128 * 1024 * 1024)
+
+
+def test_an_address_other_machines_can_reach_has_to_be_allowed(cluster: embedlog.Cluster) -> None:
+    with pytest.raises(ConfigError, match="allow_remote_plaintext"):
+        cluster.listen("0.0.0.0")
+    listener = cluster.listen("0.0.0.0", allow_remote_plaintext=True)
+    with WireClient(("127.0.0.1", listener.port)) as client:
+        answer = client.ask(MetadataRequest(topics=[]), 9)
+        assert [node.host for node in answer.brokers] == ["127.0.0.1"]
+
+
+def test_a_closed_listener_frees_its_port_and_may_be_closed_again(
+    cluster: embedlog.Cluster, listener: BrokerListener
+) -> None:
+    with another(listener) as client:
+        client.versions()
+        listener.close()
+        listener.close()
+        assert client.is_closed()
+    with another(cluster.listen(port=listener.port)) as client:
+        client.versions()
+
+
+class StubBroker:
+    """Answers with whatever a test puts into `answer`; keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.answer: Any = FindCoordinatorResponse(error_message="fine")
+        self.contexts: list[tuple[str, str]] = []
+        self.reported: list[BaseException] = []
+
+    def handle(self, context: RequestContext, request: Any) -> Any:
+        self.contexts.append((context.client_software_name, context.client_software_version))
+        return self.answer
+
+    def report(self, error: BaseException) -> None:
+        self.reported.append(error)
+
+
+class StubConnection:
+    peer_host = "127.0.0.1"
+    local_host = "127.0.0.1"
+    local_port = 9092
+
+    def __init__(self) -> None:
+        self.state: Any = None
+        self.is_closed = False
+        self.responses: list[Any] = []
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def respond(self, buffers: Any) -> None:
+        self.responses.append(buffers)
+
+
+class Adapter:
+    """A service between stubs."""
+
+    def __init__(self) -> None:
+        self.broker = StubBroker()
+        self.connection = StubConnection()
+        self.service = BrokerService(self.broker)  # type: ignore[arg-type]
+        self.service.connected(self.connection)  # type: ignore[arg-type]
+
+    def handle(self, request: Any, version: int, key: int = ApiKey.FIND_COORDINATOR) -> Any:
+        payload = header(key, version, 5) + encode(request, version)
+        return self.service.handle(self.connection, memoryview(payload))  # type: ignore[arg-type]
+
+    def find_coordinator(self) -> Any:
+        return self.handle(FindCoordinatorRequest(key="group"), 1)
+
+
+def test_an_answer_that_is_there_already_is_not_waited_for() -> None:
+    adapter = Adapter()
+    direct = adapter.find_coordinator()
+    pending: Pending[Any] = Pending()
+    pending.complete(adapter.broker.answer)
+    adapter.broker.answer = pending
+    assert adapter.find_coordinator() == direct
+    assert adapter.connection.responses == []
+
+
+def test_a_late_answer_is_encoded_by_the_thread_that_has_it() -> None:
+    adapter = Adapter()
+    direct, answer = adapter.find_coordinator(), adapter.broker.answer
+    pending: Pending[Any] = Pending()
+    adapter.broker.answer = pending
+    assert adapter.find_coordinator() is None
+    thread = threading.Thread(target=pending.complete, args=(answer,))
+    thread.start()
+    thread.join()
+    assert adapter.connection.responses == [direct]
+
+
+def test_a_late_error_becomes_the_answers_error_code() -> None:
+    adapter = Adapter()
+    pending: Pending[Any] = Pending()
+    adapter.broker.answer = pending
+    assert adapter.find_coordinator() is None
+    pending.fail(error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    ((data,),) = adapter.connection.responses
+    response = decode(FindCoordinatorResponse, 1, data, 8)
+    assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_a_late_none_lets_the_connection_go_on_without_an_answer() -> None:
+    adapter = Adapter()
+    pending: Pending[Any] = Pending()
+    adapter.broker.answer = pending
+    assert adapter.find_coordinator() is None
+    pending.complete(None)
+    assert [list(each) for each in adapter.connection.responses] == [[]]
+    assert not adapter.connection.is_closed
+
+
+def test_an_answer_that_cannot_be_encoded_costs_its_connection_only() -> None:
+    adapter = Adapter()
+    adapter.broker.answer = FindCoordinatorResponse(error_code=1 << 40)
+    assert list(adapter.find_coordinator()) == []
+    assert adapter.connection.is_closed
+    assert len(adapter.broker.reported) == 1
+
+
+def test_a_clients_software_is_remembered_for_its_later_requests() -> None:
+    adapter = Adapter()
+    adapter.broker.answer = ApiVersionsResponse()
+    payload = (
+        header(ApiKey.API_VERSIONS, 3, 1)
+        + b"\0"
+        + encode(ApiVersionsRequest(client_software_name="app", client_software_version="2.1"), 3)
+    )
+    assert adapter.service.handle(adapter.connection, memoryview(payload))  # type: ignore[arg-type]
+    adapter.broker.answer = FindCoordinatorResponse()
+    adapter.find_coordinator()
+    assert adapter.broker.contexts == [("", ""), ("app", "2.1")]
+
+
+def test_random_bytes_never_hurt_the_server(listener: BrokerListener) -> None:
+    """Frames of noise, of real headers with noise behind, and of damaged real requests."""
+    rng = random.Random(20)
+    real = [
+        header(ApiKey.METADATA, 1, 1) + b"\0\0\0\1\0\6events",
+        header(ApiKey.PRODUCE, 7, 1) + encode(produce("events", b"v" * 50), 7),
+        header(ApiKey.FETCH, 11, 1) + encode(fetch("events", 0), 11),
+    ]
+    for _ in range(300):
+        kind = rng.randrange(4)
+        if kind == 0:
+            data = rng.randbytes(rng.randrange(1, 300))
+        elif kind == 1:
+            data = frame(rng.randbytes(rng.randrange(0, 300)))
+        elif kind == 2:
+            key, version = rng.randrange(95), rng.randrange(19)
+            data = frame(header(key, version, 1) + rng.randbytes(rng.randrange(0, 200)))
+        else:
+            damaged = bytearray(rng.choice(real))
+            for _ in range(rng.randrange(1, 4)):
+                damaged[rng.randrange(4, len(damaged))] = rng.randrange(256)
+            data = frame(bytes(damaged[: rng.randrange(8, len(damaged) + 1)]))
+        with another(listener) as attacker:
+            attacker.send_bytes(data)
+            attacker.sock.shutdown(socket.SHUT_WR)
+            _read_to_the_end(attacker.sock)
+    with another(listener) as client:
+        answer = client.ask(produce("events", b"still here"), 7)
+        (partition,) = answer.responses[0].partition_responses
+        assert partition.error_code == 0
+        values = fetched_values(client.ask(fetch("events", partition.base_offset), 11))
+        assert values == [b"still here"]
+
+
+def _read_to_the_end(sock: socket.socket) -> None:
+    try:
+        while sock.recv(65_536):
+            pass
+    except ConnectionError:
+        return

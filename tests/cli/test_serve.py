@@ -1,0 +1,287 @@
+"""The command in a process of its own: what it prints, how it ends, what it keeps."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from embedlog.cli import VERSION
+from tests.broker.wire_client import WireClient, fetch, fetched_values, produce
+from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = [sys.executable, "-m", "embedlog"]
+SECONDS_MAX = 60
+
+
+class Server:
+    """A running `embedlog serve`; `lines` is what it printed when it was ready."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [*COMMAND, "serve", "--port", "0", *arguments],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self.lines = [self.process.stdout.readline() for _ in range(3)]
+        found = re.fullmatch(r"embedlog: listening on 127\.0\.0\.1:(\d+)\n", self.lines[0])
+        if found is None:
+            self.process.kill()
+            raise AssertionError((self.lines, self.process.communicate()))
+        self.port = int(found[1])
+
+    def client(self) -> WireClient:
+        return WireClient(("127.0.0.1", self.port))
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
+        """Send a signal; returns the exit status, and what was printed since."""
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=SECONDS_MAX)
+        return self.process.returncode, out, err
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[Server]:
+    server = Server(*arguments)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.process.kill()
+        server.process.communicate()
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def make_topic(client: WireClient, name: str) -> None:
+    topics = [MetadataRequestTopic(name=name)]
+    client.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=True), 9)
+
+
+def test_it_says_where_it_listens_what_it_promises_and_how_to_stop_it() -> None:
+    with serving() as server:
+        assert server.lines[1:] == [
+            "embedlog: everything is kept in memory; durability memory: "
+            "nothing survives the end of this process\n",
+            "embedlog: stop with Ctrl-C or SIGTERM\n",
+        ]
+        assert server.end() == (0, "embedlog: stopped\n", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_cleanly_with_clients_connected(number: int) -> None:
+    with serving() as server, server.client() as client:
+        make_topic(client, "events")
+        client.send(fetch("events", 0, wait_ms=60_000), 11)
+        assert server.end(number) == (0, "embedlog: stopped\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "promise"),
+    [
+        ((), "survives the end of this process, not a loss of power"),
+        (("--durability", "os"), "survives the end of this process, not a loss of power"),
+        (("--durability", "fsync"), "survives a loss of power"),
+        (("--config", "embedlog.durability=fsync"), "survives a loss of power"),
+    ],
+)
+def test_data_survives_a_restart(tmp_path: Path, arguments: tuple[str, ...], promise: str) -> None:
+    data = str(tmp_path / "new" / "data")
+    with serving("--data", data, *arguments) as server, server.client() as client:
+        assert f"data in {data}" in server.lines[1]
+        assert promise in server.lines[1]
+        make_topic(client, "events")
+        for number in range(3):
+            client.ask(produce("events", b"value %d" % number), 7)
+        assert server.end() == (0, "embedlog: stopped\n", "")
+    with serving("--data", data, *arguments) as server, server.client() as client:
+        values = fetched_values(client.ask(fetch("events", 0), 11))
+        assert values == [b"value 0", b"value 1", b"value 2"]
+        answer = client.ask(produce("events", b"after"), 7)
+        assert answer.responses[0].partition_responses[0].base_offset == 3
+
+
+def test_acknowledged_data_survives_a_kill(tmp_path: Path) -> None:
+    with serving("--data", str(tmp_path)) as server, server.client() as client:
+        make_topic(client, "events")
+        client.ask(produce("events", b"kept"), 7)
+        server.end(signal.SIGKILL)
+    with serving("--data", str(tmp_path)) as server, server.client() as client:
+        assert fetched_values(client.ask(fetch("events", 0), 11)) == [b"kept"]
+
+
+def test_settings_reach_the_broker() -> None:
+    with serving("--config", "num.partitions=7") as server, server.client() as client:
+        make_topic(client, "events")
+        answer = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="events")]), 9)
+        assert len(answer.topics[0].partitions) == 7
+
+
+def test_an_unknown_setting_is_a_warning_in_one_line() -> None:
+    with serving("--config", "num.partition=7") as server:
+        status, _, err = server.end()
+        assert status == 0
+        assert err == (
+            "embedlog: warning: unknown broker setting 'num.partition'; "
+            "did you mean 'num.partitions'?\n"
+        )
+
+
+def assert_refused(result: tuple[int, str, str], *words: str) -> None:
+    """Status 2, nothing on standard output, one plain line that holds all of `words`."""
+    status, out, err = result
+    assert (status, out) == (2, ""), result
+    assert err.startswith("embedlog: "), err
+    assert err.count("\n") == 1, err
+    assert err.endswith("\n"), err
+    for word in words:
+        assert word in err, (word, err)
+
+
+def test_a_directory_in_use_is_refused_and_the_owner_named(tmp_path: Path) -> None:
+    with serving("--data", str(tmp_path)) as server:
+        result = run("serve", "--port", "0", "--data", str(tmp_path))
+        assert_refused(result, str(tmp_path), str(server.process.pid))
+        assert server.end()[0] == 0
+    with serving("--data", str(tmp_path)) as server:
+        assert server.end()[0] == 0
+
+
+def test_a_port_in_use_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run("serve", "--port", str(port))
+        assert_refused(result, f"cannot listen on 127.0.0.1:{port}: Address already in use")
+
+
+def test_a_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("not a directory")
+    result = run("serve", "--port", "0", "--data", str(path))
+    assert_refused(result, f"{path}: not a directory")
+    result = run("serve", "--port", "0", "--data", str(path / "below"))
+    assert_refused(result, str(path), "not a directory")
+    assert path.read_text() == "not a directory"
+
+
+def test_a_directory_that_cannot_be_written_is_refused() -> None:
+    # Root may write to any ordinary directory, but not even root to this one.
+    result = run("serve", "--port", "0", "--data", "/proc/embedlog-data")
+    assert_refused(result, "/proc/embedlog-data")
+
+
+def test_an_address_other_machines_can_reach_is_refused_unless_asked_for_by_name() -> None:
+    result = run("serve", "--port", "0", "--host", "0.0.0.0")
+    assert_refused(result, "0.0.0.0", "--allow-remote-plaintext")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--host", "no such host"), ("cannot listen on no such host:",)),
+        (("--config", "num.partitions=many"), ("num.partitions", "many")),
+        (("--durability", "fsync"), ("durability", "path")),
+        (("--data", ""), ("path is empty",)),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    assert_refused(run("serve", "--port", "0", *arguments), *words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "COMMAND"),
+        (("serve", "--port", "65536"), "'65536' is not a port"),
+        (("serve", "--port", "-1"), "'-1' is not a port"),
+        (("serve", "--config", "novalue"), "'novalue' is not of the form NAME=VALUE"),
+        (("serve", "--durability", "memory"), "--durability"),
+        (("fly",), "fly"),
+    ],
+)
+def test_wrong_arguments_end_with_status_2(arguments: tuple[str, ...], words: str) -> None:
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert words in err
+    assert "Traceback" not in err
+
+
+def test_the_version_is_the_projects() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == VERSION
+    assert run("--version") == (0, f"embedlog {VERSION}\n", "")
+
+
+def test_nobody_reading_its_output_does_not_end_it() -> None:
+    with serving() as server:
+        assert server.process.stdout is not None
+        server.process.stdout.close()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(SECONDS_MAX) == 0
+
+
+def test_a_full_disk_is_an_error_and_never_the_end(tmp_path: Path) -> None:
+    """A limit on file sizes stands in for the disk: a write beyond it fails like a full one."""
+    script = (
+        "import resource, signal, sys;"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000));"
+        "from embedlog.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, "serve", "--port", "0", "--data", str(tmp_path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().rsplit(":", 1)[1])
+        with WireClient(("127.0.0.1", port)) as client:
+            make_topic(client, "events")
+            make_topic(client, "other")
+            codes = []
+            for _ in range(8):
+                answer = client.ask(produce("events", os.urandom(900_000)), 7)
+                codes.append(answer.responses[0].partition_responses[0].error_code)
+            assert codes[0] == 0
+            assert codes[-1] == 56, "KAFKA_STORAGE_ERROR"
+            stored = codes.index(56)
+            assert set(codes[stored:]) == {56}
+            # What was stored is still served, and so is every other partition.
+            assert len(fetched_values(client.ask(fetch("events", stored - 1), 11))) == 1
+            answer = client.ask(produce("other", b"fits"), 7)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=SECONDS_MAX)
+        assert process.returncode == 0, err
+        assert "Traceback" not in err
+    finally:
+        process.kill()
+        process.communicate()
