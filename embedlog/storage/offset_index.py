@@ -75,6 +75,7 @@ class OffsetIndex:
         if bulk is None or len(bulk) != len(self._entries):
             bulk = self._bulk = np.array(self._entries, dtype=np.int64)
         wanted = np.asarray(offsets, dtype=np.int64) - self.base_offset
+        wanted = np.clip(wanted, -1, RELATIVE_OFFSET_MAX)
         # Keys of the index's own type: anything else makes numpy convert the whole index.
         slots = bulk.searchsorted(wanted << 32 | _POSITION_MASK, side="right")
         if not len(bulk):
@@ -107,7 +108,7 @@ class OffsetIndex:
         entries = array("q")
         entries.frombytes(view)
         entries = _swapped(entries)
-        while entries and entries[-1] == 0 and (len(entries) > 1 or size == 0):
+        while entries and entries[-1] == 0:
             entries.pop()
         last_offset, last_position = -1, -1
         for slot, entry in enumerate(entries):

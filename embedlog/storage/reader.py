@@ -82,27 +82,22 @@ def fetch_offset(log: Log, timestamp: int, end_offset: int | None) -> tuple[int,
         return -1, -1, -1
     else:
         found = _first_at_or_after(log, timestamp)
-    if found is None or found[1] >= bound:
-        return None
-    return found[0], found[1], epochs.epoch_for_offset(found[1])
+    return None if found is None or found[1] >= bound else found
 
 
-def _largest_timestamp(log: Log) -> tuple[int, int] | None:
-    best: Segment | None = None
-    largest = -1
-    for segment in log.segments:
-        timestamp = segment.largest()[0]
-        if timestamp > largest:
-            best, largest = segment, timestamp
-    if best is None:
-        # A log whose records have no timestamps answers its first offset; an empty one nothing.
-        return (-1, 0) if log.segments[-1].size else None
-    holder = best.largest()[1]
+def _largest_timestamp(log: Log) -> tuple[int, int, int] | None:
+    """The first record with the largest timestamp of all, also below the log's start.
+
+    A log whose records have no timestamps answers its first record, an empty one nothing.
+    """
+    best = max(log.segments, key=lambda segment: segment.largest()[0])
+    timestamp, holder = best.largest()
     size = best.end[1]
-    return _first_record(best, best.position_of(holder, size), size, largest, 0)
+    position = 0 if timestamp < 0 else best.position_of(holder, size)
+    return _first_record(best, position, size, timestamp, 0)
 
 
-def _first_at_or_after(log: Log, timestamp: int) -> tuple[int, int] | None:
+def _first_at_or_after(log: Log, timestamp: int) -> tuple[int, int, int] | None:
     start_offset = log.log_start_offset
     for segment in log.segments:
         if segment.largest()[0] < timestamp:
@@ -117,18 +112,18 @@ def _first_at_or_after(log: Log, timestamp: int) -> tuple[int, int] | None:
 
 def _first_record(
     segment: Segment, position: int, size: int, timestamp: int, start_offset: int
-) -> tuple[int, int] | None:
-    """(timestamp, offset) of the first record from `position` on that is not older."""
+) -> tuple[int, int, int] | None:
+    """(timestamp, offset, epoch) of the first record from `position` on that is not older."""
     from wire.records.batch import iter_batches
 
     view = segment.view(0, size)
-    for at, batch_size, _, last_offset, latest, _ in walk(view, position, size, segment.path):
+    for at, batch_size, _, last_offset, latest, epoch in walk(view, position, size, segment.path):
         if latest < timestamp or last_offset < start_offset:
             continue
         for batch in iter_batches(view, at, at + batch_size):
             for record in batch.records():
                 if record.timestamp >= timestamp and record.offset >= start_offset:
-                    return record.timestamp, record.offset
+                    return record.timestamp, record.offset, epoch
     return None
 
 

@@ -1,0 +1,145 @@
+"""Sparse indexes find what a scan of everything would find, and refuse damaged files."""
+
+from __future__ import annotations
+
+from struct import pack
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from embedlog.errors import CorruptRecord
+from embedlog.storage.offset_index import OffsetIndex
+from embedlog.storage.time_index import TimeIndex
+
+SIZE = 2**31 - 1
+
+
+@st.composite
+def offset_entries(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
+    base = draw(st.sampled_from([0, 5, 2**40]))
+    offsets = sorted(draw(st.sets(st.integers(0, 2**31 - 1), max_size=30)))
+    positions = sorted(draw(st.sets(st.integers(1, SIZE - 1), min_size=30, max_size=30)))
+    return base, [(base + offset, positions[n]) for n, offset in enumerate(offsets)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(offset_entries(), st.lists(st.integers(-10, 2**31), max_size=20))
+def test_lookup_finds_the_last_entry_not_above(
+    made: tuple[int, list[tuple[int, int]]], targets: list[int]
+) -> None:
+    base, entries = made
+    index = OffsetIndex(base)
+    for offset, position in entries:
+        index.append(offset, position)
+    wanted = [base + target for target in targets]
+    wanted += [offset + delta for offset, _ in entries for delta in (-1, 0, 1)]
+    expected = [max((p for o, p in entries if o <= target), default=0) for target in wanted]
+    assert [index.lookup(target) for target in wanted] == expected
+    assert list(index.positions_for(wanted)) == expected
+    for position in (0, SIZE, *(p + delta for _, p in entries for delta in (-1, 0, 1))):
+        below = max((p for _, p in entries if p <= position), default=0)
+        assert index.lookup_position(position) == below
+
+
+@settings(max_examples=40, deadline=None)
+@given(offset_entries(), st.integers(0, 2**31))
+def test_an_offset_index_survives_its_file_and_truncation(
+    made: tuple[int, list[tuple[int, int]]], cut: int
+) -> None:
+    base, entries = made
+    index = OffsetIndex(base)
+    for offset, position in entries:
+        index.append(offset, position)
+    content = index.encode()
+    assert content == b"".join(pack(">ii", o - base, p) for o, p in entries)
+    read = OffsetIndex.decode(content + bytes(80), base_offset=base, size=SIZE, path="x")
+    assert read.encode() == content
+    kept = [entry for entry in entries if entry[0] < base + cut]
+    assert index.truncated(base + cut).encode() == content[: 8 * len(kept)]
+    assert index.encode() == content
+
+
+def test_an_entry_that_repeats_an_interrupted_append_is_left_out() -> None:
+    index = OffsetIndex(0)
+    index.append(10, 100)
+    index.append(9, 100)
+    index.append(10, 100)
+    index.append(20, 200)
+    assert index.encode() == pack(">iiii", 10, 100, 20, 200)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"1234567",
+        pack(">iiii", 10, 100, 10, 200),
+        pack(">iiii", 10, 100, 20, 100),
+        pack(">iiii", 10, 100, 5, 200),
+        pack(">ii", 10, 5000),
+        pack(">ii", -3, 100),
+        pack(">iiiiii", 10, 100, 0, 0, 20, 200),
+    ],
+)
+def test_a_damaged_offset_index_is_refused(content: bytes) -> None:
+    with pytest.raises(CorruptRecord):
+        OffsetIndex.decode(content, base_offset=0, size=5000, path="x")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(-1, 200), st.integers(1, 5)), max_size=40))
+def test_time_lookup_is_safe_to_scan_from(appended: list[tuple[int, int]]) -> None:
+    base = 1000
+    index = TimeIndex(base)
+    largest, holder, offset = -1, -1, base
+    history = []
+    for timestamp, count in appended:
+        offset += count
+        if timestamp > largest:
+            largest, holder = timestamp, offset
+        index.append(largest, holder)
+        history.append((timestamp, offset))
+    assert index.last == ((largest, holder) if largest >= 0 else None)
+    for target in range(-1, 205, 3):
+        known, start = index.lookup(target)
+        assert known <= target
+        # No batch that ends before the found offset is as young as the target.
+        assert all(t < target or o >= start for t, o in history if target >= 0)
+    content = index.encode()
+    read = TimeIndex.decode(content + bytes(24), base_offset=base, path="x")
+    assert read.encode() == content
+    assert read.last == index.last
+
+
+def test_a_time_index_is_cut_by_offset() -> None:
+    index = TimeIndex(100)
+    for timestamp, offset in ((5, 101), (7, 110), (9, 120)):
+        index.append(timestamp, offset)
+    assert index.truncated(110).last == (5, 101)
+    assert index.truncated(100).last is None
+    assert index.last == (9, 120)
+    assert index.encode() == pack(">qiqiqi", 5, 1, 7, 10, 9, 20)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"12345678901",
+        pack(">qiqi", 5, 1, 5, 2),
+        pack(">qiqi", 5, 2, 6, 1),
+        pack(">qi", -5, 2),
+    ],
+)
+def test_a_damaged_time_index_is_refused(content: bytes) -> None:
+    with pytest.raises(CorruptRecord):
+        TimeIndex.decode(content, base_offset=0, path="x")
+
+
+def test_an_interrupted_time_entry_does_not_shift_the_others() -> None:
+    index = TimeIndex(0)
+    index.append(5, 1)
+    index._offsets.append(99)  # what an interrupt between the two columns leaves
+    assert index.last == (5, 1)
+    index.append(6, 2)
+    assert index.lookup(6) == (6, 2)
+    assert index.encode() == pack(">qiqi", 5, 1, 6, 2)
