@@ -33,13 +33,14 @@ if TYPE_CHECKING:
 
 LISTENER_NAME = "PLAINTEXT"
 _SOFTWARE_NAMED_FROM = 3
-_FAILED_TURN_DELAY_MS = 1_000
 _JOIN_TIMEOUT_MS = 10_000
 _NO_ANSWER: tuple[Payload, ...] = ()
 
 
 class BrokerService:
     """Serves one broker to the connections of one listener, in the listener's thread.
+
+    A defect, in a handler or here, is the listener's to report; it costs one connection.
 
     `advertised` is the (host, port) that clients are told; None tells each the address that it
     connected to, which is right whatever name or network it came by.
@@ -51,6 +52,7 @@ class BrokerService:
         self._respond = ServerConnection().respond
 
     def connected(self, connection: Connection) -> None:
+        """Give the connection the context of its requests."""
         host, port = self._advertised or (connection.local_host, connection.local_port)
         # One for all requests of the connection: there is one in flight at a time.
         connection.state = RequestContext(
@@ -65,6 +67,7 @@ class BrokerService:
         )
 
     def disconnected(self, connection: Connection) -> None:
+        """Let the broker forget what the connection waited for."""
         self._broker.connection_closed(connection)
 
     def handle(self, connection: Connection, frame: memoryview) -> Sequence[Payload] | None:
@@ -92,42 +95,31 @@ class BrokerService:
     def turn(self) -> int | None:
         """Run the broker's duties that are due."""
         runtime = self._broker.runtime
-        try:
-            return runtime.scheduler.run_due(runtime.clock.monotonic_ms())
-        except Exception as error:  # the top frame of the duties: the others have to go on
-            self._broker.report(error)
-            return _FAILED_TURN_DELAY_MS
+        return runtime.scheduler.run_due(runtime.clock.monotonic_ms())
 
     def _when_answered(self, context: RequestContext, request: Any) -> Callable[[Any], None]:
+        connection: Any = context.connection
+
         def answered(pending: Pending[Any]) -> None:
-            # In the thread that completes, which may belong to the application.
-            connection: Any = context.connection
-            connection.respond(self._encode(context, request, pending))
+            # This may be a thread of the application: the work is left to the listener's.
+            connection.respond_with(lambda: self._encode(context, request, pending))
 
         return answered
 
     def _encode(self, context: RequestContext, request: Any, answer: Any) -> Sequence[Payload]:
         """The frame of an answer that is there; empty when there is none to send."""
-        try:
-            if type(answer) is Pending:
-                error = answer.error()
-                if error is None:
-                    answer = answer.result()
-                else:
-                    assert isinstance(error, Exception), error
-                    answer = dispatch.error_response(request, context, error)
-            if answer is None:
-                return _NO_ANSWER
-            if context.api_key == ApiKey.API_VERSIONS:
-                _remember_software(context, request, answer)
-            return self._respond(
-                context.correlation_id, context.api_key, context.api_version, answer
-            )
-        except Exception as error:  # a defect costs its connection, never the loop
-            self._broker.report(error)
-            assert context.connection is not None, context
-            context.connection.close()
+        if type(answer) is Pending:
+            error = answer.error()
+            if error is None:
+                answer = answer.result()
+            else:
+                assert isinstance(error, Exception), error
+                answer = dispatch.error_response(request, context, error)
+        if answer is None:
             return _NO_ANSWER
+        if context.api_key == ApiKey.API_VERSIONS:
+            _remember_software(context, request, answer)
+        return self._respond(context.correlation_id, context.api_key, context.api_version, answer)
 
     def _refuse(self, context: RequestContext) -> Sequence[Payload]:
         """Answer a version that is not served; None of them but ApiVersions has an answer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -290,14 +290,10 @@ class StubBroker:
     def __init__(self) -> None:
         self.answer: Any = FindCoordinatorResponse(error_message="fine")
         self.contexts: list[tuple[str, str]] = []
-        self.reported: list[BaseException] = []
 
     def handle(self, context: RequestContext, request: Any) -> Any:
         self.contexts.append((context.client_software_name, context.client_software_version))
         return self.answer
-
-    def report(self, error: BaseException) -> None:
-        self.reported.append(error)
 
 
 class StubConnection:
@@ -308,13 +304,13 @@ class StubConnection:
     def __init__(self) -> None:
         self.state: Any = None
         self.is_closed = False
-        self.responses: list[Any] = []
+        self.answers: list[Callable[[], Any]] = []
 
     def close(self) -> None:
         self.is_closed = True
 
-    def respond(self, buffers: Any) -> None:
-        self.responses.append(buffers)
+    def respond_with(self, make: Callable[[], Any]) -> None:
+        self.answers.append(make)
 
 
 class Adapter:
@@ -341,10 +337,10 @@ def test_an_answer_that_is_there_already_is_not_waited_for() -> None:
     pending.complete(adapter.broker.answer)
     adapter.broker.answer = pending
     assert adapter.find_coordinator() == direct
-    assert adapter.connection.responses == []
+    assert adapter.connection.answers == []
 
 
-def test_a_late_answer_is_encoded_by_the_thread_that_has_it() -> None:
+def test_a_late_answer_is_encoded_when_the_listener_asks_for_it() -> None:
     adapter = Adapter()
     direct, answer = adapter.find_coordinator(), adapter.broker.answer
     pending: Pending[Any] = Pending()
@@ -353,7 +349,8 @@ def test_a_late_answer_is_encoded_by_the_thread_that_has_it() -> None:
     thread = threading.Thread(target=pending.complete, args=(answer,))
     thread.start()
     thread.join()
-    assert adapter.connection.responses == [direct]
+    (make,) = adapter.connection.answers
+    assert make() == direct
 
 
 def test_a_late_error_becomes_the_answers_error_code() -> None:
@@ -362,7 +359,8 @@ def test_a_late_error_becomes_the_answers_error_code() -> None:
     adapter.broker.answer = pending
     assert adapter.find_coordinator() is None
     pending.fail(error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-    ((data,),) = adapter.connection.responses
+    (make,) = adapter.connection.answers
+    (data,) = make()
     response = decode(FindCoordinatorResponse, 1, data, 8)
     assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
@@ -373,16 +371,39 @@ def test_a_late_none_lets_the_connection_go_on_without_an_answer() -> None:
     adapter.broker.answer = pending
     assert adapter.find_coordinator() is None
     pending.complete(None)
-    assert [list(each) for each in adapter.connection.responses] == [[]]
+    (make,) = adapter.connection.answers
+    assert list(make()) == []
     assert not adapter.connection.is_closed
 
 
-def test_an_answer_that_cannot_be_encoded_costs_its_connection_only() -> None:
-    adapter = Adapter()
-    adapter.broker.answer = FindCoordinatorResponse(error_code=1 << 40)
-    assert list(adapter.find_coordinator()) == []
-    assert adapter.connection.is_closed
-    assert len(adapter.broker.reported) == 1
+def test_a_defect_costs_its_connection_only(
+    cluster: embedlog.Cluster,
+    client: WireClient,
+    listener: BrokerListener,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """An answer that has no encoding, at once and late, stands for any defect."""
+    invalid = FindCoordinatorResponse(error_code=1 << 40)
+    pending: Pending[Any] = Pending()
+    answers = iter([invalid, pending])
+    handle = cluster.broker.handle
+
+    def answer(context: RequestContext, request: Any) -> Any:
+        is_tested = context.api_key == ApiKey.FIND_COORDINATOR
+        return next(answers) if is_tested else handle(context, request)
+
+    monkeypatch.setattr(cluster.broker, "handle", answer)
+    with another(listener) as bystander:
+        client.send(FindCoordinatorRequest(key="group"), 1)
+        assert client.is_closed()
+        with another(listener) as late:
+            late.send(FindCoordinatorRequest(key="group"), 1)
+            bystander.versions()
+            pending.complete(invalid)
+            assert late.is_closed()
+        assert bystander.versions().error_code == 0
+    assert [record.name for record in caplog.records] == ["wire.net", "wire.net"]
 
 
 def test_a_clients_software_is_remembered_for_its_later_requests() -> None:

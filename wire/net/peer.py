@@ -19,7 +19,7 @@ from wire.net.send_queue import SendQueue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from socket import socket
 
     from wire.net.listener import Listener
@@ -42,7 +42,7 @@ class Connection:
     """A connection, as the service and the listener see it.
 
     For the service: `state` (a free slot), `peer_host`, `peer_port`, `local_host`, `local_port`,
-    `respond`, `close`. Everything else belongs to the listener and its thread.
+    `respond`, `respond_with`, `close`. Everything else belongs to the listener and its thread.
     """
 
     __slots__ = (
@@ -101,6 +101,12 @@ class Connection:
         """
         self._listener.post(self, Connection.answer, buffers)
 
+    def respond_with(
+        self, make: Callable[[], Sequence[bytes | bytearray | memoryview] | None]
+    ) -> None:
+        """As `respond`, with what `make` returns; it is called in the listener's thread."""
+        self._listener.post(self, Connection.answer_with, make)
+
     def close(self) -> None:
         """Close after the answers given so far are written. From any thread."""
         self._is_closing = True
@@ -157,6 +163,12 @@ class Connection:
         self._last_active_at = self._listener.now
         if not buffers or self._send(buffers):
             self._go_on()
+
+    def answer_with(
+        self, make: Callable[[], Sequence[bytes | bytearray | memoryview] | None]
+    ) -> None:
+        """As `answer`, with what is made now."""
+        self.answer(make())
 
     def close_when_written(self, _: object = None) -> None:
         """The service asked to close: at once, unless an answer is still being written."""

@@ -160,7 +160,8 @@ class SocketChannels:
                 )
             )
             return channel
-        channel._addresses = [(family, address) for family, _, _, _, address in found]  # type: ignore[misc]
+        for family, _, _, _, address in found:
+            channel._addresses.append((family, address))  # type: ignore[arg-type]
         self._try_next_address(channel, "no address")
         return channel
 
