@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from embedlog.config.types import Value
 
-_BROKER_TABLES = ("log", "network", "groups", "cluster", "security", "own")
+_BROKER_TABLES = ("own", "log", "network", "groups", "cluster", "security")
+"""In the order in which opening asks: a table is imported when the ones before have no such row."""
 
 
 class ConfigKey:

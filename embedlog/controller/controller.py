@@ -13,7 +13,7 @@ from _thread import RLock
 
 from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.config import topic_config
-from embedlog.controller import config_changes, placement, topic_names
+from embedlog.controller import placement, topic_names
 from embedlog.controller.metadata import (
     RESOURCE_BROKER,
     RESOURCE_GROUP,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.config import BrokerConfig
+    from embedlog.controller import config_changes
     from embedlog.controller.metadata_log import MetadataLog
     from embedlog.runtime import Runtime
 
@@ -264,6 +265,8 @@ class Controller:
         Raises:
             InvalidRequest, InvalidConfig, InvalidTopic, UnknownTopicOrPartition
         """
+        from embedlog.controller import config_changes
+
         with self._lock:
             before = self.image.configs(resource_type).get(resource_name, {})
             after = config_changes.apply(resource_type, before, changes)
@@ -278,6 +281,8 @@ class Controller:
         validate_only: bool = False,
     ) -> None:
         """Let a resource have these settings and no others. Raises as `alter_configs` does."""
+        from embedlog.controller import config_changes
+
         with self._lock:
             before = self.image.configs(resource_type).get(resource_name, {})
             after = config_changes.replacement(configs)
@@ -327,6 +332,8 @@ class Controller:
         after: Mapping[str, str],
         validate_only: bool,
     ) -> None:
+        from embedlog.controller import config_changes
+
         config_changes.validate(
             self.image, self._config, resource_type, resource_name, before=before, after=after
         )
@@ -449,8 +456,9 @@ def _before_the_log(node_ids: Sequence[int], config: BrokerConfig) -> MetadataIm
     Kafka's eligible leader replicas make the cluster-wide min.insync.replicas explicit, so that
     every topic reports it as a dynamic default.
     """
+    rack = config.broker_rack if config.is_set("broker.rack") else None
     return MetadataImage(
-        brokers={node: BrokerImage(node, config.broker_rack) for node in node_ids},
+        brokers={node: BrokerImage(node, rack) for node in node_ids},
         broker_configs={"": {"min.insync.replicas": str(config.min_insync_replicas)}},
     )
 
