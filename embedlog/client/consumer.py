@@ -18,7 +18,7 @@ from embedlog.client.connect import connect
 from embedlog.client.consumer_record import ConsumerRecords
 from embedlog.client.errors import ConcurrentUse, IllegalState, NoOffsetForPartition, WakeupError
 from embedlog.client.fetcher import Fetcher
-from embedlog.client.metadata import Metadata, settle, settle_all
+from embedlog.client.metadata import Metadata
 from embedlog.client.offset_lookup import OffsetLookup
 from embedlog.client.settings import CONSUMER, parse
 from embedlog.client.subscription_state import (
@@ -28,9 +28,9 @@ from embedlog.client.subscription_state import (
     ResetPolicy,
     SubscriptionState,
 )
+from embedlog.client.waiting import Waiter
 from embedlog.common import TopicPartition
 from embedlog.errors import ClosedError, TimedOut
-from embedlog.pending import Pending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Consumer:
             self._settings,
             create_topics=self._settings["allow.auto.create.topics"],
         )
+        self._waiter = Waiter(self._transport, self._metadata)
         self._subscription = SubscriptionState()
         self._fetcher = Fetcher(
             self._transport,
@@ -77,12 +78,10 @@ class Consumer:
             self._subscription,
             self._policy,
             self._settings,
-            self._on_arrival,
+            self._waiter.arrived,
         )
         self._reset: OffsetLookup | None = None
         self._reset_generations: dict[TopicPartition, int] = {}
-        self._signal: Pending[None] = Pending()
-        self._watched: Pending[Any] | None = None
         self._is_woken = False
         self._guard = _Guard()
 
@@ -155,7 +154,7 @@ class Consumer:
     def wakeup(self) -> None:
         """Make the call that waits, or the next one that would, raise WakeupError. Any thread."""
         self._is_woken = True
-        self._on_arrival(None)
+        self._waiter.arrived()
         self._transport.wake()
 
     # Positions
@@ -249,19 +248,29 @@ class Consumer:
     def partitions_for(self, topic: str, timeout_ms: int | None = None) -> list[PartitionInfo]:
         """The partitions of a topic; empty when there is no such topic."""
         with self._guard:
-            settle(self._metadata, self._transport, [topic], self._timeout(timeout_ms))
-            error = self._metadata.topic_error(topic)
+            metadata = self._metadata
+            metadata.want(topic)
+            self._waiter.until(
+                lambda: topic in metadata.topics or topic in metadata.errors,
+                self._timeout(timeout_ms),
+            )
+            error = metadata.topic_error(topic)
             if error is not None:
                 raise error
-            info = self._metadata.topics.get(topic)
+            info = metadata.topics.get(topic)
             return [] if info is None else list(info.partitions)
 
     def list_topics(self, timeout_ms: int | None = None) -> dict[str, TopicInfo]:
         """Every topic of the cluster."""
         with self._guard:
-            if not settle_all(self._metadata, self._transport, self._timeout(timeout_ms)):
+            metadata = self._metadata
+            before = metadata.full_version
+            metadata.want_all()
+            if not self._waiter.until(
+                lambda: metadata.full_version > before, self._timeout(timeout_ms)
+            ):
                 raise TimedOut("the cluster did not describe its topics in time")
-            return dict(self._metadata.topics)
+            return dict(metadata.topics)
 
     # Life
 
@@ -311,7 +320,9 @@ class Consumer:
             found = collect()
             if found is not None:
                 return found
-            self._pause(delay, deadline, now_ms)
+            self._waiter.wait(delay, deadline, now_ms)
+            if self._is_woken:
+                self._raise_woken()
             now_ms = self._clock.monotonic_ms()
             if now_ms >= deadline:
                 # What came at the last moment still counts.
@@ -319,36 +330,16 @@ class Consumer:
                 return collect()
 
     def _until(self, is_done: Callable[[], bool], timeout_ms: int | None) -> bool:
-        deadline = self._clock.monotonic_ms() + self._timeout(timeout_ms)
-        while True:
-            now_ms = self._clock.monotonic_ms()
-            delay = self._advance(now_ms)
-            if is_done():
-                return True
-            if now_ms >= deadline:
-                return False
-            self._pause(delay, deadline, now_ms)
+        def is_over() -> bool:
+            if self._is_woken:
+                self._raise_woken()
+            return is_done()
 
-    def _pause(self, delay: int | None, deadline: int, now_ms: int) -> None:
-        """Wait for an arrival, or for time to make something possible."""
-        left = deadline - now_ms
-        if left <= 0:
-            self._transport.poll()
-        else:
-            self._transport.wait(self._signal, left if delay is None else min(left, delay))
-        if self._is_woken:
-            self._raise_woken()
+        limit = self._timeout(timeout_ms)
+        return self._waiter.until(is_over, limit, self._reset_positions, self._fetcher.advance)
 
     def _advance(self, now_ms: int) -> int | None:
-        """Do what can be done without waiting; milliseconds until time makes more possible."""
-        if self._signal.done():
-            self._signal = Pending()
-        delay = self._metadata.advance(now_ms)
-        if self._metadata.pending is not None and self._metadata.pending is not self._watched:
-            self._watched = self._metadata.pending
-            self._watched.add_callback(self._on_arrival)
-        delay = _sooner(delay, self._reset_positions(now_ms))
-        return _sooner(delay, self._fetcher.advance(now_ms))
+        return self._waiter.advance(now_ms, self._reset_positions, self._fetcher.advance)
 
     def _reset_positions(self, now_ms: int) -> int | None:
         """Find positions for partitions that have none."""
@@ -408,27 +399,18 @@ class Consumer:
 
     def _lookup(self, timestamps: Mapping[TopicPartition, int]) -> OffsetLookup:
         return OffsetLookup(
-            self._transport, self._metadata, self._settings, timestamps, self._on_arrival
+            self._transport, self._metadata, self._settings, timestamps, self._waiter.arrived
         )
 
     def _look_up(
         self, timestamps: Mapping[TopicPartition, int], timeout_ms: int | None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         lookup = self._lookup(timestamps)
-        deadline = self._clock.monotonic_ms() + self._timeout(timeout_ms)
-        while True:
-            now_ms = self._clock.monotonic_ms()
-            if self._signal.done():
-                self._signal = Pending()
-            delay = _sooner(self._metadata.advance(now_ms), lookup.advance(now_ms))
-            if lookup.is_done:
-                break
-            if now_ms >= deadline:
-                missing = ", ".join(str(key) for key in timestamps if key not in lookup.found)
-                raise TimedOut(f"no offsets in time for {missing}: do these partitions exist?")
-            if self._metadata.pending is not None:
-                self._transport.wait(self._metadata.pending, min(deadline - now_ms, delay or 50))
-            self._pause(delay, deadline, now_ms)
+        if not self._waiter.until(
+            lambda: lookup.is_done, self._timeout(timeout_ms), lookup.advance
+        ):
+            missing = ", ".join(str(key) for key in timestamps if key not in lookup.found)
+            raise TimedOut(f"no offsets in time for {missing}: do these partitions exist?")
         for error in lookup.failed.values():
             raise error
         return lookup.found
@@ -453,9 +435,6 @@ class Consumer:
         if max_records < 1:
             raise ValueError(f"max_records={max_records}: must be at least 1")
         return max_records
-
-    def _on_arrival(self, _pending: Pending[Any] | None) -> None:
-        self._signal.complete(None)
 
     def _raise_woken(self) -> None:
         self._is_woken = False
@@ -493,9 +472,3 @@ class _Guard:
         if not self._depth:
             self._owner = 0
             self._lock.release()
-
-
-def _sooner(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)

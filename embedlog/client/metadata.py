@@ -149,6 +149,16 @@ class Metadata:
             self._wanted.add(topic)
             self._update_requested = True
 
+    def forget(self, topics: Iterable[str]) -> None:
+        """Ask no more for these topics; what is known of them stays."""
+        self._wanted.difference_update(topics)
+
+    def unlearn(self, topics: Iterable[str]) -> None:
+        """Drop what is known of these topics, so that the next answer is seen to come."""
+        names = set(topics)
+        self.topics = {name: info for name, info in self.topics.items() if name not in names}
+        self.errors = {name: error for name, error in self.errors.items() if name not in names}
+
     def want_all(self) -> None:
         """Ask once for every topic of the cluster."""
         self._asks_all = self._update_requested = True
@@ -278,61 +288,6 @@ class Metadata:
                 )
             )
         return TopicInfo(described.name or "", described.topic_id, described.is_internal, partitions)
-
-
-def settle(
-    metadata: Metadata, transport: Transport, topics: Iterable[str], timeout_ms: int
-) -> None:
-    """Wait until every one of `topics` is known, or its error will stay.
-
-    For the clients that drive themselves. After it a topic may still be missing: then time is
-    over, and `metadata.errors` says what the broker said.
-    """
-    clock = transport.runtime.clock
-    deadline = clock.monotonic_ms() + timeout_ms
-    names = list(topics)
-    for name in names:
-        metadata.want(name)
-    while True:
-        now_ms = clock.monotonic_ms()
-        delay = metadata.advance(now_ms)
-        missing = [n for n in names if n not in metadata.topics and not metadata.topic_error(n)]
-        if not missing or now_ms >= deadline:
-            return
-        pause(transport, metadata.pending, now_ms, deadline, delay)
-
-
-def settle_all(metadata: Metadata, transport: Transport, timeout_ms: int) -> bool:
-    """Ask for every topic of the cluster and wait for the answer; False when time is over."""
-    clock = transport.runtime.clock
-    deadline = clock.monotonic_ms() + timeout_ms
-    metadata.want_all()
-    before = metadata.full_version
-    while True:
-        now_ms = clock.monotonic_ms()
-        delay = metadata.advance(now_ms)
-        if metadata.full_version > before:
-            return True
-        if now_ms >= deadline:
-            return False
-        pause(transport, metadata.pending, now_ms, deadline, delay)
-
-
-def pause(
-    transport: Transport,
-    pending: Pending[Any] | None,
-    now_ms: int,
-    deadline: int,
-    delay_ms: int | None,
-) -> None:
-    """Wait for `pending`, or for time to pass, at most `delay_ms` and until `deadline`."""
-    from embedlog.pending import Pending
-
-    left = deadline - now_ms
-    transport.wait(
-        pending if pending is not None else Pending(),
-        left if delay_ms is None else min(left, delay_ms),
-    )
 
 
 def _partition_index(partition: MetadataResponsePartition) -> int:

@@ -1,0 +1,195 @@
+"""How the admin client reaches the right node and lives through retriable errors."""
+
+from __future__ import annotations
+
+from embedlog.client.metadata import Metadata
+from embedlog.client.waiting import Waiter
+from embedlog.errors import KafkaError, TimedOut, error_for
+from embedlog.pending import Pending
+from embedlog.transport import ANY_NODE, newest_common
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from embedlog.client.settings import Settings
+    from embedlog.common import TopicPartition
+    from embedlog.transport import Transport
+
+_ASK_ANOTHER_LEADER = frozenset(
+    (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+    )
+)
+
+
+class AdminCalls:
+    """Calls with a deadline. Used by one thread at a time."""
+
+    def __init__(self, transport: Transport, settings: Settings) -> None:
+        self._transport = transport
+        self._clock = transport.runtime.clock
+        self._timeout_ms: int = settings["default.api.timeout.ms"]
+        self._backoff_ms: int = settings["retry.backoff.ms"]
+        self._retries: int = settings["retries"]
+        self.metadata = Metadata(transport, settings, create_topics=False)
+        self._waiter = Waiter(transport, self.metadata)
+        self.arrived = self._waiter.arrived
+
+    def timeout(self, timeout_ms: int | None) -> int:
+        """The time a call may take."""
+        return self._timeout_ms if timeout_ms is None else timeout_ms
+
+    def call(self, node_id: int, request: Any, timeout_ms: int | None = None) -> Any:
+        """The response of a node; the request is sent again after retriable errors.
+
+        Raises:
+            TimedOut: no response in time; KafkaError: one that sending again does not cure.
+        """
+        deadline = self._clock.monotonic_ms() + self.timeout(timeout_ms)
+        attempts = 0
+        while True:
+            if node_id != ANY_NODE and node_id not in self.metadata.nodes:
+                self._learn_nodes(node_id, deadline)
+            pending = self._transport.send(node_id, request)
+            self._await(pending, deadline, request)
+            error = pending.error()
+            if error is None:
+                return pending.result()
+            retriable = isinstance(error, KafkaError) and error.retriable
+            if not retriable or attempts >= self._retries:
+                raise error
+            attempts += 1
+            self._sleep(deadline)
+
+    def to_controller(self, request: Any, timeout_ms: int | None) -> Any:
+        """The response of the controller, or of a broker that speaks for it.
+
+        Any broker of a KRaft cluster passes the request on; an older one answers NOT_CONTROLLER,
+        and then the controller is asked.
+        """
+        response = self.call(ANY_NODE, request, timeout_ms)
+        if _is_not_controller(response):
+            self.describe_all(timeout_ms)
+            response = self.call(self.metadata.controller_id, request, timeout_ms)
+        return response
+
+    def newest_version(self, kind: Any, timeout_ms: int | None) -> int:
+        """The newest version of a request that both sides know."""
+        served = self._transport.versions(ANY_NODE)
+        if served is None:
+            self.describe_all(timeout_ms)
+            served = self._transport.versions(ANY_NODE) or {}
+        return newest_common(kind, served.get(kind.__declaration__.api))
+
+    def until_described(self, names: list[str], timeout_ms: int) -> None:
+        """Ask for these topics once, and until every one has an answer, be it an error."""
+        metadata = self.metadata
+        metadata.unlearn(names)
+        for name in names:
+            metadata.want(name)
+        metadata.request_update()
+        self.drive(
+            lambda: all(name in metadata.topics or name in metadata.errors for name in names),
+            timeout_ms,
+        )
+        metadata.forget(names)
+
+    def to_leaders(
+        self,
+        items: Iterable[TopicPartition],
+        request_for: Callable[[list[TopicPartition]], Any],
+        take: Callable[[Any], dict[TopicPartition, tuple[int, int]]],
+        timeout_ms: int | None,
+    ) -> dict[TopicPartition, Any]:
+        """Ask the leader of each partition; the value or the error of each.
+
+        `take` makes (error code, value) by partition out of a response. Partitions whose leader
+        has moved are asked for again.
+        """
+        outcomes: dict[TopicPartition, Any] = {}
+        left = list(items)
+        deadline = self._clock.monotonic_ms() + self.timeout(timeout_ms)
+        while left:
+            names = sorted({key.topic for key in left})
+            remaining = max(deadline - self._clock.monotonic_ms(), 0)
+            self.until_described(names, remaining)
+            by_leader: dict[int, list[TopicPartition]] = {}
+            again: list[TopicPartition] = []
+            for key in left:
+                leader = self.metadata.leader(*key)
+                if leader is not None:
+                    by_leader.setdefault(leader.leader, []).append(key)
+                elif key.topic in self.metadata.topics:
+                    again.append(key)
+                    outcomes[key] = error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, str(key))
+                else:
+                    outcomes[key] = self.metadata.errors[key.topic]
+            for node_id, keys in by_leader.items():
+                answers = take(self.call(node_id, request_for(keys), remaining))
+                for key in keys:
+                    code, value = answers[key]
+                    outcomes[key] = error_for(code, str(key)) if code else value
+                    if code in _ASK_ANOTHER_LEADER:
+                        again.append(key)
+            left = [key for key in again if self._has_partition(key)]
+            if left and self._clock.monotonic_ms() >= deadline:
+                break
+            if left:
+                self._sleep(deadline)
+        return outcomes
+
+    def drive(
+        self,
+        is_done: Callable[[], bool],
+        timeout_ms: int | None,
+        *steps: Callable[[int], int | None],
+    ) -> None:
+        """Run state machines, and metadata with them, until it is done.
+
+        Raises:
+            TimedOut: it was not done in time.
+        """
+        limit = self.timeout(timeout_ms)
+        if not self._waiter.until(is_done, limit, *steps):
+            raise TimedOut(f"the brokers did not answer within {limit} ms")
+
+    def _has_partition(self, key: TopicPartition) -> bool:
+        info = self.metadata.topics.get(key.topic)
+        return info is not None and key.partition < len(info.partitions)
+
+    def _await(self, pending: Pending[Any], deadline: int, request: Any) -> None:
+        while not pending.done():
+            left = deadline - self._clock.monotonic_ms()
+            if left <= 0:
+                name = type(request).__name__.removesuffix("Request")
+                raise TimedOut(f"{name}: no broker answered in time")
+            self._transport.wait(pending, left)
+
+    def _sleep(self, deadline: int) -> None:
+        left = deadline - self._clock.monotonic_ms()
+        self._transport.wait(Pending(), max(min(self._backoff_ms, left), 0))
+
+    def _learn_nodes(self, node_id: int, deadline: int) -> None:
+        self.describe_all(max(deadline - self._clock.monotonic_ms(), 0))
+        if node_id not in self.metadata.nodes:
+            raise error_for(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no broker {node_id}")
+
+    def describe_all(self, timeout_ms: int | None) -> None:
+        """Ask for every topic of the cluster, and for its nodes."""
+        before = self.metadata.full_version
+        self.metadata.want_all()
+        self.drive(lambda: self.metadata.full_version > before, timeout_ms)
+
+
+def _is_not_controller(response: Any) -> bool:
+    for name in ("topics", "results", "responses"):
+        answers = getattr(response, name, None)
+        if answers:
+            return any(each.error_code == ErrorCode.NOT_CONTROLLER for each in answers)
+    return False
