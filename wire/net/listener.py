@@ -12,6 +12,7 @@ nothing.
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections import deque
@@ -121,6 +122,7 @@ class Listener:
 
     def run(self) -> None:
         """Serve until `stop`, then close every connection and the address."""
+        _running.add(self)
         try:
             self._run()
         finally:
@@ -141,11 +143,26 @@ class Listener:
         """Close everything. For a listener that does not run; again is allowed."""
         if self._sock.fileno() < 0:
             return
+        _running.discard(self)
         self._sock.close()
         for connection in list(self._connections.values()):
             self.drop(connection)
         self._late.clear()
         self._waker.close()
+        self.poller.close()
+
+    def abandon(self) -> None:
+        """Close this process's descriptors, and nothing else: the parent goes on with its own.
+
+        Without it a forked child would keep the address taken, and connections half open, after
+        its parent has closed them.
+        """
+        self._sock.close()
+        for connection in self._connections.values():
+            connection.abandon()
+        self._connections.clear()
+        self._late.clear()
+        self._waker.abandon()
         self.poller.close()
 
     def post(self, connection: Connection, action: Callable[..., None], value: object) -> None:
@@ -347,6 +364,19 @@ class Listener:
             if self.starved[0].is_open and not self.starved[0].feed():
                 return
             self.starved.popleft()
+
+
+_running: set[Listener] = set()
+
+
+def _abandon_all() -> None:
+    for listener in list(_running):
+        listener.abandon()
+    _running.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)
 
 
 def is_loopback(host: str) -> bool:

@@ -222,12 +222,16 @@ class Connection:
         self._queue.clear()
         self._count_unwritten()
         self._take_buffer(0)
-        self._start = self._end = 0
         try:  # noqa: SIM105 - not worth the import of contextlib
-            # The peer must learn of the end even while a forked child still holds the socket.
+            # The end of the connection, whatever other process still holds the socket.
             self._sock.shutdown(SHUT_RDWR)
         except OSError:
             pass  # the peer was first
+        self._sock.close()
+
+    def abandon(self) -> None:
+        """Close this process's descriptor; the connection is another process's."""
+        self.is_open = False
         self._sock.close()
 
     def _handle_frames(self, view: memoryview, start: int, end: int) -> None:

@@ -137,8 +137,11 @@ class Waker:
     def close(self) -> None:
         """Close the descriptors; again is allowed."""
         with self._lock:
-            if self._is_closed:
-                return
+            self.abandon()
+
+    def abandon(self) -> None:
+        """As `close`, in a forked child: whoever held the lock is not in this process."""
+        if not self._is_closed:
             self._is_closed = True
             os.close(self.fd)
             if self._write_fd != self.fd:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import threading
@@ -310,6 +311,30 @@ def test_stop_closes_connections_and_frees_the_address() -> None:
     again = Listener(Echo(), *address)
     again.close()
     again.close()
+
+
+def test_a_forked_child_holds_neither_the_address_nor_connections() -> None:
+    read_end, write_end = os.pipe()
+    with serve(Echo()) as served:
+        client = served.connect()
+        client.send(request(b"before"))
+        client.receive_frame()
+        child = os.fork()
+        if child == 0:
+            os.close(write_end)
+            os.read(read_end, 1)  # until the parent has seen everything
+            os._exit(0)
+        try:
+            client.send(request(b"after"))
+            assert client.receive_frame() == b"\0\3after"
+            served.listener.stop()
+            assert client.is_closed()
+            served.service.wait_for_end_of(client)
+            Listener(Echo(), *served.listener.address).close()
+        finally:
+            os.close(write_end)
+            os.close(read_end)
+            assert os.waitpid(child, 0)[1] == 0
 
 
 def test_an_address_in_use_is_an_os_error() -> None:
