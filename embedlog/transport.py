@@ -30,9 +30,7 @@ if TYPE_CHECKING:
         in_process: bool
         runtime: Runtime
 
-        def send(
-            self, node_id: int, request: Any, *, version: int | None = None
-        ) -> Pending[Any]:
+        def send(self, node_id: int, request: Any, *, version: int | None = None) -> Pending[Any]:
             """Send to `node_id` (ANY_NODE: whichever is best) at `version` (None: the newest both
             sides know). Never waits.
 

@@ -15,12 +15,11 @@ if TYPE_CHECKING:
 
     K = TypeVar("K")
     V = TypeVar("V")
-    _Results = Generic[K, V]
 else:
-    _Results = Generic
+    K = V = None
 
 
-class ItemResults(_Results):
+class ItemResults(Generic[K, V]):
     """The outcome of a call about many items: for each a value or an error.
 
     `results[item]` is the value, or raises the item's error. `check()` raises the first error of
@@ -61,7 +60,7 @@ class ItemResults(_Results):
 class _Value:
     """Equality and repr from the slots."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

@@ -160,10 +160,11 @@ class CompletedFetch:
 
     def _readable(self, batch: RecordBatch | LegacyBatch) -> list[RecordTuple]:
         try:
+            records: list[RecordTuple]
             if isinstance(batch, RecordBatch):
                 records = tuples(batch)
             else:
-                records = [tuple(record) for record in batch.records()]
+                records = list(batch.records())
         except RecordsError as error:
             raise self._unreadable(error) from error
         return self._from_position(records)

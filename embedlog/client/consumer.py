@@ -76,9 +76,9 @@ class Consumer:
             self._transport,
             self._metadata,
             self._subscription,
-            self._policy,
             self._settings,
-            self._waiter.arrived,
+            policy=self._policy,
+            arrived=self._waiter.arrived,
         )
         self._reset: OffsetLookup | None = None
         self._reset_generations: dict[TopicPartition, int] = {}

@@ -154,7 +154,7 @@ class BatchFuture:
         for batch in self._batches:
             if not batch.is_done:
                 batch.delivery.run()
-        return all([batch.is_done for batch in self._batches])
+        return all(batch.is_done for batch in self._batches)
 
     def result(self, timeout: float | None = None) -> list[BatchMetadata]:
         """Wait, at most `timeout` seconds, and return where the records are.

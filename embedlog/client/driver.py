@@ -88,7 +88,7 @@ class Driver:
         self._clock = transport.runtime.clock
         self._turn = TurnLock()
         self._runner = 0
-        self._news: list[Pending[None]] = []
+        self._news: list[Pending[object]] = []
         self._news_lock = allocate_lock()
         self.delay: int | None = None
         """What the last pass returned."""
@@ -192,18 +192,18 @@ class Driver:
         if self._threaded:
             self.arrived()
 
-    def _listen(self) -> Pending[None]:
-        news: Pending[None] = Pending()
+    def _listen(self) -> Pending[object]:
+        news: Pending[object] = Pending()
         with self._news_lock:
             self._news.append(news)
         return news
 
-    def _stop_listening(self, news: Pending[None]) -> None:
+    def _stop_listening(self, news: Pending[object]) -> None:
         with self._news_lock:
             if news in self._news:
                 self._news.remove(news)
 
-    def _park(self, news: Pending[None], left: int) -> None:
+    def _park(self, news: Pending[object], left: int) -> None:
         if self._threaded:
             self._scheduler.wait(news, left)
             return
@@ -229,7 +229,7 @@ class Driver:
                     self._thread = start(self._loop, self._name)
 
     def _loop(self) -> None:
-        quiet: Pending[None] = Pending()
+        quiet: Pending[object] = Pending()
         try:
             while not self._is_closed:
                 self._pass()

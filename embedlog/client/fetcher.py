@@ -78,8 +78,9 @@ class Fetcher:
         transport: Transport,
         metadata: Metadata,
         subscription: SubscriptionState,
-        policy: ResetPolicy,
         settings: Settings,
+        *,
+        policy: ResetPolicy,
         arrived: Callable[[Pending[Any]], None],
     ) -> None:
         """`arrived` is called, in whichever thread, when `advance` has something to take."""

@@ -13,7 +13,6 @@ from wire.error_codes import ErrorCode
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from embedlog.client.settings import Settings
     from embedlog.pending import Pending
@@ -59,9 +58,10 @@ class PartitionInfo:
         partition: int,
         leader: int,
         leader_epoch: int,
-        replicas: tuple[int, ...],
-        isr: tuple[int, ...],
-        offline_replicas: tuple[int, ...],
+        *,
+        replicas: tuple[int, ...] = (),
+        isr: tuple[int, ...] = (),
+        offline_replicas: tuple[int, ...] = (),
     ) -> None:
         self.partition = partition
         self.leader = leader
@@ -211,7 +211,7 @@ class Metadata:
         error = pending.error()
         if error is not None:
             if not isinstance(error, KafkaError) or not error.retriable:
-                self.failure = error if isinstance(error, KafkaError) else error_for(-1, repr(error))
+                self.failure = as_kafka_error(error)
                 raise error
             self._asks_all |= self._pending_asks_all
             self._back_off(now_ms)
@@ -282,12 +282,18 @@ class Metadata:
                     found.partition_index,
                     found.leader_id,
                     found.leader_epoch,
-                    tuple(found.replica_nodes),
-                    tuple(found.isr_nodes),
-                    tuple(found.offline_replicas),
+                    replicas=tuple(found.replica_nodes),
+                    isr=tuple(found.isr_nodes),
+                    offline_replicas=tuple(found.offline_replicas),
                 )
             )
-        return TopicInfo(described.name or "", described.topic_id, described.is_internal, partitions)
+        name = described.name or ""
+        return TopicInfo(name, described.topic_id, described.is_internal, partitions)
+
+
+def as_kafka_error(error: BaseException) -> KafkaError:
+    """`error`, or an UnknownServerError that quotes it."""
+    return error if isinstance(error, KafkaError) else error_for(-1, repr(error))
 
 
 def _partition_index(partition: MetadataResponsePartition) -> int:

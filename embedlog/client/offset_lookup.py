@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from embedlog.errors import KafkaError, error_class, error_for
+from embedlog.client.metadata import as_kafka_error
+from embedlog.errors import error_class, error_for
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import Metadata
     from embedlog.client.settings import Settings
     from embedlog.common import TopicPartition
+    from embedlog.errors import KafkaError
     from embedlog.pending import Pending
     from embedlog.transport import Transport
     from wire.schemas.list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopic
@@ -160,9 +162,8 @@ class OffsetLookup:
     def _take(self, asked: list[TopicPartition], pending: Pending[Any], now_ms: int) -> None:
         error = pending.error()
         if error is not None:
-            failure = error if isinstance(error, KafkaError) else error_for(-1, str(error))
             for key in asked:
-                self._refused(key, failure, now_ms)
+                self._refused(key, as_kafka_error(error), now_ms)
             return
         answers = {
             (topic.name, partition.partition_index): partition
@@ -170,7 +171,7 @@ class OffsetLookup:
             for partition in topic.partitions
         }
         for key in asked:
-            answer = answers.get(tuple(key))
+            answer = answers.get((key.topic, key.partition))
             if answer is None:
                 self._refused(key, error_for(-1, "the response leaves it out"), now_ms)
             elif answer.error_code:

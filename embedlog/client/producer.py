@@ -77,8 +77,8 @@ class Producer:
             self._metadata,
             self._accumulator,
             self._settings,
-            self._transactions(),
-            self._on_arrival,
+            transactions=self._transactions(),
+            arrived=self._on_arrival,
         )
         linger_ms: int = self._settings["linger.ms"]
         self._is_eager = not self._transport.in_process
@@ -200,7 +200,7 @@ class Producer:
             timestamps = self._clock.wall_ms()
         columns = Columns(values, keys, timestamps, headers)
         batches: list[ProducerBatch] = []
-        if not len(values):
+        if len(values) == 0:
             return BatchFuture(batches)
         try:
             for queue, records in self._divided(topic, columns, partition):
@@ -296,7 +296,7 @@ class Producer:
         with accumulator.lock:
             waited = list(accumulator.incomplete)
         return self._driver.wait(
-            lambda: all([batch.is_done for batch in waited]), _milliseconds(timeout)
+            lambda: all(batch.is_done for batch in waited), _milliseconds(timeout)
         )
 
     def _check_open(self) -> None:

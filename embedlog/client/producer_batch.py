@@ -239,7 +239,7 @@ class ProducerBatch:
         self.callbacks = None
         self.is_done = True
         parent = self.parent
-        if parent is not None and all([part.is_done for part in parent.parts or ()]):
+        if parent is not None and all(part.is_done for part in parent.parts or ()):
             parent.finish()
 
     def outcome(self, index: int) -> RecordMetadata:

@@ -89,9 +89,7 @@ class TopicQueues:
 class RecordAccumulator:
     """The queues of one producer. Methods take `lock` themselves unless they say otherwise."""
 
-    def __init__(
-        self, settings: Settings, delivery: Delivery, runtime: Runtime
-    ) -> None:
+    def __init__(self, settings: Settings, delivery: Delivery, runtime: Runtime) -> None:
         self.lock = allocate_lock()
         self.pool = BufferPool(settings["buffer.memory"])
         self.incomplete: dict[ProducerBatch, None] = {}
@@ -119,7 +117,7 @@ class RecordAccumulator:
         found.info = info
         return found
 
-    def append(
+    def append(  # noqa: PLR0917  called for every record: keywords cost 40 ns
         self,
         queue: PartitionQueue,
         timestamp: int,
@@ -132,7 +130,8 @@ class RecordAccumulator:
         """Add a record to the partition's last batch, or begin a new one.
 
         `is_sticky`: the record has no key and no named partition; it may go to another queue of
-        the topic when this one's batch is full. None when buffer.memory has no room for a new batch: the caller waits and tries again.
+        the topic when this one's batch is full. None when buffer.memory has no room for a new
+        batch: the caller waits and tries again.
         """
         size = len(value) if value is not None else 0
         if key is not None:
@@ -308,7 +307,7 @@ class RecordAccumulator:
         info = topic.info
         available = info.available or [each.partition for each in info.partitions]
         sizes = None
-        if self._adaptive and all([partition in topic.queues for partition in available]):
+        if self._adaptive and all(partition in topic.queues for partition in available):
             sizes = [len(topic.queues[partition].batches) for partition in available]
         return topic.sticky.choose(available, sizes)
 

@@ -68,6 +68,7 @@ class Sender:
         metadata: Metadata,
         accumulator: RecordAccumulator,
         settings: Settings,
+        *,
         transactions: TransactionManager | None,
         arrived: Callable[[], None],
     ) -> None:
@@ -204,9 +205,7 @@ class Sender:
             return 0
         return batch.created_ms + self._linger_ms
 
-    def _sendable_leader(
-        self, queue: PartitionQueue, batch: ProducerBatch
-    ) -> PartitionInfo | None:
+    def _sendable_leader(self, queue: PartitionQueue, batch: ProducerBatch) -> PartitionInfo | None:
         leader = self._metadata.leader(batch.topic, batch.partition)
         if leader is None:
             self._metadata.request_update()

@@ -111,7 +111,8 @@ class ResetPolicy:
             self._duration_ms = parse_duration_ms(text.removeprefix("by_duration:"))
         elif text not in {"latest", "earliest", "none"}:
             raise ConfigError(
-                f"auto.offset.reset={text!r}: must be latest, earliest, none or by_duration:PnDTnHnMnS"
+                f"auto.offset.reset={text!r}: must be latest, earliest, none or "
+                f"by_duration:PnDTnHnMnS"
             )
 
     def timestamp(self, wall_ms: int) -> int | None:

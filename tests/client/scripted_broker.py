@@ -120,7 +120,9 @@ class ScriptedBroker:
                 for batch in iter_batches(memoryview(data.records)):
                     batch.check_crc()
                 first = self.append(name, data.index, data.records)
-                answers.append(produce.PartitionProduceResponse(index=data.index, base_offset=first))
+                answers.append(
+                    produce.PartitionProduceResponse(index=data.index, base_offset=first)
+                )
             responses.append(
                 produce.TopicProduceResponse(
                     name=name, topic_id=topic.topic_id, partition_responses=answers
@@ -144,7 +146,9 @@ class ScriptedBroker:
                         partition_index=asked.partition_index, offset=offset, leader_epoch=0
                     )
                 )
-            topics.append(list_offsets.ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+            topics.append(
+                list_offsets.ListOffsetsTopicResponse(name=topic.name, partitions=answers)
+            )
         return list_offsets.ListOffsetsResponse(topics=topics)
 
     def _FetchRequest(self, request: Any) -> Any:

@@ -1,0 +1,240 @@
+"""One connection to one node, as a state machine; the sockets are somebody else's.
+
+    DISCONNECTED -> CONNECTING -> CHECKING_VERSIONS -> READY
+          ^-------------'-----------------'--------------'
+
+Requests wait until the versions are known, then go out as many as may be in flight, and are
+answered in their order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from embedlog.errors import KafkaError, error_for
+from embedlog.pending import Pending
+from embedlog.transport import newest_common
+from wire.connection import ClientConnection
+from wire.error_codes import ErrorCode
+from wire.errors import MalformedMessage, RemoteProtocolError, UnsupportedField
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from wire.schema import Payload
+
+    Write = Callable[[list[Payload]], None]
+
+_SOFTWARE_NAME = "embedlog"
+_SOFTWARE_VERSION = "0.1.0"
+_PRODUCE = 0
+_API_VERSIONS = 18
+
+
+class ConnectionState:
+    """How far a connection is."""
+
+    DISCONNECTED = 0
+    CONNECTING = 1
+    CHECKING_VERSIONS = 2
+    READY = 3
+
+
+VALID_PREVIOUS = {
+    ConnectionState.DISCONNECTED: frozenset(
+        (
+            ConnectionState.CONNECTING,
+            ConnectionState.CHECKING_VERSIONS,
+            ConnectionState.READY,
+        )
+    ),
+    ConnectionState.CONNECTING: frozenset((ConnectionState.DISCONNECTED,)),
+    ConnectionState.CHECKING_VERSIONS: frozenset((ConnectionState.CONNECTING,)),
+    ConnectionState.READY: frozenset((ConnectionState.CHECKING_VERSIONS,)),
+}
+
+
+class _Request:
+    """A request without an answer. `version` None: the newest both sides know."""
+
+    __slots__ = ("deadline_ms", "message", "pending", "version")
+
+    def __init__(self, message: Any, version: int | None, deadline_ms: int) -> None:
+        self.message = message
+        self.version = version
+        self.deadline_ms = deadline_ms
+        self.pending: Pending[Any] = Pending()
+
+
+class NodeConnection:
+    """The requests of one node. `channel` is whatever carries the bytes, None without one."""
+
+    def __init__(
+        self, node_id: int, host: str, port: int, *, client_id: str, in_flight_max: int
+    ) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.state = ConnectionState.DISCONNECTED
+        self.channel: Any = None
+        self.versions: dict[int, tuple[int, int]] | None = None
+        """What the node said it serves; kept while disconnected."""
+        self.failure_count = 0
+        """Attempts to connect that failed since the last that worked."""
+        self.retry_at_ms = 0
+        self.attempted_ms = 0
+        self.used_ms = 0
+        self.throttled_until_ms = 0
+        self._client_id = client_id
+        self._in_flight_max = in_flight_max
+        self._protocol = ClientConnection(client_id)
+        self._waiting: deque[_Request] = deque()
+        self._in_flight: deque[_Request] = deque()
+        self._versions_deadline_ms = 0
+        self._asked_again = False
+
+    @property
+    def load(self) -> int:
+        """Requests without an answer."""
+        return len(self._waiting) + len(self._in_flight)
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def transition_to(self, state: int) -> None:
+        """Enter `state`. The only place that assigns it."""
+        assert self.state in VALID_PREVIOUS[state], (self.state, state)
+        self.state = state
+
+    # Requests
+
+    def enqueue(self, message: Any, version: int | None, deadline_ms: int) -> Pending[Any]:
+        """Send `message` when its turn comes, and answer by `deadline_ms` or never."""
+        request = _Request(message, version, deadline_ms)
+        self._waiting.append(request)
+        return request.pending
+
+    def flush(self, write: Write, now_ms: int) -> None:
+        """Write what may go out now."""
+        if self.state != ConnectionState.READY or now_ms < self.throttled_until_ms:
+            return
+        while self._waiting and len(self._in_flight) < self._in_flight_max:
+            self._write(self._waiting.popleft(), write, now_ms)
+
+    def begin_versions(self, write: Write, deadline_ms: int) -> None:
+        """The connection is made: ask what the node serves."""
+        self.transition_to(ConnectionState.CHECKING_VERSIONS)
+        self._protocol = ClientConnection(self._client_id)
+        self._versions_deadline_ms = deadline_ms
+        self._asked_again = False
+        self._ask_versions(None, write)
+
+    def received(self, frame: memoryview, write: Write, now_ms: int) -> None:
+        """Take one response.
+
+        Raises:
+            RemoteProtocolError, MalformedMessage: it is not one; the connection is of no use.
+            KafkaError: the node refuses to say what it serves.
+        """
+        _, response = self._protocol.receive(frame)
+        self.used_ms = now_ms
+        if self.state == ConnectionState.CHECKING_VERSIONS:
+            self._take_versions(response, write)
+        else:
+            request = self._in_flight.popleft()
+            throttle_ms = getattr(response, "throttle_time_ms", 0)
+            if throttle_ms:
+                self.throttled_until_ms = now_ms + throttle_ms
+            request.pending.complete(response)
+        self.flush(write, now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """When the next request runs out of time."""
+        deadlines = [queue[0].deadline_ms for queue in (self._in_flight, self._waiting) if queue]
+        if self.state == ConnectionState.CHECKING_VERSIONS:
+            deadlines.append(self._versions_deadline_ms)
+        return min(deadlines, default=None)
+
+    def take_overdue(self, now_ms: int) -> tuple[list[_Request], bool]:
+        """Requests that ran out of time, and whether one was in flight: then the node hangs."""
+        overdue = [each for each in self._in_flight if each.deadline_ms <= now_ms]
+        hangs = bool(overdue) or (
+            self.state == ConnectionState.CHECKING_VERSIONS and self._versions_deadline_ms <= now_ms
+        )
+        while self._waiting and self._waiting[0].deadline_ms <= now_ms:
+            overdue.append(self._waiting.popleft())
+        return overdue, hangs
+
+    def disconnected(self) -> list[_Request]:
+        """The connection ended; the requests that get no answer any more, in their order."""
+        if self.state != ConnectionState.DISCONNECTED:
+            self.transition_to(ConnectionState.DISCONNECTED)
+        self.channel = None
+        self.throttled_until_ms = 0
+        lost = [*self._in_flight, *self._waiting]
+        self._in_flight.clear()
+        self._waiting.clear()
+        return lost
+
+    # Bytes
+
+    def _write(self, request: _Request, write: Write, now_ms: int) -> None:
+        message = request.message
+        declared = type(message).__declaration__
+        assert self.versions is not None, self
+        assert declared is not None, message
+        is_answered = not (declared.api == _PRODUCE and message.acks == 0)
+        try:
+            version = request.version
+            if version is None:
+                version = newest_common(type(message), self.versions.get(declared.api))
+            frame = self._protocol.send(message, version, expect_response=is_answered)
+        except KafkaError as error:
+            request.pending.fail(error)
+            return
+        except UnsupportedField as error:
+            refusal = error_for(ErrorCode.UNSUPPORTED_VERSION, f"{self.address}: {error}")
+            request.pending.fail(refusal)
+            return
+        self.used_ms = now_ms
+        write(frame)
+        if is_answered:
+            self._in_flight.append(request)
+        else:
+            request.pending.complete(None)
+
+    def _ask_versions(self, version: int | None, write: Write) -> None:
+        from wire.schema import declaration
+        from wire.schemas.api_versions import ApiVersionsRequest
+
+        request = ApiVersionsRequest(
+            client_software_name=_SOFTWARE_NAME, client_software_version=_SOFTWARE_VERSION
+        )
+        chosen = declaration(ApiVersionsRequest).last_version if version is None else version
+        write(self._protocol.send(request, chosen))
+
+    def _take_versions(self, response: Any, write: Write) -> None:
+        """The node serves these versions; or not the one that was asked in, then ask in an older.
+
+        A node that refuses version 0 too is given up.
+        """
+        listed = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION and not self._asked_again:
+            self._asked_again = True
+            self._ask_versions(listed.get(_API_VERSIONS, (0, 0))[1], write)
+            return
+        if response.error_code:
+            raise error_for(response.error_code, f"{self.address} refused ApiVersions")
+        self.versions = listed
+        self.failure_count = 0
+        self.transition_to(ConnectionState.READY)
+
+    def __repr__(self) -> str:
+        return f"<NodeConnection {self.node_id} {self.address} state {self.state}>"
+
+
+PROTOCOL_ERRORS = (RemoteProtocolError, MalformedMessage, KafkaError)
+"""What `received` raises when the connection is of no use any more."""

@@ -1,0 +1,179 @@
+"""`LoopbackTransport`: objects to bytes to objects, through both ends of the protocol, no socket.
+
+Everything that TCP exercises but the sockets: the network client, encoding and decoding at the
+versions both sides agree on, the broker's network service. It runs in one thread, also under a
+simulated clock, and a test may cut a connection (`channels.cut`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from struct import Struct
+
+from embedlog.broker.network import BrokerService
+from embedlog.client.network_client import NetworkClient
+from embedlog.client.settings import COMMON, parse
+from embedlog.pending import Pending
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from embedlog.broker.cluster import Cluster
+    from wire.schema import Payload
+
+_SIZE = Struct(">i")
+_HOST, _PORT = "loopback", 9092
+
+
+class LoopbackTransport(NetworkClient):
+    """A transport to a cluster of this process that goes through bytes.
+
+    >>> import embedlog
+    >>> with embedlog.open() as cluster, embedlog.Admin(LoopbackTransport(cluster)) as admin:
+    ...     sorted(admin.create_topics(["events"]).check())
+    ['events']
+    """
+
+    def __init__(self, cluster: Cluster, settings: Mapping[str, Any] | None = None) -> None:
+        """`settings` are those of a client; the client that uses it has settings of its own."""
+        self.channels = LoopbackChannels(cluster)
+        super().__init__(
+            [(_HOST, _PORT)],
+            parse(COMMON, settings),
+            runtime=cluster.runtime,
+            channels=self.channels,
+        )
+
+
+class LoopbackChannels:
+    """What `wire.net.SocketChannels` is to sockets, to calls of the broker's network service."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._service = BrokerService(cluster.broker)
+        self._scheduler = cluster.runtime.scheduler
+        self._clock = cluster.runtime.clock
+        self._events: deque[_Event] = deque()
+        self._signal: Pending[object] = Pending()
+        self._ends: list[_End] = []
+
+    def connect(self, host: str, port: int) -> _End:
+        """A connection; the address does not matter."""
+        end = _End(self, host, port)
+        self._ends.append(end)
+        self._service.connected(end)  # type: ignore[arg-type]
+        self.happened(_Event(end))
+        return end
+
+    def send(self, channel: _End, buffers: Sequence[Payload]) -> None:
+        """Give whole frames to the service, one after the other is answered."""
+        if not channel.is_closed:
+            channel.take(b"".join(buffers))
+
+    def poll(self, timeout_ms: int | None) -> list[_Event]:
+        """What has happened, waiting at most `timeout_ms` for the first event."""
+        if not self._events:
+            self._scheduler.run_due(self._clock.monotonic_ms())
+        if not self._events and timeout_ms != 0:
+            self._scheduler.wait(self._signal, timeout_ms)
+        self._signal = Pending()
+        events = list(self._events)
+        for _ in events:
+            self._events.popleft()
+        return events
+
+    def close(self, channel: _End) -> None:
+        """End a connection from the client's side; no event follows."""
+        if not channel.is_closed:
+            channel.is_closed = True
+            self._ends.remove(channel)
+            self._service.disconnected(channel)  # type: ignore[arg-type]
+
+    def close_all(self) -> None:
+        """End every connection."""
+        for end in list(self._ends):
+            self.close(end)
+
+    def wake(self) -> None:
+        """End the present or the next wait of `poll`."""
+        self._signal.complete(None)
+
+    def cut(self, reason: str = "cut by the test") -> None:
+        """Break every connection, as a network would."""
+        for end in list(self._ends):
+            self.close(end)
+            self.happened(_Event(end, reason=reason))
+
+    def serve(self, end: _End, frame: memoryview) -> Sequence[Payload] | None:
+        """The service's answer; None when it comes later."""
+        return self._service.handle(end, frame)  # type: ignore[arg-type]
+
+    def happened(self, event: _Event) -> None:
+        """Queue an event, from any thread."""
+        self._events.append(event)
+        self._signal.complete(None)
+
+
+class _Event:
+    """Opened (neither frame nor reason), a frame, or closed for a reason."""
+
+    __slots__ = ("channel", "frame", "reason")
+
+    def __init__(self, channel: _End, *, frame: memoryview | None = None, reason: str = "") -> None:
+        self.channel = channel
+        self.frame = frame
+        self.reason = reason
+
+
+class _End:
+    """One connection, seen from the service: the peer that a listener would show it."""
+
+    def __init__(self, channels: LoopbackChannels, host: str, port: int) -> None:
+        self.local_host = host
+        self.local_port = port
+        self.peer_host = host
+        self.state: object = None
+        self.is_closed = False
+        self._channels = channels
+        self._frames: deque[memoryview] = deque()
+        self._is_busy = False
+
+    def take(self, data: bytes) -> None:
+        """Bytes from the client: whole frames, each with its size."""
+        position = 0
+        while position < len(data):
+            (size,) = _SIZE.unpack_from(data, position)
+            position += _SIZE.size
+            self._frames.append(memoryview(data)[position : position + size])
+            position += size
+        self._serve()
+
+    def respond(self, buffers: Sequence[Payload] | None) -> None:
+        """An answer of the service that comes later; from any thread."""
+        self._answer(buffers)
+        self._serve()
+
+    def respond_with(self, make: Callable[[], Sequence[Payload] | None]) -> None:
+        """As `respond`, with an answer that is made where it is written."""
+        self.respond(make())
+
+    def close(self) -> None:
+        """The service ends the connection."""
+        if not self.is_closed:
+            self._channels.close(self)
+            self._channels.happened(_Event(self, reason="closed by the broker"))
+
+    def _serve(self) -> None:
+        while self._frames and not self._is_busy and not self.is_closed:
+            self._is_busy = True
+            answer = self._channels.serve(self, self._frames.popleft())
+            if answer is None:
+                return
+            self._answer(answer)
+
+    def _answer(self, buffers: Sequence[Payload] | None) -> None:
+        self._is_busy = False
+        if buffers and not self.is_closed:
+            frame = memoryview(b"".join(buffers))[_SIZE.size :]
+            self._channels.happened(_Event(self, frame=frame))
