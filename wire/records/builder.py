@@ -87,23 +87,15 @@ def build_batch(
         base_sequence,
         count,
     )
-    return _seal(base_offset, leader_epoch, checked, parts, codec, level)
-
-
-def _seal(
-    base_offset: int,
-    leader_epoch: int,
-    checked: bytes,
-    parts: list[Buffer],
-    codec: int,
-    level: int | None,
-) -> bytes:
-    """Return the batch of a header from its attributes on, `checked`, and pieces of records."""
     if codec:
         from wire.records.compression import compress
 
-        rest = checked + compress(codec, b"".join(parts), level)
-        return _pack_frame(base_offset, leader_epoch, rest) + rest
+        parts = [compress(codec, b"".join(parts), level)]
+    return _seal(base_offset, leader_epoch, checked, parts)
+
+
+def _seal(base_offset: int, leader_epoch: int, checked: bytes, parts: list[Buffer]) -> bytes:
+    """Return the batch of a header from its attributes on, `checked`, and pieces of records."""
     parts[0] = _BLANK_FRAME + checked + parts[0]
     batch = b"".join(parts)
     if len(batch) < PATCHED_SIZE_MIN:

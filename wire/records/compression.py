@@ -147,6 +147,8 @@ def _unsnappy(data: Buffer, limit: int, magic: int) -> bytes:
     while position < len(view):
         if view[position : position + len(XERIAL_MAGIC)] == XERIAL_MAGIC:  # streams may be joined
             position += len(XERIAL_HEADER)
+            if position > len(view):
+                raise CorruptPayload("snappy: the stream ends inside its header")
             continue
         if len(view) - position < _SIZE.size:
             raise CorruptPayload("snappy: the stream ends inside a block size")

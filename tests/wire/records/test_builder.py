@@ -1,0 +1,155 @@
+"""Building: the joins equal the plain encoder, everywhere a varint grows, and sizes are bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.wire.records.batches import (
+    NOW,
+    build,
+    columns,
+    expected_records,
+    fields,
+    headers,
+    plain_payload,
+    timestamps,
+)
+from wire.records import BatchBuilder, RecordBatch, build_batch, size_upper_bound, tuples
+from wire.records.builder import PATCHED_SIZE_MIN
+
+
+@given(columns())
+@settings(max_examples=200)
+def test_joins_equal_the_plain_encoder(arguments: dict[str, Any]) -> None:
+    built = build(arguments)
+    assert built[61:] == plain_payload(arguments)
+    batch = RecordBatch(built)
+    assert batch.is_valid_crc()
+    assert batch.size == len(built)
+    assert batch.record_count == len(arguments["values"])
+    assert batch.last_offset_delta == len(arguments["values"]) - 1
+    stamps = arguments["timestamps"]
+    stamps = [stamps] if isinstance(stamps, int) else stamps
+    assert (batch.base_timestamp, batch.max_timestamp) == (stamps[0], max(stamps))
+    assert tuples(batch) == expected_records(arguments)
+
+
+@pytest.mark.parametrize("count", [8191, 8192, 8193, 20_000])
+@pytest.mark.parametrize("shape", ["uniform", "varying", "keyed", "stamped"])
+def test_offset_deltas_of_three_bytes(count: int, shape: str) -> None:
+    arguments: dict[str, Any] = {
+        "values": [b"v" * (index % 3 if shape == "varying" else 2) for index in range(count)],
+        "keys": [b"%d" % index for index in range(count)] if shape == "keyed" else None,
+        "timestamps": [NOW + index for index in range(count)] if shape == "stamped" else NOW,
+        "headers": None,
+        "timestamp_type": 0,
+        "base_offset": 3,
+    }
+    built = build(arguments)
+    assert built[61:] == plain_payload(arguments)
+    assert tuples(RecordBatch(built)) == expected_records(arguments)
+
+
+@pytest.mark.parametrize("size", [0, 63, 64, 8191, 8192, 1 << 20, (1 << 20) + 1])
+@pytest.mark.parametrize("count", [1, 2])
+def test_large_values(size: int, count: int) -> None:
+    values = [bytes([index]) * size for index in range(count)]
+    built = build_batch(values, keys=[b"k" * (size // 2)] * count, timestamps=NOW)
+    assert RecordBatch(built).is_valid_crc()
+    assert [record.value for record in RecordBatch(built).records()] == values
+
+
+@pytest.mark.parametrize("size", range(PATCHED_SIZE_MIN - 70, PATCHED_SIZE_MIN - 55))
+def test_patched_and_joined_headers_are_alike(size: int) -> None:
+    built = build_batch([bytes(size)], timestamps=NOW, base_offset=4, leader_epoch=9)
+    batch = RecordBatch(built)
+    assert batch.is_valid_crc()
+    assert (batch.base_offset, batch.partition_leader_epoch) == (4, 9)
+    assert type(built) is bytes
+
+
+def test_buffers_of_every_kind() -> None:
+    kinds = [b"abc", bytearray(b"abc"), memoryview(b"xabcx")[1:4]]
+    assert build_batch(kinds, keys=kinds, timestamps=NOW) == build_batch(
+        [b"abc"] * 3, keys=[b"abc"] * 3, timestamps=NOW
+    )
+    assert build_batch([bytearray()], timestamps=NOW) == build_batch([b""], timestamps=NOW)
+
+
+@pytest.mark.parametrize("bad", ["text", 5, 1.5])
+def test_what_is_not_bytes_is_a_type_error(bad: Any) -> None:
+    for values in ([bad], [b"v", bad], [b"v", None, bad]):
+        with pytest.raises(TypeError):
+            build_batch(values, timestamps=NOW)
+        with pytest.raises(TypeError):
+            build_batch([b"v"] * len(values), keys=values, timestamps=NOW)
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+@given(arguments=columns(count_max=150))
+@settings(max_examples=15)
+def test_compressed_batches_read_the_same(codec: int, arguments: dict[str, Any]) -> None:
+    batch = RecordBatch(build(arguments, codec=codec))
+    assert batch.codec == codec
+    assert batch.is_valid_crc()
+    assert bytes(batch.payload()) == plain_payload(arguments)
+    assert tuples(batch) == expected_records(arguments)
+
+
+rows = st.lists(st.tuples(timestamps, fields, fields, st.none() | headers), min_size=1, max_size=80)
+
+
+@given(rows)
+@settings(max_examples=60)
+def test_builder_equals_build_batch_and_its_estimate_holds(rows: list[tuple[Any, ...]]) -> None:
+    builder = BatchBuilder()
+    for index, row in enumerate(rows):
+        before = builder.estimated_size
+        bound = size_upper_bound(*row[1:]) - 61
+        assert builder.append(*row) == index
+        assert builder.estimated_size - before <= bound
+    stamps, keys, values, header_column = (list(column) for column in zip(*rows, strict=True))
+    expected = build_batch(
+        values,
+        keys=keys,
+        timestamps=stamps,
+        headers=header_column,
+        producer_id=5,
+        producer_epoch=1,
+        base_sequence=10,
+    )
+    built = builder.close(producer_id=5, producer_epoch=1, base_sequence=10)
+    assert built == expected
+    assert builder.count == len(rows)
+    assert len(built) <= builder.estimated_size <= len(built) + 32 * len(rows)
+
+
+def test_closing_again_renumbers_sequences() -> None:
+    builder = BatchBuilder(codec=4)
+    builder.append(NOW, b"k", b"v")
+    first = RecordBatch(builder.close(producer_id=1, producer_epoch=0, base_sequence=0))
+    again = RecordBatch(builder.close(producer_id=2, producer_epoch=0, base_sequence=8))
+    assert (first.codec, first.base_sequence, again.base_sequence) == (4, 0, 8)
+    assert list(first.records()) == list(again.records())
+
+
+def test_room_is_for_the_first_record_and_for_what_fits() -> None:
+    builder = BatchBuilder(size_limit=300)
+    assert builder.has_room_for(None, bytes(1000))
+    while builder.has_room_for(None, bytes(40)):
+        builder.append(NOW, None, bytes(40))
+    assert builder.count == 4
+    assert len(builder.close()) <= 300
+    assert builder.has_room_for(None, b"")
+
+
+@given(fields, fields, headers)
+def test_size_upper_bound_holds_at_the_worst_place(key: Any, value: Any, header: Any) -> None:
+    built = build_batch(
+        [value], keys=[key], timestamps=(1 << 62), headers=[header], base_offset=1 << 62
+    )
+    assert len(built) <= size_upper_bound(key, value, header)
