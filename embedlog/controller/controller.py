@@ -166,9 +166,15 @@ class Controller:
                 results[topic.name] = made
                 records.append(topic_record(made))
                 records.extend(_config_records(RESOURCE_TOPIC, topic.name, configs))
-            created = [made for made in results.values() if isinstance(made, TopicImage)]
-            if created and not validate_only:
-                self._change(records, created=created)
+            if records and not validate_only:
+                self._write(records)
+                published = self.image.topics_by_name
+                results = {
+                    name: result if isinstance(result, KafkaError) else published[name]
+                    for name, result in results.items()
+                }
+                created = [made for made in results.values() if isinstance(made, TopicImage)]
+                self._publish(created=created)
             return results
 
     def delete_topic(self, topic_id: bytes) -> TopicImage:
@@ -221,7 +227,9 @@ class Controller:
                 topic_id=topic.topic_id,
                 partitions=[partition_state(partition) for partition in partitions],
             )
-            self._change([record], added_to=(name, range(present, count)))
+            self._write([record])
+            grown = self.image.topics_by_name[name]
+            self._publish(partitions_added=[(grown, range(present, count))])
 
     def bump_leader_epochs(self, partitions: Iterable[TopicPartition]) -> None:
         """Begin a new leader epoch in each partition: its log may have lost records.
@@ -305,18 +313,12 @@ class Controller:
             builder.apply(record)
         self.image = builder.build(self._log.append(records))
 
-    def _change(
-        self,
-        records: Sequence[Any],
-        *,
-        added_to: tuple[str, range] | None = None,
-        **what: Any,
-    ) -> None:
-        self._write(records)
-        if added_to is not None:
-            name, numbers = added_to
-            what["partitions_added"] = [(self.image.topics_by_name[name], numbers)]
+    def _publish(self, **what: Any) -> None:
         self.on_change(MetadataDelta(self.image, **what))
+
+    def _change(self, records: Sequence[Any], **what: Any) -> None:
+        self._write(records)
+        self._publish(**what)
 
     def _apply_broker_configs(self) -> None:
         configs = self.image.broker_configs
@@ -351,7 +353,7 @@ class Controller:
         if resource_type == RESOURCE_BROKER:
             self._write(records)
             self._apply_broker_configs()
-            self.on_change(MetadataDelta(self.image, broker_configs_changed=True))
+            self._publish(broker_configs_changed=True)
         elif resource_type == RESOURCE_GROUP:
             self._change(records, groups_changed=[resource_name])
         elif resource_type == RESOURCE_TOPIC:
