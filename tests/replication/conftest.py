@@ -1,0 +1,112 @@
+"""A broker whose partition locks know who holds them: rule 12 of the layering chapter.
+
+Delayed operations must never complete while a partition lock is held; every response that is
+completed in these tests is checked for that.
+"""
+
+from __future__ import annotations
+
+from _thread import RLock, get_ident
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+import pytest
+
+from embedlog.broker import cluster as cluster_module
+from embedlog.broker.broker import Broker
+from embedlog.broker.cluster import Cluster
+from embedlog.broker.context import RequestContext
+from embedlog.purgatory.delayed_operation import DelayedOperation
+from embedlog.testing import SimRuntime, sim_runtime
+from wire.schema import declaration
+
+
+class LockWithOwner:
+    """A re-entrant lock that says whether the calling thread holds it, or any other."""
+
+    held: dict[int, list[LockWithOwner]] = {}
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+
+    def __enter__(self) -> LockWithOwner:
+        self._lock.acquire()
+        self.held.setdefault(get_ident(), []).append(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.held[get_ident()].remove(self)
+        self._lock.release()
+
+    @classmethod
+    def held_here(cls) -> list[LockWithOwner]:
+        """The partition locks that this thread holds."""
+        return cls.held.get(get_ident(), [])
+
+
+@pytest.fixture(autouse=True)
+def completed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds of operations that completed; each is refused while a partition lock is held."""
+    kinds: list[str] = []
+    force_complete = DelayedOperation.force_complete
+
+    def checked(operation: DelayedOperation) -> bool:
+        assert not LockWithOwner.held_here(), f"{operation} completes under a partition lock"
+        won = force_complete(operation)
+        if won:
+            kinds.append(type(operation).__name__)
+        return won
+
+    monkeypatch.setattr(DelayedOperation, "force_complete", checked)
+    return kinds
+
+
+class Rig:
+    """A simulated cluster and short ways to use it."""
+
+    def __init__(self, cluster: Cluster, runtime: SimRuntime) -> None:
+        self.cluster = cluster
+        self.broker = cluster.broker
+        self.manager = cluster.broker.replica_manager
+        self.runtime = runtime
+
+    def handle(self, request: Any, version: int | None = None) -> Any:
+        known = declaration(type(request))
+        assert known.api is not None
+        newest = known.last_version if version is None else version
+        return self.broker.handle(RequestContext(known.api, newest), request)
+
+    def run_due(self) -> None:
+        """Do what is due now."""
+        scheduler = self.runtime.scheduler
+        while scheduler.run_due(self.runtime.clock.monotonic_ms()) == 0:
+            pass
+
+
+@pytest.fixture
+def make_rig(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Rig]]:
+    """`make_rig(path=None, durability=None, files=None)`: a cluster with watched locks."""
+    made: list[Cluster] = []
+
+    class WatchedBroker(Broker):
+        def __init__(self, *parts: Any, **named: Any) -> None:
+            super().__init__(*parts, **named, lock_factory=LockWithOwner)
+
+    monkeypatch.setattr(cluster_module, "Broker", WatchedBroker)
+
+    def make(path: str | None = None, *, files: Any = None, **how: Any) -> Rig:
+        runtime = sim_runtime(seed=5, files=files)
+        cluster = Cluster(path, runtime=runtime, **how)
+        made.append(cluster)
+        return Rig(cluster, runtime)
+
+    yield make
+    for cluster in made:
+        cluster.close()
+    assert not any(LockWithOwner.held.values())
