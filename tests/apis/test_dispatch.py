@@ -1,0 +1,100 @@
+"""The dispatch table, and what becomes of errors that a handler did not answer itself."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embedlog import errors
+from embedlog.broker import dispatch
+from embedlog.broker.cluster import Cluster
+from embedlog.broker.context import RequestContext
+from embedlog.testing import sim_runtime
+from wire.api_keys import NAMES
+from wire.registry import valid_versions
+from wire.schemas.describe_cluster import DescribeClusterRequest
+
+APIS = Path(dispatch.__file__).parent / "apis"
+
+
+class Connection:
+    """Notes that it was closed."""
+
+    is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize("api_key", sorted(dispatch.HANDLERS))
+def test_the_table_says_what_the_modules_say(api_key: int) -> None:
+    name, first, last = dispatch.HANDLERS[api_key]
+    module = import_module(f"embedlog.broker.apis.{name}")
+    assert (first, last) == module.VERSIONS
+    known_first, known_last = valid_versions(api_key)
+    assert known_first <= first <= last <= known_last
+    assert name == NAMES[api_key].lower() or name.replace("_", "") == NAMES[api_key].lower()
+
+
+def test_every_api_file_is_in_the_table() -> None:
+    files = {path.stem for path in APIS.glob("*.py")} - {"__init__"}
+    assert files == {name for name, _, _ in dispatch.HANDLERS.values()}
+
+
+def test_versions_that_are_not_served() -> None:
+    assert dispatch.serves(0, 13)
+    assert not dispatch.serves(0, 14)
+    assert not dispatch.serves(0, -1)
+    assert not dispatch.serves(999, 0)
+
+
+def answer_to(error: BaseException, *, in_process: bool) -> tuple[Any, Connection]:
+    """The answer when the handler of DescribeCluster raises `error`."""
+
+    def handler(*_: object) -> None:
+        raise error
+
+    connection = Connection()
+    api_key = 60
+    before = dispatch._handlers.get(api_key)
+    dispatch._handlers[api_key] = handler
+    try:
+        with Cluster(runtime=sim_runtime(seed=1)) as cluster:
+            context = RequestContext(
+                api_key, 1, connection=None if in_process else connection, in_process=in_process
+            )
+            return cluster.broker.handle(context, DescribeClusterRequest()), connection
+    finally:
+        del dispatch._handlers[api_key]
+        if before is not None:
+            dispatch._handlers[api_key] = before
+
+
+@pytest.mark.parametrize(
+    "error, code",
+    [
+        (errors.NotController(), 41),
+        (errors.StorageFailed("disk"), 56),
+        (errors.CorruptRecord("file", 0, "crc"), 56),
+        (errors.ClosedError("closed"), 56),
+        (errors.ConfigError("bad"), 40),
+    ],
+)
+def test_errors_become_codes(error: Exception, code: int) -> None:
+    for in_process in (True, False):
+        response, _ = answer_to(error, in_process=in_process)
+        assert response.error_code == code
+
+
+def test_a_defect_is_raised_in_process_and_answered_over_a_connection(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(ZeroDivisionError):
+        answer_to(ZeroDivisionError("defect"), in_process=True)
+    response, connection = answer_to(ZeroDivisionError("defect"), in_process=False)
+    assert response.error_code == -1
+    assert not connection.is_closed
+    assert "ZeroDivisionError: defect" in capsys.readouterr().err
