@@ -15,7 +15,7 @@ from embedlog.replication.delayed_fetch import DelayedFetch, fetch
 from embedlog.replication.fetch_params import FetchParams
 from embedlog.replication.fetch_reader import refusal
 from wire.error_codes import ErrorCode
-from wire.records.errors import UnsupportedCodec
+from wire.records.errors import RecordsError, UnsupportedCodec
 from wire.schemas.fetch import (
     FetchableTopicResponse,
     FetchResponse,
@@ -112,6 +112,9 @@ def _make_older(data: list[PartitionData], wanted: list[FetchPartition], version
             )
         except UnsupportedCodec:
             data[index] = refusal(asked.partition, errors.UnsupportedCompressionType())
+            continue
+        except RecordsError as error:
+            data[index] = refusal(asked.partition, errors.CorruptMessage(str(error)))
             continue
         if version < _FIRST_WITH_ANSWER_LIMIT:
             # These clients take half a message for the sign that their limit is too small.
