@@ -220,7 +220,9 @@ def test_delete_records_waits_for_the_other_replicas(make_rig: MakeRig, end: str
     lagging = LaggingPartition(partition)
     answer = DeleteRecordsPartitionResult()
     waiting = rig.manager.await_deletion(
-        1000, [DeletedPartition(lagging, 5, answer)], DeleteRecordsResponse()  # type: ignore[arg-type]
+        1000,
+        [DeletedPartition(lagging, 5, answer)],  # type: ignore[arg-type]
+        DeleteRecordsResponse(),
     )
     assert isinstance(waiting, Pending)
     assert not waiting.done()
