@@ -174,7 +174,24 @@ def write_whole(files: Files, path: str, content: Buffer, *, sync: bool) -> None
     file.close()
     files.rename(temporary, path)
     if sync:
-        files.sync_directory(path.rpartition("/")[0])
+        files.sync_directory(_parent(path))
+
+
+def make_directory(files: Files, path: str, *, sync: bool) -> None:
+    """Make a directory and the missing ones above it; with `sync` their names survive power loss.
+
+    An existing one is left alone.
+    """
+    if not sync:
+        files.make_directory(path)
+        return
+    missing = []
+    while path and files.stat(path) is None:
+        missing.append(path)
+        path = _parent(path)
+    for directory in reversed(missing):
+        files.make_directory(directory)
+        files.sync_directory(_parent(directory))
 
 
 def remove_tree(files: Files, path: str) -> None:
@@ -189,3 +206,8 @@ def remove_tree(files: Files, path: str) -> None:
         else:
             files.remove(child)
     files.remove(path)
+
+
+def _parent(path: str) -> str:
+    """The directory that `path` lies in; "" is the working directory."""
+    return path.rpartition("/")[0] or ("/" if path.startswith("/") else "")

@@ -62,30 +62,39 @@ def locate(view: memoryview, position: int, end: int, offset: int, path: str) ->
     `position` is that of a batch that begins at or before `offset`.
 
     Raises:
-        CorruptRecord: as `walk`, or the first batch begins after `offset`.
+        CorruptRecord: as `walk`.
     """
-    start = position
     unpack = _EXTENT.unpack_from
     while position < end:
         if end - position < HEADER_SIZE:
             info = _walk_slowly(view, position, end, path)
-            size, base_offset, last_offset = info[1], info[2], info[3]
+            size, last_offset = info[1], info[3]
         else:
             base_offset, length, magic, delta = unpack(view, position)
             last_offset = base_offset + delta
             size = length + LOG_OVERHEAD
             if magic != 2:
                 info = _walk_slowly(view, position, end, path)
-                size, base_offset, last_offset = info[1], info[2], info[3]
+                size, last_offset = info[1], info[3]
             elif size < HEADER_SIZE or size > end - position or delta < 0:
                 reason = f"no batch: {size} bytes, {end - position} remain"
                 raise CorruptRecord(path, position, reason)
-        if position == start and base_offset > offset and start > 0:
-            raise CorruptRecord(path, position, f"begins at {base_offset}, expected {offset}")
         if last_offset >= offset:
             return position
         position += size
     return end
+
+
+def ends_with(
+    view: memoryview, position: int, end: int, last_offset: int, timestamp: int | None = None
+) -> bool:
+    """Whether a batch lies at `position` that ends with `last_offset` (and has that timestamp)."""
+    try:
+        for _, _, _, found, latest, _ in walk(view, position, end, ""):
+            return found == last_offset and timestamp in (None, latest)
+    except CorruptRecord:
+        return False
+    return False
 
 
 def _walk_slowly(view: memoryview, position: int, end: int, path: str) -> BatchInfo:

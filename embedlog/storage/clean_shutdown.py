@@ -30,7 +30,8 @@ def take_marker(files: Files, directory: str, *, sync: bool) -> bool:
     if sync:
         # Otherwise the marker could come back after a loss of power, beside a torn log.
         files.sync_directory(directory)
-    is_foreign = b'"bootId"' not in content
+    # Kafka's own holds: it syncs first. An empty one may be ours, with its bytes lost.
+    is_foreign = b'"version"' in content and b'"bootId"' not in content
     is_same_boot = files.boot_id != "" and f'"bootId":"{files.boot_id}"'.encode() in content
     return is_foreign or is_same_boot or b'"synced":true' in content
 

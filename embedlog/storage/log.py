@@ -18,7 +18,7 @@ from embedlog.storage.append_origin import AppendOrigin
 from embedlog.storage.log_state import LogState, segments_from
 from embedlog.storage.log_validator import validate
 from embedlog.storage.log_values import LogAppendInfo, LogRead
-from embedlog.storage.producer_append import judge
+from embedlog.storage.producer_append import judge, load_aborted
 from embedlog.storage.producer_entry import Duplicate
 from embedlog.storage.reader import NOTHING, cut, read_older
 from embedlog.storage.segment import HINTS_MAX
@@ -215,7 +215,10 @@ class Log(LogState):
         """The aborted transactions that a read_committed reader of [start, end) must filter."""
         found: list[AbortedTransaction] = []
         for segment in segments_from(self._segments, start):
-            some, complete = segment.aborted.collect_aborted(start, end)
+            index = segment.aborted
+            if index is None:
+                index = load_aborted(self.files, self.directory, self._segments, segment)
+            some, complete = index.collect_aborted(start, end)
             found += some
             if complete:
                 break

@@ -11,7 +11,7 @@ from _thread import RLock
 from embedlog import errors
 from embedlog.common import uuid_from_text, uuid_to_text
 from embedlog.errors import ClosedError
-from embedlog.runtime.files import remove_tree, write_whole
+from embedlog.runtime.files import make_directory, remove_tree, write_whole
 from embedlog.storage import paths
 from embedlog.storage.checkpoints import Checkpoints
 from embedlog.storage.clean_shutdown import take_marker, write_marker
@@ -56,7 +56,7 @@ class LogManager:
         self._open_files = OpenFiles(files, open_files_max)
         self._logs: dict[TopicPartition, Log] = {}
         self._configs: dict[str, LogConfig] = {}
-        files.make_directory(directory)
+        make_directory(files, directory, sync=self._durable)
         self._directory_lock = files.lock(f"{directory}/{paths.LOCK}")
         self._closed = False
         self.clean = take_marker(files, directory, sync=self._durable)
@@ -229,10 +229,8 @@ class LogManager:
 
     def _make(self, topic_partition: TopicPartition) -> Log:
         opening = self._opening(topic_partition, is_new=True)
-        self._files.make_directory(opening.directory)
+        make_directory(self._files, opening.directory, sync=self._durable)
         log = create_log(opening, self.checkpoint)
-        if self._durable:
-            self._files.sync_directory(self.directory)
         self._logs[topic_partition] = log
         return log
 

@@ -282,14 +282,17 @@ class LogState:
         former = self._segments[-1]
         if former.size == 0 and former.base_offset == base_offset:
             return former
-        if self.config.durability == "fsync":
-            self.sync(self.log_end_offset)
         segment = self.new_segment(base_offset, now_ms)
         try:
-            segment.create()
             if not self._memory:
+                # Cut to its content before the sync: once it is known to be synced, no recovery
+                # looks for the zeros behind it.
                 former.finish()
                 write_snapshot(self.files, self.directory, self.producers, base_offset)
+            if self.config.durability == "fsync":
+                # Also when its records are synced: so that the cut is, too.
+                self._sync(self.log_end_offset, (former,))
+            segment.create()
         except OSError as error:
             raise self.refused(error) from error
         self._segments = (*self._segments, segment)
@@ -309,20 +312,22 @@ class LogState:
         if offset <= self.synced_offset:
             return
         with self._sync_lock:
-            if offset <= self.synced_offset:
-                return
-            if self._failure is not None:
-                raise self._refusal()
-            segments = self._segments
-            end = segments[-1].end[0]
-            assert offset <= end, (offset, end)
-            try:
-                for segment in segments_from(segments, self.synced_offset):
-                    segment.sync()
-            except OSError as error:
-                # Never again: the kernel may have dropped the pages it could not write.
-                raise self.poison(error) from error
-            self.synced_offset = max(self.synced_offset, end)
+            if offset > self.synced_offset:
+                if self._failure is not None:
+                    raise self._refusal()
+                segments = segments_from(self._segments, self.synced_offset)
+                end = segments[-1].end[0]
+                assert offset <= end, (offset, end)
+                self._sync(end, segments)
+
+    def _sync(self, end: int, segments: tuple[Segment, ...]) -> None:
+        try:
+            for segment in segments:
+                segment.sync()
+        except OSError as error:
+            # Never again: the kernel may have dropped the pages it could not write.
+            raise self.poison(error) from error
+        self.synced_offset = max(self.synced_offset, end)
 
     def flush(self) -> None:
         """`sync` everything appended so far."""

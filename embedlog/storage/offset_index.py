@@ -55,20 +55,23 @@ class OffsetIndex:
         if not entries or entry > entries[-1]:
             entries.append(entry)
 
-    def lookup(self, offset: int) -> int:
-        """The position of the last indexed batch that ends at or before `offset`, else 0."""
+    def lookup(self, offset: int) -> tuple[int, int]:
+        """The last entry whose batch ends at or before `offset`, as (that end, position).
+
+        (-1, 0) when there is none: then the batch is the segment's first or soon behind it.
+        """
         entries = self._entries
         slot = bisect_right(entries, (offset - self.base_offset) << 32 | _POSITION_MASK)
-        return entries[slot - 1] & _POSITION_MASK if slot else 0
+        return self._entry(entries[slot - 1]) if slot else (-1, 0)
 
-    def lookup_position(self, position: int) -> int:
-        """The last indexed position that is not above `position`, else 0."""
+    def lookup_position(self, position: int) -> tuple[int, int]:
+        """The last entry whose batch begins at or before `position`, or (-1, 0)."""
         entries = self._entries
         slot = bisect_right(entries, position, key=_position)
-        return entries[slot - 1] & _POSITION_MASK if slot else 0
+        return self._entry(entries[slot - 1]) if slot else (-1, 0)
 
     def positions_for(self, offsets: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-        """`lookup` of many offsets at once."""
+        """The positions that `lookup` finds for many offsets at once."""
         import numpy as np
 
         bulk = self._bulk
@@ -81,6 +84,9 @@ class OffsetIndex:
         if not len(bulk):
             return np.zeros(len(wanted), dtype=np.int64)
         return np.where(slots > 0, bulk[slots - 1] & _POSITION_MASK, 0)
+
+    def _entry(self, entry: int) -> tuple[int, int]:
+        return (entry >> 32) + self.base_offset, entry & _POSITION_MASK
 
     def truncated(self, offset: int) -> OffsetIndex:
         """An index of the entries below `offset`; this one stays as it is, for its readers."""

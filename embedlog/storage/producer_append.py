@@ -5,7 +5,9 @@ from __future__ import annotations
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import write_whole
 from embedlog.storage import paths
-from embedlog.storage.producer_state import read_marker
+from embedlog.storage.producer_state import ProducerStateManager, read_marker
+from embedlog.storage.transaction_index import TransactionIndex
+from wire.records.batch import RecordBatch, iter_batches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,9 +15,11 @@ if TYPE_CHECKING:
 
     from embedlog.runtime.files import Files
     from embedlog.storage.producer_entry import Duplicate, ProducerUpdate, VerificationState
-    from embedlog.storage.producer_state import ProducerStateManager
     from embedlog.storage.segment import Segment
+    from embedlog.storage.transaction_index import AbortedTransaction
     from embedlog.storage.validated_batch import ValidatedBatch
+
+_NEVER_EXPIRES = 2**63 - 1
 
 
 def judge(
@@ -94,18 +98,56 @@ def load_producers(
     producers.expire(now_ms)
 
 
+def load_aborted(
+    files: Files, directory: str, segments: Sequence[Segment], segment: Segment
+) -> TransactionIndex:
+    """The aborted transactions of a loaded segment, found in its batches, kept in the segment.
+
+    The `.txnindex` file is written for Kafka's tools and not read: it carries no checksum, and a
+    damaged or missing entry would show aborted records to a read_committed reader. The snapshot
+    at the segment's begin does carry one.
+    """
+    start = segment.base_offset
+    producers = ProducerStateManager(_NEVER_EXPIRES, directory)
+    for offset in sorted(_snapshots(files, directory), reverse=True):
+        path = paths.segment_file(directory, offset, paths.SNAPSHOT)
+        if offset > start:
+            continue
+        try:
+            producers.decode_snapshot(files.read(path), 0, path)
+        except CorruptRecord:
+            continue
+        replayed_from = offset
+        break
+    else:
+        replayed_from = segments[0].base_offset
+    for earlier in segments:
+        if replayed_from < earlier.next_offset <= start:
+            _replayed(earlier, producers, replayed_from)
+    index = TransactionIndex(_replayed(segment, producers, max(start, replayed_from)))
+    return segment.adopt_aborted(index)
+
+
 def replay(segment: Segment, producers: ProducerStateManager, start: int) -> None:
     """Take over the batches of `segment` from offset `start` on."""
-    from wire.records.batch import RecordBatch, iter_batches
+    for aborted in _replayed(segment, producers, start):
+        segment.note_aborted(aborted)
 
+
+def _replayed(
+    segment: Segment, producers: ProducerStateManager, start: int
+) -> list[AbortedTransaction]:
     end, size, _, _ = segment.end
     if start >= end:
-        return
-    for batch in iter_batches(segment.view(0, size), segment.position_of(start, size)):
+        return []
+    found = []
+    view = segment.view(0, size)
+    for batch in iter_batches(view, segment.position_of(start, size)):
         if isinstance(batch, RecordBatch) and batch.producer_id >= 0:
             aborted = producers.replay(batch)
             if aborted is not None:
-                segment.note_aborted(aborted)
+                found.append(aborted)
+    return found
 
 
 def remove_stale_snapshots(files: Files, directory: str, segments: Sequence[Segment]) -> None:

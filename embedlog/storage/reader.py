@@ -54,7 +54,7 @@ def cut(
     With `min_one` the first batch counts as fitting.
     """
     limit = position + max_bytes
-    start = max(position, segment.offset_index.lookup_position(limit))
+    start = max(position, segment.boundary_before(limit, segment.end[1]))
     fitting_end, next_offset = start, offset
     for at, size, base_offset, last_offset, _, _ in walk(
         segment.view(0, end), start, end, segment.path

@@ -115,7 +115,7 @@ def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool 
         # Records below the start offset were deleted: what is left of them goes.
         quarantine_segments(files, segments)
         return create_log(opening, checkpoint)
-    if epochs is None:
+    if epochs is None or not (opening.gaps_allowed or _are_true(epochs, segments)):
         epochs = _rebuild_epochs(segments)
     log = _log(opening, segments, epochs, checkpoint)
     log.mark_opened(recovered=recovered, failure=failure)
@@ -192,7 +192,7 @@ def _load_end(opening: Opening, segment: Segment) -> bool:
     next_offset, size = segment.base_offset, segment.capacity
     try:
         view = segment.view(0, size)
-        position = segment.offset_index.lookup_position(size)
+        position = segment.boundary_before(size, size)
         for _, _, base_offset, last_offset, _, _ in walk(view, position, size, segment.path):
             if base_offset < next_offset:
                 return False
@@ -217,6 +217,34 @@ def _load_epochs(opening: Opening) -> LeaderEpochs | None:
         return None
 
 
+def _are_true(epochs: LeaderEpochs, segments: list[Segment]) -> bool:
+    """Whether each epoch begins with a batch of that epoch, and the last batch has the last one.
+
+    The checkpoint carries no checksum, and after an unclean stop it may be older than the log.
+    """
+    end = segments[-1].next_offset
+    entries = epochs.entries
+    starts = [start for _, start in entries if segments[0].base_offset <= start < end]
+    for offset in (*starts, end - 1):
+        base_offset, found = _batch_epoch(segments, offset)
+        if found != epochs.epoch_for_offset(offset):
+            return False
+        if offset in starts and base_offset != offset and offset != entries[0][1]:
+            return False
+    return True
+
+
+def _batch_epoch(segments: list[Segment], offset: int) -> tuple[int, int]:
+    """(base offset, leader epoch) of the batch that holds `offset`, (-1, -1) if none does."""
+    slot = max(0, bisect_right(segments, offset, key=_base_offset) - 1)
+    segment = segments[slot]
+    size = segment.size
+    position = segment.position_of(offset, size)
+    for _, _, base_offset, _, _, epoch in walk(segment.view(0, size), position, size, segment.path):
+        return base_offset, epoch
+    return -1, -1
+
+
 def _rebuild_epochs(segments: list[Segment]) -> LeaderEpochs:
     epochs = LeaderEpochs()
     for segment in segments:
@@ -225,6 +253,10 @@ def _rebuild_epochs(segments: list[Segment]) -> LeaderEpochs:
             if epoch > epochs.latest_epoch:
                 epochs.assign(epoch, base_offset)
     return epochs
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset
 
 
 # Recovering

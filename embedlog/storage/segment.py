@@ -14,10 +14,12 @@ append or nothing of it.
 
 from __future__ import annotations
 
+from _thread import allocate_lock
+
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import read_view, write_fully, write_whole
 from embedlog.storage import paths
-from embedlog.storage.batch_walk import locate, walk
+from embedlog.storage.batch_walk import ends_with, locate, walk
 from embedlog.storage.offset_index import OffsetIndex
 from embedlog.storage.time_index import TimeIndex
 from embedlog.storage.transaction_index import TransactionIndex
@@ -39,6 +41,7 @@ _FIRST_STEP = 64 << 10
 _LARGEST_STEP = 16 << 20
 _LARGEST_ZEROED_STEP = 1 << 20
 _ZEROS = bytes(_FIRST_STEP)
+_aborted_lock = allocate_lock()
 HINTS_MAX = 256
 UNKNOWN = -2
 """The largest timestamp of a loaded segment that nobody has asked for."""
@@ -48,11 +51,12 @@ class Segment:
     """Written under the partition lock; read by anyone without one."""
 
     __slots__ = (
-        "_aborted",
+        "_noted",
         "_offset_index",
         "_open_files",
         "_since_index_entry",
         "_time_index",
+        "aborted",
         "base_offset",
         "capacity",
         "created_ms",
@@ -104,7 +108,11 @@ class Segment:
         self._since_index_entry = 0
         self._offset_index: OffsetIndex | None = OffsetIndex(base_offset)
         self._time_index: TimeIndex | None = TimeIndex(base_offset)
-        self._aborted: TransactionIndex | None = None
+        self.aborted: TransactionIndex | None = TransactionIndex()
+        """The aborted transactions whose markers lie here; None while nobody has asked for those
+        of a loaded segment, see `producer_append.load_aborted`."""
+        self._noted: list[AbortedTransaction] = []
+        """Transactions that ended while `aborted` was None."""
 
     @property
     def size(self) -> int:
@@ -160,6 +168,7 @@ class Segment:
     def expect_stored_indexes(self) -> None:
         """The file existed before: its indexes are read when they are first needed."""
         self._offset_index = self._time_index = None
+        self.aborted = None
         self.directory_synced = True
 
     def adopt(self, scan: SegmentScan) -> None:
@@ -167,18 +176,35 @@ class Segment:
         self.end = (scan.next_offset, scan.size, scan.largest, scan.holder)
         self.first_timestamp = scan.first_timestamp
         self._offset_index, self._time_index = scan.offset_index, scan.time_index
-        self._aborted = TransactionIndex()
+        self.aborted = None
         self.dirty = True
         self.directory_synced = False
         self.synced_size = 0
 
     def note_aborted(self, transaction: AbortedTransaction) -> None:
         """Add a transaction to the index of aborted ones, unless a replay finds it there."""
+        with _aborted_lock:
+            self._noted.append(transaction)
+            self._add_noted()
+
+    def adopt_aborted(self, index: TransactionIndex) -> TransactionIndex:
+        """Take over what a reader found in the batches, which may have grown meanwhile."""
+        with _aborted_lock:
+            if self.aborted is None:
+                self.aborted = index
+            self._add_noted()
+            return self.aborted
+
+    def _add_noted(self) -> None:
         index = self.aborted
-        known, _ = index.collect_aborted(transaction.last_offset, transaction.last_offset + 1)
-        if not known:
-            index.append(transaction)
-            self.dirty = True
+        if index is None:
+            return
+        for transaction in self._noted:
+            known, _ = index.collect_aborted(transaction.last_offset, transaction.last_offset + 1)
+            if not known:
+                index.append(transaction)
+                self.dirty = True
+        self._noted.clear()
 
     def discard_unpublished(self) -> None:
         """Cut off what a failed write may have left behind the end."""
@@ -214,8 +240,8 @@ class Segment:
         contents = (self.offset_index.encode(), self.time_index.encode())
         for suffix, content in zip(paths.SIDECARS, contents, strict=False):
             write_whole(files, self.sidecar(suffix), content, sync=False)
-        if self._aborted is not None and len(self._aborted):
-            aborted = self._aborted.encode()
+        if self.aborted is not None and len(self.aborted):
+            aborted = self.aborted.encode()
             write_whole(files, self.sidecar(paths.TRANSACTION_INDEX), aborted, sync=False)
         self.dirty = False
 
@@ -279,18 +305,34 @@ class Segment:
         if position is not None:
             return position
         view = self.view(0, size)
-        start = self.offset_index.lookup(offset)
-        if start >= size:
-            start = 0  # an index that is ahead of this caller's end, or wrong
-        try:
-            position = locate(view, start, size, offset, self.path)
-        except CorruptRecord:
-            if start == 0:
-                raise
-            position = locate(view, 0, size, offset, self.path)
-            self.rebuild_indexes()
+        start = self._checked(self.offset_index.lookup(offset), view, size)
+        if start is None:
+            start = self._checked(self.offset_index.lookup(offset), view, size) or 0
+        position = locate(view, start, size, offset, self.path)
         self.remember(offset, position)
         return position
+
+    def boundary_before(self, position: int, size: int) -> int:
+        """The begin of some batch, at most `position`, and not far before it."""
+        view = self.view(0, size)
+        start = self._checked(self.offset_index.lookup_position(position), view, size)
+        if start is None:
+            start = self._checked(self.offset_index.lookup_position(position), view, size) or 0
+        return start
+
+    def _checked(self, entry: tuple[int, int], view: memoryview, size: int) -> int | None:
+        """The position of an index entry if the batch there ends as the entry says.
+
+        If not, the index is damaged and is rebuilt: None asks for another look.
+        """
+        last_offset, position = entry
+        if position == 0 or position >= size:
+            # No entry, or one of a batch that was published after the caller took its `end`.
+            return 0
+        if ends_with(view, position, size, last_offset):
+            return position
+        self.rebuild_indexes()
+        return None
 
     def position_of_time(self, timestamp: int, size: int) -> int:
         """A position before which every batch is older than `timestamp`."""
@@ -324,10 +366,8 @@ class Segment:
     def _holds(self, timestamp: int, offset: int, size: int) -> bool:
         """Whether the batch that ends with `offset` has `timestamp`; the index claims so."""
         position = self.position_of(offset, size)
-        for _, _, _, last_offset, latest, _ in walk(self.view(0, size), position, size, self.path):
-            if last_offset == offset and latest == timestamp:
-                return True
-            break
+        if ends_with(self.view(0, size), position, size, offset, timestamp):
+            return True
         self.rebuild_indexes()
         return False
 
@@ -356,14 +396,6 @@ class Segment:
             self._load_indexes()
             index = self._time_index
             assert index is not None
-        return index
-
-    @property
-    def aborted(self) -> TransactionIndex:
-        """The aborted transactions whose markers lie in this segment."""
-        index = self._aborted
-        if index is None:
-            index = self._aborted = self._load_aborted()
         return index
 
     def rebuild_indexes(self, interval: int = 4096) -> None:
@@ -407,14 +439,6 @@ class Segment:
             self.rebuild_indexes()
             return
         self._offset_index, self._time_index = offset_index, time_index
-
-    def _load_aborted(self) -> TransactionIndex:
-        path = self.sidecar(paths.TRANSACTION_INDEX)
-        try:
-            content = self._open_files.files.read(path)
-        except FileNotFoundError:
-            return TransactionIndex()
-        return TransactionIndex.decode(content, base_offset=self.base_offset, path=path)
 
     def __repr__(self) -> str:
         return f"Segment({self.path}, end={self.end})"

@@ -86,7 +86,5 @@ def _shortened(log: LogState, former: Segment, position: int) -> Segment:
     segment.capacity = position
     segment.dirty = True
     segment.rebuild_indexes(log.config.index_interval_bytes)
-    for aborted in former.aborted:
-        if aborted.last_offset < next_offset:
-            segment.note_aborted(aborted)
+    segment.aborted = None
     return segment

@@ -34,11 +34,11 @@ def test_lookup_finds_the_last_entry_not_above(
         index.append(offset, position)
     wanted = [base + target for target in targets]
     wanted += [offset + delta for offset, _ in entries for delta in (-1, 0, 1)]
-    expected = [max((p for o, p in entries if o <= target), default=0) for target in wanted]
+    expected = [max((e for e in entries if e[0] <= target), default=(-1, 0)) for target in wanted]
     assert [index.lookup(target) for target in wanted] == expected
-    assert list(index.positions_for(wanted)) == expected
+    assert list(index.positions_for(wanted)) == [position for _, position in expected]
     for position in (0, SIZE, *(p + delta for _, p in entries for delta in (-1, 0, 1))):
-        below = max((p for _, p in entries if p <= position), default=0)
+        below = max((e for e in entries if e[1] <= position), default=(-1, 0))
         assert index.lookup_position(position) == below
 
 
