@@ -1,0 +1,46 @@
+"""Asking a broker in a test: request and answer go through the bytes of their version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import embedlog
+import wire
+from embedlog.broker import dispatch
+from embedlog.broker.cluster import Cluster
+from embedlog.broker.context import RequestContext
+from wire.registry import response_class
+from wire.schema import declaration
+
+PORT = 9092
+
+
+@contextmanager
+def opened(**settings: Any) -> Iterator[Cluster]:
+    """A cluster in memory with these settings."""
+    with embedlog.open(**settings) as cluster:
+        yield cluster
+
+
+def ask(cluster: Cluster, request: Any, version: int) -> Any:
+    """The answer that a client of this version would decode."""
+    declared = declaration(type(request))
+    assert declared.api is not None
+    assert dispatch.serves(declared.api, version), (declared.name, version)
+    received = wire.decode(type(request), version, wire.encode(request, version))
+    context = RequestContext(
+        declared.api, version, advertised_host="127.0.0.1", advertised_port=PORT
+    )
+    answer = cluster.broker.handle(context, received)
+    kind = response_class(declared.api)
+    return wire.decode(kind, version, wire.encode(answer, version))
+
+
+def versions(request_class: type[Any]) -> range:
+    """Every version of the request that the broker serves."""
+    api = declaration(request_class).api
+    assert api is not None
+    _, first, last = dispatch.HANDLERS[api]
+    return range(first, last + 1)

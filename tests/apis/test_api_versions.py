@@ -1,0 +1,100 @@
+"""ApiVersions: what is listed is what is served; features and checks as a Kafka 4.4 broker's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from embedlog.broker import dispatch
+from embedlog.broker.cluster import Cluster
+from tests.apis.ask import ask, opened, versions
+from wire.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with opened() as cluster:
+        yield cluster
+
+
+def identified(**more: object) -> ApiVersionsRequest:
+    return ApiVersionsRequest(
+        client_software_name="apache-kafka-java",
+        client_software_version="4.4.0",
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def refused(response: ApiVersionsResponse) -> int:
+    assert (response.api_keys, response.throttle_time_ms) == ([], 0)
+    assert response.finalized_features_epoch == -1
+    return response.error_code
+
+
+@pytest.mark.parametrize("version", versions(ApiVersionsRequest))
+def test_the_list_is_the_dispatch_table(cluster: Cluster, version: int) -> None:
+    response = ask(cluster, identified(), version)
+    assert response.error_code == 0
+    listed = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
+    assert listed == {key: row[1:] for key, row in dispatch.HANDLERS.items()}
+    # librdkafka before 2.6 drops every codec when Produce does not begin at 0.
+    assert listed[0][0] == 0
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_features_are_those_of_kafka_4_4(cluster: Cluster, version: int) -> None:
+    response = ask(cluster, identified(), version)
+    supported = {f.name: (f.min_version, f.max_version) for f in response.supported_features}
+    everything = {
+        "group.version": (0, 1),
+        "kraft.version": (0, 1),
+        "metadata.version": (7, 33),
+        "share.version": (0, 2),
+        "streams.version": (0, 1),
+        "transaction.version": (0, 2),
+        "eligible.leader.replicas.version": (0, 1),
+    }
+    from_zero = {name for name, (low, _) in everything.items() if low == 0}
+    if version == 3:
+        everything = {k: v for k, v in everything.items() if k not in from_zero}
+    assert supported == everything
+    finalized = {f.name: f.max_version_level for f in response.finalized_features}
+    assert finalized == {
+        "group.version": 1,
+        "streams.version": 1,
+        "transaction.version": 2,
+        "eligible.leader.replicas.version": 1,
+        "share.version": 2,
+        "metadata.version": 33,
+    }
+    assert response.finalized_features_epoch == cluster.broker.controller.image.end_offset
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [("", "1"), ("x", ""), ("a b", "1"), ("x-", "1"), ("-x", "1"), ("x", ".1"), ("é", "1")],
+)
+def test_software_must_have_a_plain_name(cluster: Cluster, name: str, version: str) -> None:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
+    assert refused(ask(cluster, request, 3)) == 42
+    assert ask(cluster, request, 2).error_code == 0
+
+
+@pytest.mark.parametrize("name", ["x", "librdkafka", "a.b-c", "7"])
+def test_ordinary_names_pass(cluster: Cluster, name: str) -> None:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version="2.6.1-rc1")
+    assert ask(cluster, request, 4).error_code == 0
+
+
+def test_a_client_that_wants_another_broker_is_sent_back_to_its_bootstrap(
+    cluster: Cluster,
+) -> None:
+    mine = cluster.cluster_id
+    assert ask(cluster, identified(cluster_id=mine, node_id=1), 5).error_code == 0
+    for cluster_id, node_id in ((mine, 2), ("other", 1)):
+        request = identified(cluster_id=cluster_id, node_id=node_id)
+        assert refused(ask(cluster, request, 5)) == 129
+    for cluster_id, node_id in ((None, 1), (None, 5), (mine, -1), ("x", -1), ("", -1)):
+        request = identified(cluster_id=cluster_id, node_id=node_id)
+        assert refused(ask(cluster, request, 5)) == 42
