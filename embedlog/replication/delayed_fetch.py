@@ -54,6 +54,7 @@ class DelayedFetch(DelayedOperation):
 
     __slots__ = (
         "_is_abandoned",
+        "_is_fresh",
         "_params",
         "_partitions",
         "_respond",
@@ -77,6 +78,7 @@ class DelayedFetch(DelayedOperation):
         self._watched = watched
         self._respond = respond
         self._is_abandoned = False
+        self._is_fresh = True
         self.pending: Pending[FetchResponse] = Pending()
 
     def try_complete(self) -> bool:
@@ -85,6 +87,10 @@ class DelayedFetch(DelayedOperation):
         Pointless: a partition went away, changed its leader or was truncated, or the reader's
         history parts from the log's.
         """
+        if self._is_fresh:
+            # It was read just now, and is tried again once it is watched.
+            self._is_fresh = False
+            return False
         missing = self._params.min_bytes
         for asked in self._watched:
             partition = self._partitions.get(asked.key)
