@@ -119,8 +119,8 @@ class Cluster:
         self._remove_deleted(controller)
         controller.compact()
         if not self._log_manager.clean:
-            # Logs may have lost their ends: a reader who is ahead of one must learn of it, and not
-            # be given other records at its offset (KIP-320).
+            # Logs may have lost their ends, or all they had. A reader who is ahead of one must
+            # learn of it, and not be given other records at its offset (KIP-320).
             controller.bump_leader_epochs(
                 TopicPartition(topic.name, partition.partition)
                 for topic in controller.image.topics_by_name.values()

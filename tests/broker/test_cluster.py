@@ -1,0 +1,244 @@
+"""`embedlog.open`: what a cluster is over a directory, over memory, and after a restart."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import embedlog
+from embedlog.broker.cluster import Cluster
+from embedlog.common import TopicPartition, uuid_to_text
+from embedlog.errors import (
+    ClosedError,
+    ConfigError,
+    CorruptRecord,
+    DirectoryLocked,
+    InvalidConfig,
+    TopicAlreadyExists,
+)
+from embedlog.testing import sim_runtime
+from embedlog.testing.sim_files import SimFiles, SimulatedCrash
+
+
+def test_a_cluster_in_memory_is_new_each_time() -> None:
+    with embedlog.open() as one, embedlog.open() as other:
+        one.create_topic("t")
+        assert (one.topics, other.topics) == (["t"], [])
+        assert one.cluster_id != other.cluster_id
+        assert (one.path, one.durability) == (None, "memory")
+
+
+def test_a_directory_is_the_cluster_it_was(tmp_path: Path) -> None:
+    with embedlog.open(tmp_path / "data") as cluster:
+        cluster_id = cluster.cluster_id
+        configs = {"retention.ms": 5, "cleanup.policy": "compact"}
+        topic = cluster.create_topic("t", 3, config=configs)
+        ids = cluster.broker.controller.allocate_producer_ids()
+    with embedlog.open(tmp_path / "data") as cluster:
+        image = cluster.broker.controller.image
+        assert cluster.cluster_id == cluster_id
+        assert cluster.topics == ["t"]
+        assert image.topics_by_name["t"].topic_id == topic.topic_id
+        assert len(image.topics_by_name["t"].partitions) == 3
+        assert image.topic_configs["t"] == {"retention.ms": "5", "cleanup.policy": "compact"}
+        assert cluster.broker.controller.allocate_producer_ids()[0] == ids[-1] + 1
+
+
+def test_the_directory_says_whose_it_is_as_kafkas_do(tmp_path: Path) -> None:
+    with embedlog.open(tmp_path) as cluster:
+        properties = dict(
+            line.split("=") for line in (tmp_path / "meta.properties").read_text().splitlines()
+        )
+        assert properties == {
+            "version": "1",
+            "node.id": "1",
+            "cluster.id": cluster.cluster_id,
+            "directory.id": uuid_to_text(cluster.broker.directory_id),
+        }
+    with embedlog.open(tmp_path) as again:
+        assert uuid_to_text(again.broker.directory_id) == properties["directory.id"]
+
+
+def test_a_directory_has_one_owner(tmp_path: Path) -> None:
+    with embedlog.open(tmp_path), pytest.raises(DirectoryLocked):
+        embedlog.open(tmp_path)
+    embedlog.open(tmp_path).close()
+
+
+def test_a_failed_open_gives_the_directory_back(tmp_path: Path) -> None:
+    embedlog.open(tmp_path, cluster_id="AAAAAAAAAAAAAAAAAAAAAQ").close()
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="belongs to cluster AAAAAAAAAAAAAAAAAAAAAQ"):
+            embedlog.open(tmp_path, cluster_id="BBBBBBBBBBBBBBBBBBBBBQ")
+    with embedlog.open(tmp_path) as cluster:
+        assert cluster.cluster_id == "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("version=0\nnode.id=1\n", "version '0', expected 1"),
+        ("version=1\nnode.id=7\n", "belongs to node '7', this is 1"),
+        ("version=1\nnode.id=1\ndirectory.id=x\n", "directory.id"),
+    ],
+)
+def test_somebody_elses_directory_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "meta.properties").write_text(content)
+    with pytest.raises(ConfigError, match=message):
+        embedlog.open(tmp_path)
+
+
+def test_a_metadata_log_of_apache_kafka_is_refused(tmp_path: Path) -> None:
+    with embedlog.open(tmp_path) as cluster:
+        log = cluster._log_manager.get(TopicPartition("__cluster_metadata", 0))
+        assert log is not None
+        from wire.records import build_batch
+
+        with log.lock:
+            log.append_as_leader(
+                build_batch([b"\x01\x02\x00"], timestamps=0), leader_epoch=0, now_ms=0
+            )
+    with pytest.raises(CorruptRecord, match="frame 1, record type 2"):
+        embedlog.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "level"),
+    [
+        (True, {}, "fsync"),
+        (True, {"durability": "os"}, "os"),
+        (True, {"durability": "memory"}, "memory"),
+        (True, {"embedlog_durability": "os"}, "os"),
+        (False, {}, "memory"),
+        (False, {"durability": "memory"}, "memory"),
+    ],
+)
+def test_the_durability_is_announced_and_reaches_every_log(
+    tmp_path: Path, path: bool, asked: dict[str, str], level: str
+) -> None:
+    with embedlog.open(tmp_path if path else None, **asked) as cluster:
+        assert cluster.durability == level
+        cluster.create_topic("t")
+        cluster.create_topic("other", config={"embedlog.durability": "memory"})
+        partition = cluster.broker.replica_manager.partition
+        assert partition("t", 0).log.config.durability == level
+        assert partition("other", 0).log.config.durability == "memory"
+        assert not path or f"durability {level}" in repr(cluster)
+
+
+def test_a_durability_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="needs a path"):
+        embedlog.open(durability="fsync")
+    with pytest.raises(ConfigError, match="expected one of memory, os, fsync"):
+        embedlog.open(tmp_path, durability="very")
+    with pytest.raises(ConfigError, match="one of: memory, os, fsync"):
+        embedlog.open(tmp_path, embedlog_durability="very")
+
+
+def test_settings_come_as_arguments_or_in_a_dict() -> None:
+    with embedlog.open(config={"num.partitions": "2"}, message_max_bytes=500) as cluster:
+        topic = cluster.create_topic("t")
+        assert len(topic.partitions) == 2
+        log = cluster.broker.replica_manager.partition("t", 0).log
+        assert log.config.max_message_bytes == 500
+    with pytest.raises(ConfigError, match="num.partitions"):
+        embedlog.open(num_partitions=0)
+    with pytest.warns(UserWarning, match="did you mean 'num.partitions'"):
+        embedlog.open(num_partition=1).close()
+
+
+def test_topics_are_made_by_kafkas_rules() -> None:
+    with embedlog.open() as cluster:
+        cluster.create_topic("b")
+        cluster.create_topic("a")
+        assert cluster.topics == ["a", "b"]
+        with pytest.raises(TopicAlreadyExists):
+            cluster.create_topic("a")
+        with pytest.raises(InvalidConfig):
+            cluster.create_topic("c", config={"retention.ms": "soon"})
+
+
+def test_a_closed_cluster_stays_closed() -> None:
+    cluster = embedlog.open()
+    transport = cluster.connect()
+    cluster.close()
+    cluster.close()
+    assert "closed" in repr(cluster)
+    for refused in (cluster.connect, cluster.listen):
+        with pytest.raises(ClosedError):
+            refused()
+    from wire.schemas.metadata import MetadataRequest
+
+    error = transport.send(-1, MetadataRequest()).error()
+    assert isinstance(error, ClosedError)
+
+
+def test_a_listener_is_part_of_the_cluster() -> None:
+    with embedlog.open() as cluster:
+        listener = cluster.listen()
+        assert listener.address in repr(cluster)
+        assert cluster.broker.endpoints == [("PLAINTEXT", "127.0.0.1", listener.port)]
+    assert cluster.broker.endpoints == []
+
+
+def deletion(files: SimFiles) -> int:
+    """Make a topic and delete it; return the number of file calls."""
+    runtime = sim_runtime(seed=3, files=files)
+    with suppress(SimulatedCrash), Cluster("data", runtime=runtime) as cluster:
+        cluster.create_topic("keep")
+        topic = cluster.create_topic("gone", 2)
+        cluster.broker.controller.delete_topic(topic.topic_id)
+    return files.calls
+
+
+def test_a_deletion_that_a_crash_cut_short_is_finished() -> None:
+    calls = deletion(SimFiles())
+    for call in range(1, calls + 1):
+        files = SimFiles()
+        files.crash(call, after=True)
+        deletion(files)
+        survivor = files.survivor()
+        with Cluster("data", runtime=sim_runtime(seed=3, files=survivor)) as cluster:
+            assert set(cluster.topics) <= {"keep", "gone"}
+            # A name is free again as soon as its topic is gone, whatever the crash left behind.
+            for name in {"keep", "gone"}.difference(cluster.topics):
+                cluster.create_topic(name, 2)
+            for name in ("keep", "gone"):
+                assert cluster.broker.replica_manager.partition(name, 0).log.failure is None
+
+
+def test_an_unclean_stop_begins_new_leader_epochs() -> None:
+    files = SimFiles()
+    crashed = Cluster("data", runtime=sim_runtime(files=files))
+    crashed.create_topic("t", 2)
+    with Cluster("data", runtime=sim_runtime(files=files.survivor())) as cluster:
+        partitions = cluster.broker.controller.image.topics_by_name["t"].partitions
+        assert [partition.leader_epoch for partition in partitions] == [1, 1]
+        assert cluster.broker.replica_manager.partition("t", 0).leader_epoch == 1
+
+
+def test_a_clean_stop_does_not() -> None:
+    files = SimFiles()
+    with Cluster("data", runtime=sim_runtime(files=files)) as cluster:
+        cluster.create_topic("t")
+    with Cluster("data", runtime=sim_runtime(files=files)) as cluster:
+        (partition,) = cluster.broker.controller.image.topics_by_name["t"].partitions
+        assert partition.leader_epoch == 0
+
+
+def test_every_public_name_is_there_and_nothing_else() -> None:
+    for name in embedlog.__all__:
+        assert getattr(embedlog, name) is not None, name
+    assert set(embedlog.__all__) <= set(dir(embedlog))
+    with pytest.raises(AttributeError):
+        embedlog.nothing_of_that_name  # noqa: B018
+
+
+def test_importing_loads_none_of_it() -> None:
+    code = "import sys, embedlog; print(*[m for m in sys.modules if m.startswith('embedlog.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
