@@ -27,11 +27,15 @@ FRAME_VERSION = 64
 
 @message(kind="data", versions="0", flexible="0+", record_type=0)
 class ClusterRecord:
+    """The cluster exists, under this id."""
+
     cluster_id: str = string()
 
 
 @struct
 class PartitionState:
+    """One partition in full; lists are node ids."""
+
     partition: int = int32()
     leader: int = int32(default=-1)
     leader_epoch: int = int32()
@@ -42,6 +46,8 @@ class PartitionState:
 
 @message(kind="data", versions="0", flexible="0+", record_type=1)
 class TopicRecord:
+    """A topic was made, with partitions 0 to n-1."""
+
     name: str = string()
     topic_id: bytes = uuid()
     partitions: list[PartitionState] = array(PartitionState)
@@ -49,17 +55,23 @@ class TopicRecord:
 
 @message(kind="data", versions="0", flexible="0+", record_type=2)
 class PartitionsRecord:
+    """These partitions of a topic are new, or as they are said to be here."""
+
     topic_id: bytes = uuid()
     partitions: list[PartitionState] = array(PartitionState)
 
 
 @message(kind="data", versions="0", flexible="0+", record_type=3)
 class RemoveTopicRecord:
+    """A topic is gone, and its settings with it."""
+
     topic_id: bytes = uuid()
 
 
 @message(kind="data", versions="0", flexible="0+", record_type=4)
 class ConfigRecord:
+    """A setting of a resource has this text; null removes it."""
+
     resource_type: int = int8()
     resource_name: str = string()
     name: str = string()
@@ -68,11 +80,15 @@ class ConfigRecord:
 
 @message(kind="data", versions="0", flexible="0+", record_type=5)
 class ProducerIdsRecord:
+    """Ids below this one were handed out."""
+
     next_producer_id: int = int64()
 
 
 @message(kind="data", versions="0", flexible="0+", record_type=6)
 class SnapshotRecord:
+    """What came before is void; `end_offset` is where the state was taken."""
+
     end_offset: int = int64()
 
 
