@@ -9,6 +9,8 @@ partitions. The caller's thread does the work; the broker has no thread of its o
 
 from __future__ import annotations
 
+from _thread import allocate_lock
+
 from embedlog.broker import dispatch
 from embedlog.broker.metadata_publisher import MetadataPublisher
 from embedlog.broker.producer_ids import ProducerIds
@@ -70,6 +72,7 @@ class Broker:
         )
         self.producer_ids = ProducerIds(controller.allocate_producer_ids)
         self.fetch_max_bytes: int = config.fetch_max_bytes
+        self._lock = allocate_lock()
         self._fetch_sessions: FetchSessions | None = None
         self._parked: dict[Connection, DelayedFetch] = {}
         self._publisher = MetadataPublisher(
@@ -104,15 +107,19 @@ class Broker:
     def fetch_sessions(self) -> FetchSessions:
         """The cache of fetch sessions, made with the first fetch."""
         sessions = self._fetch_sessions
-        if sessions is None:
-            from embedlog.replication.fetch_session import FetchSessions
+        return self._make_fetch_sessions() if sessions is None else sessions
 
-            sessions = self._fetch_sessions = FetchSessions(
-                self.runtime.clock,
-                self.runtime.random,
-                slot_count=self.config.max_incremental_fetch_session_cache_slots,
-            )
-        return sessions
+    def _make_fetch_sessions(self) -> FetchSessions:
+        from embedlog.replication.fetch_session import FetchSessions
+
+        with self._lock:
+            if self._fetch_sessions is None:
+                self._fetch_sessions = FetchSessions(
+                    self.runtime.clock,
+                    self.runtime.random,
+                    slot_count=self.config.max_incremental_fetch_session_cache_slots,
+                )
+            return self._fetch_sessions
 
     def topic_name(self, topic_id: bytes) -> str:
         """The name of a topic id, "" when there is no such topic."""
