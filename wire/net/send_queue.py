@@ -36,23 +36,26 @@ class SendQueue:
             OSError: the connection is broken.
         """
         if self.size:
-            self._push(buffers)
+            self._push(buffers, 0)
             return False
-        if len(buffers) == 1:
-            joined = buffers[0]
-        elif sum(map(len, buffers)) > _JOIN_SIZE_MAX:
-            self._push(buffers)
-            return self.flush(sock)
-        else:
-            joined = b"".join(buffers)
         try:
-            sent = sock.send(joined)
+            if len(buffers) == 1:
+                sent, size = sock.send(buffers[0]), len(buffers[0])
+            else:
+                size = sum(map(len, buffers))
+                if size <= _JOIN_SIZE_MAX:
+                    sent = sock.send(b"".join(buffers))
+                elif len(buffers) <= _GATHER_COUNT_MAX:
+                    sent = sock.sendmsg(buffers)
+                else:
+                    self._push(buffers, 0)
+                    return self.flush(sock)
         except BlockingIOError:
-            sent = 0
-        if sent == len(joined):
+            sent, size = 0, -1
+        if sent == size:
             return True
-        self._push((memoryview(joined)[sent:],))
-        return False
+        self._push(buffers, sent)
+        return not self.size
 
     def flush(self, sock: socket) -> bool:
         """Write until the socket takes no more. True when nothing is left to write.
@@ -82,8 +85,13 @@ class SendQueue:
         self._buffers.clear()
         self.size = 0
 
-    def _push(self, buffers: Sequence[bytes | bytearray | memoryview]) -> None:
+    def _push(self, buffers: Sequence[bytes | bytearray | memoryview], sent: int) -> None:
+        """Keep what follows the first `sent` bytes."""
         for buffer in buffers:
-            if len(buffer):
-                self._buffers.append(buffer)
-                self.size += len(buffer)
+            size = len(buffer)
+            if sent >= size:
+                sent -= size
+                continue
+            self._buffers.append(memoryview(buffer)[sent:] if sent else buffer)
+            self.size += size - sent
+            sent = 0

@@ -315,16 +315,19 @@ def test_stop_closes_connections_and_frees_the_address() -> None:
 
 def test_a_forked_child_holds_neither_the_address_nor_connections() -> None:
     read_end, write_end = os.pipe()
+    child_read_end, child_write_end = os.pipe()
     with serve(Echo()) as served:
         client = served.connect()
         client.send(request(b"before"))
         client.receive_frame()
         child = os.fork()
         if child == 0:
+            os.write(child_write_end, b"x")
             os.close(write_end)
             os.read(read_end, 1)  # until the parent has seen everything
             os._exit(0)
         try:
+            os.read(child_read_end, 1)
             client.send(request(b"after"))
             assert client.receive_frame() == b"\0\3after"
             served.listener.stop()
@@ -332,8 +335,8 @@ def test_a_forked_child_holds_neither_the_address_nor_connections() -> None:
             served.service.wait_for_end_of(client)
             Listener(Echo(), *served.listener.address).close()
         finally:
-            os.close(write_end)
-            os.close(read_end)
+            for end in (write_end, read_end, child_read_end, child_write_end):
+                os.close(end)
             assert os.waitpid(child, 0)[1] == 0
 
 
