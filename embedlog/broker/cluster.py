@@ -239,6 +239,8 @@ class Cluster:
         )
         listener.start()
         self._listeners.append(listener)
+        addresses = [f"{name}://{at}:{number}" for name, at, number in self.broker.endpoints]
+        self.config.set_static("listeners", ",".join(addresses))
         return listener
 
     # Life

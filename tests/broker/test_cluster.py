@@ -242,3 +242,9 @@ def test_importing_loads_none_of_it() -> None:
     code = "import sys, embedlog; print(*[m for m in sys.modules if m.startswith('embedlog.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_the_broker_describes_the_address_it_listens_at() -> None:
+    with embedlog.open() as cluster:
+        listener = cluster.listen()
+        assert cluster.config.listeners == (f"PLAINTEXT://127.0.0.1:{listener.port}",)
