@@ -28,7 +28,7 @@ class Columns:
     """Records of one partition, as parallel sequences. `timestamps` is one number for all or one
     for each."""
 
-    __slots__ = ("headers", "keys", "timestamps", "values")
+    __slots__ = ("headers", "keys", "payload_size", "timestamps", "values")
 
     def __init__(
         self,
@@ -45,6 +45,12 @@ class Columns:
         for name, column in (("keys", keys), ("timestamps", timestamps), ("headers", headers)):
             if column is not None and not isinstance(column, int) and len(column) != count:
                 raise ValueError(f"{len(column)} {name} for {count} values")
+        self.payload_size = _total_size(values, "value")
+        """Bytes of all keys, values and headers."""
+        if keys is not None:
+            self.payload_size += _total_size(keys, "key")
+        if headers is not None:
+            self.payload_size += sum(map(headers_size, headers))
 
     def part(self, start: int, end: int) -> Columns:
         """Records [start, end)."""
@@ -79,7 +85,7 @@ class Columns:
     def pieces(self, size_max: int) -> list[Columns]:
         """Cut so that no piece takes more than `size_max` bytes, unless one record does."""
         count = len(self.values)
-        if count * _RECORD_OVERHEAD + self.payload_size() + BATCH_OVERHEAD <= size_max:
+        if count * _RECORD_OVERHEAD + self.payload_size + BATCH_OVERHEAD <= size_max:
             return [self]
         ends = list(accumulate(map(_RECORD_OVERHEAD.__add__, self._record_sizes())))
         pieces: list[Columns] = []
@@ -90,13 +96,9 @@ class Columns:
             start, done = end, ends[end - 1]
         return pieces
 
-    def payload_size(self) -> int:
-        """Bytes of all keys, values and headers."""
-        return sum(self._record_sizes())
-
     def estimated_size(self) -> int:
         """About the bytes of the record batch, before compression."""
-        return self.payload_size() + len(self.values) * _TYPICAL_OVERHEAD + BATCH_OVERHEAD
+        return self.payload_size + len(self.values) * _TYPICAL_OVERHEAD + BATCH_OVERHEAD
 
     def _record_sizes(self) -> Any:
         sizes: Any = _sizes(self.values)
@@ -124,10 +126,17 @@ def make_batch(
     return batch
 
 
-def check_types(values: Sequence[Any], what: str) -> None:
-    """Refuse anything but bytes, other buffers and None, before it is queued."""
-    for kind in set(map(type, values)) - {bytes, bytearray, memoryview, type(None)}:
-        raise TypeError(f"a {what} is {kind.__name__}, not bytes: use {what}.serializer")
+def _total_size(column: Sequence[Any], what: str) -> int:
+    """Bytes of all items; raises TypeError unless each is bytes, a buffer or None."""
+    try:
+        # One C loop that also finds what is no buffer: 10 ns an item, where summing lengths is 40.
+        return len(b"".join(column))
+    except TypeError:
+        for kind in set(map(type, column)) - {bytes, bytearray, memoryview, type(None)}:
+            raise TypeError(
+                f"a {what} is {kind.__name__}, not bytes: give a {what}.serializer"
+            ) from None
+        return sum(_sizes(column))
 
 
 def _sizes(column: Sequence[Any]) -> Any:

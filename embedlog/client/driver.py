@@ -86,7 +86,9 @@ class Driver:
         self._step = step
         self._scheduler = transport.runtime.scheduler
         self._clock = transport.runtime.clock
-        self._turn = TurnLock()
+        # In process no thread waits while it has the turn: there a plain lock is fair enough.
+        self._turns = None if transport.concurrent else TurnLock()
+        self._turn = self._turns or allocate_lock()
         self._runner = 0
         self._news: list[Pending[object]] = []
         self._news_lock = allocate_lock()
@@ -114,13 +116,14 @@ class Driver:
         Raises:
             EmbedlogError: called from a delivery callback, which would wait for itself.
         """
-        if self._runner == get_ident():
+        if self._runner and self._runner == get_ident():
             if is_done():
                 return True
             raise EmbedlogError("waiting inside a delivery callback would wait for itself")
-        self.run()
-        if is_done():
-            return True
+        if not self._threaded:
+            self._pass()
+            if is_done():
+                return True
         deadline = _PARK_MS if timeout_ms is None else timeout_ms
         deadline += self._clock.monotonic_ms()
         while True:
@@ -149,7 +152,7 @@ class Driver:
 
         For duties of the scheduler, which must not wait.
         """
-        if self._turn.is_taken:
+        if self._runner:
             return 1
         self._pass()
         return self.delay
@@ -180,7 +183,7 @@ class Driver:
             self._threaded = False
 
     def _pass(self) -> None:
-        if self._turn.is_taken:
+        if self._turns is not None and self._turns.is_taken:
             self._transport.wake()
         self._turn.acquire()
         self._runner = get_ident()
@@ -209,15 +212,16 @@ class Driver:
             return
         if self.delay is not None:
             left = min(left, max(self.delay, 1))
-        if self._transport.concurrent:
+        turns = self._turns
+        if turns is None:
             self._transport.wait(news, left)
             return
-        self._turn.acquire()
+        turns.acquire()
         try:
-            if not self._turn.is_wanted:
+            if not turns.is_wanted:
                 self._transport.wait(news, left)
         finally:
-            self._turn.release()
+            turns.release()
 
     # The thread
 

@@ -1,7 +1,8 @@
 """Fetches ahead of the application, and hands out what came.
 
-One fetch request for each node is under way at a time, for the partitions that have nothing
-buffered. What arrives is kept until the application polls it; a seek makes it stale.
+One fetch request for each node is under way at a time, and none while something of that node is
+buffered: a fetch for the partitions that are read to the end would wait for new records, and keep
+the others waiting. What arrives is kept until the application polls it; a seek makes it stale.
 """
 
 from __future__ import annotations
@@ -139,15 +140,16 @@ class Fetcher:
     def _send(self, now_ms: int) -> int | None:
         wanted: dict[int, dict[TopicPartition, Wanted]] = {}
         delay: int | None = None
+        busy = self._nodes_with_buffered() if self._buffer else self._sent
         for key, state in self._subscription.partitions.items():
-            if not state.is_fetchable or self._is_buffered(key, state):
+            if not state.is_fetchable or key in self._buffer:
                 continue
             leader = self._metadata.leader(*key)
             if leader is None:
                 self._metadata.want(key[0])
                 self._metadata.request_update()
                 continue
-            if leader.leader in self._sent:
+            if leader.leader in busy:
                 continue
             if state.retry_at_ms > now_ms:
                 left = state.retry_at_ms - now_ms
@@ -178,14 +180,19 @@ class Fetcher:
         if not pending.done():
             pending.add_callback(self._arrived)
 
-    def _is_buffered(self, key: TopicPartition, state: PartitionState) -> bool:
-        buffered = self._buffer.get(key)
-        if buffered is None:
-            return False
-        if buffered.state is state and buffered.generation == state.generation:
-            return True
-        del self._buffer[key]
-        return False
+    def _nodes_with_buffered(self) -> set[int]:
+        """Nodes that are not fetched from now; what a seek made stale is dropped on the way."""
+        busy = set(self._sent)
+        states = self._subscription.partitions
+        for key, fetch in list(self._buffer.items()):
+            state = states.get(key)
+            if state is not fetch.state or fetch.generation != state.generation:
+                del self._buffer[key]
+            elif not state.is_paused:
+                leader = self._metadata.leader(*key)
+                if leader is not None:
+                    busy.add(leader.leader)
+        return busy
 
     # Answers
 

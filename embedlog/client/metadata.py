@@ -12,7 +12,7 @@ from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from embedlog.client.settings import Settings
     from embedlog.pending import Pending
@@ -112,6 +112,8 @@ class Metadata:
         self.cluster_id: str | None = None
         self.controller_id = -1
         self.answer_count = 0
+        self.on_news: Callable[[], object] | None = None
+        """Called after every answer."""
         self.failure: KafkaError | None = None
         """Why the cluster refused the last request as a whole."""
         self.full_version = 0
@@ -135,6 +137,11 @@ class Metadata:
             return None
         found = info.partitions[partition]
         return found if found.leader >= 0 else None
+
+    @property
+    def is_asking(self) -> bool:
+        """Is a request under way or due?"""
+        return self._update_requested or self.pending is not None
 
     def topic_error(self, topic: str) -> KafkaError | None:
         """An error of the topic that waiting will not cure."""
@@ -265,6 +272,8 @@ class Metadata:
         self.topics, self.errors = topics, errors
         self.names_by_id = {info.topic_id: name for name, info in topics.items()}
         self.answer_count += 1
+        if self.on_news is not None:
+            self.on_news()
         self.full_version += was_all
 
     def _merged(self, old: TopicInfo | None, described: MetadataResponseTopic) -> TopicInfo:

@@ -11,7 +11,7 @@ is 5 and a thread sends, as in Kafka; with linger.ms=0 the caller's thread does.
 
 from __future__ import annotations
 
-from embedlog.client.bulk import Columns, check_types, make_batch
+from embedlog.client.bulk import Columns, make_batch
 from embedlog.client.connect import connect
 from embedlog.client.delivery import BatchFuture, DeliveryFuture
 from embedlog.client.driver import Driver
@@ -19,7 +19,13 @@ from embedlog.client.metadata import Metadata
 from embedlog.client.partitioner import KeyHashes
 from embedlog.client.producer_batch import ProducerBatch
 from embedlog.client.producer_settings import complete
-from embedlog.client.record_accumulator import RecordAccumulator, size_upper_bound
+from embedlog.client.record_accumulator import (
+    SMALL_OVERHEAD,
+    SMALL_VALUE_MAX,
+    RecordAccumulator,
+    record_size,
+    size_upper_bound,
+)
 from embedlog.client.sender import Sender
 from embedlog.client.settings import PRODUCER, parse
 from embedlog.errors import ClosedError, EmbedlogError, KafkaError, TimedOut, error_for
@@ -38,8 +44,8 @@ if TYPE_CHECKING:
     from embedlog.client.transaction_manager import TransactionManager
 
 _THREAD_STOP_MS = 10_000
-_SURE_TO_FIT = 256
-"""Bytes that are more than a record without key and headers adds to its value."""
+_TIMESTAMP_MAX = 2**63 - 1
+_LEAST_USUAL_SIZE = 16_384
 
 
 class Producer:
@@ -57,28 +63,31 @@ class Producer:
         runtime = self._transport.runtime
         self._settings = complete(given, in_process=self._transport.in_process)
         self._clock = runtime.clock
+        self._wall_ms = runtime.clock.wall_ms
         self._max_block_ms: int = self._settings["max.block.ms"]
         self._request_size_max: int = self._settings["max.request.size"]
-        self._small_size_max = (
-            min(self._request_size_max, self._settings["buffer.memory"]) - _SURE_TO_FIT
-        )
         self._serialize_key = self._settings["key.serializer"]
         self._serialize_value = self._settings["value.serializer"]
         self._partitioner = self._settings["partitioner.class"]
         self._ignores_keys: bool = self._settings["partitioner.ignore.keys"]
+        self._is_choosy = (
+            self._serialize_value is not None
+            or self._partitioner is not None
+            or min(self._request_size_max, self._settings["buffer.memory"]) < _LEAST_USUAL_SIZE
+        )
+        """Does even a small record without a key need a closer look?"""
         self._metadata = Metadata(self._transport, self._settings, create_topics=True)
         self._accumulator = RecordAccumulator(self._settings, self, runtime)
         self._hashes = KeyHashes()
         self._topics: dict[str, TopicQueues] = {}
-        self._seen = self._metadata.topics
-        """The topics that `_topics` was filled from; metadata replaces them when they change."""
+        """What `send` knows; forgotten when metadata has news."""
+        self._metadata.on_news = self._topics.clear
         self._sender = Sender(
             self._transport,
             self._metadata,
             self._accumulator,
             self._settings,
             transactions=self._transactions(),
-            arrived=self._on_arrival,
         )
         linger_ms: int = self._settings["linger.ms"]
         self._is_eager = not self._transport.in_process
@@ -89,6 +98,8 @@ class Producer:
             threaded=self._is_eager and linger_ms > 0,
             name="embedlog-producer",
         )
+        self._sender.arrived = self._driver.arrived
+        self._accumulator.needs_attention = self._is_eager
         self._duty: _LingerDuty | None = None
         if self._transport.in_process:
             self._duty = _LingerDuty(self._driver, self._accumulator)
@@ -126,6 +137,44 @@ class Producer:
             TimedOut: buffer.memory stayed full for max.block.ms.
             TypeError: value or key is not bytes; ValueError: the timestamp is negative.
         """
+        queues = self._topics.get(topic)
+        # Any other record takes the long way round; this is the one that comes by millions.
+        if (
+            queues is None
+            or type(value) is not bytes
+            or self._is_choosy
+            or key is not None
+            or partition is not None
+            or timestamp_ms is not None
+            or headers is not None
+            or len(value) > SMALL_VALUE_MAX
+        ):
+            return self._send_any(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+        accumulator = self._accumulator
+        queue = queues.sticky_queue
+        if queue is None:
+            queue = accumulator.sticky_queue(queues)
+        size = len(value) + SMALL_OVERHEAD
+        stamp = self._wall_ms()
+        future = accumulator.append(queue, size, stamp, None, value, None, on_delivery, True)
+        if future is None:
+            future = self._append_when_free(
+                queue, size, stamp, None, value, None, on_delivery, True
+            )
+        if accumulator.needs_attention:
+            self._attend()
+        return future
+
+    def _send_any(  # noqa: PLR0917  the arguments of send, passed on
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers | None,
+        on_delivery: DeliveryCallback | None,
+    ) -> DeliveryFuture:
         if self._serialize_value is not None:
             value = self._serialize_value(value)
         if self._serialize_key is not None:
@@ -136,39 +185,53 @@ class Producer:
             key = _as_bytes(key, "key")
         if headers:
             headers = _checked_headers(headers)
+        if timestamp_ms is None:
+            timestamp_ms = self._wall_ms()
+        elif not 0 <= timestamp_ms <= _TIMESTAMP_MAX:
+            raise ValueError(f"timestamp_ms={timestamp_ms}: must be between 0 and 2^63 - 1")
         try:
-            queues = self._topic(topic)
-            is_sticky = False
-            if partition is not None:
-                queue = self._named_queue(queues, partition)
-            elif self._partitioner is not None:
-                queue = self._named_queue(queues, self._partitioner(queues.info, key, value))
-            elif key is not None and not self._ignores_keys:
-                queue = queues.queue(self._hashes(key) % len(queues.info.partitions))
-            else:
-                is_sticky = True
-                queue = self._accumulator.sticky_queue(queues)
-            if value is None or len(value) > self._small_size_max or key is not None or headers:
-                self._check_size(key, value, headers)
+            queue = self._queue_for(topic, partition, key, value)
+            self._check_size(key, value, headers)
         except (KafkaError, TimedOut) as error:
             return self._failed(topic, partition, error, on_delivery)
-        if timestamp_ms is None:
-            timestamp_ms = self._clock.wall_ms()
-        elif timestamp_ms < 0:
-            raise ValueError(f"timestamp_ms={timestamp_ms}: must not be negative")
-        accumulator = self._accumulator
-        future = accumulator.append(
-            queue, timestamp_ms, key, value, headers, on_delivery, is_sticky
+        is_sticky = partition is None and (key is None or self._ignores_keys)
+        record = (
+            record_size(key, value, headers),
+            timestamp_ms,
+            key,
+            value,
+            headers or None,
+            on_delivery,
+            is_sticky and self._partitioner is None,
         )
+        future = self._accumulator.append(queue, *record)
         if future is None:
-            future = self._append_when_free(
-                queue, timestamp_ms, key, value, headers, on_delivery, is_sticky
-            )
+            future = self._append_when_free(queue, *record)
+        if self._accumulator.needs_attention:
+            self._attend()
+        return future
+
+    def _queue_for(
+        self, topic: str, partition: int | None, key: bytes | None, value: bytes | None
+    ) -> PartitionQueue:
+        """The queue of the partition that was named, or that the record's key decides."""
+        queues = self._topic(topic)
+        if partition is not None:
+            return self._named_queue(queues, partition)
+        if self._partitioner is not None:
+            return self._named_queue(queues, self._partitioner(queues.info, key, value))
+        if key is not None and not self._ignores_keys:
+            return queues.queue(self._hashes(key) % len(queues.info.partitions))
+        return self._accumulator.sticky_queue(queues)
+
+    def _attend(self) -> None:
+        """A batch was begun or closed: send it, or let the scheduler know that it waits."""
+        accumulator = self._accumulator
+        accumulator.needs_attention = self._is_eager
         if accumulator.has_sendable or self._is_eager:
             self._driver.run()
         elif self._duty is not None and not self._duty.is_armed:
             self._arm()
-        return future
 
     def send_batch(
         self,
@@ -193,9 +256,6 @@ class Producer:
             values = list(map(self._serialize_value, values))
         if self._serialize_key is not None and keys is not None:
             keys = list(map(self._serialize_key, keys))
-        check_types(values, "value")
-        if keys is not None:
-            check_types(keys, "key")
         if timestamps is None:
             timestamps = self._clock.wall_ms()
         columns = Columns(values, keys, timestamps, headers)
@@ -236,7 +296,7 @@ class Producer:
         if self._is_closed:
             return
         self._is_closed = True
-        self._topics = {}
+        self._topics.clear()
         try:
             if not self._driver.is_running_here:
                 self._flush(timeout)
@@ -281,8 +341,9 @@ class Producer:
 
     def wait_for(self, batch: ProducerBatch, timeout: float | None) -> None:
         """Send `batch` now if it still waits, and return when it is done; else raise TimedOut."""
-        self._accumulator.close_batch(batch)
-        if not self._driver.wait(lambda: batch.is_done, _milliseconds(timeout)):
+        batch.is_wanted = True
+        timeout_ms = None if timeout is None else int(timeout * 1000)
+        if not self._driver.wait(lambda: batch.is_done, timeout_ms):
             raise TimedOut(
                 f"{batch} has no outcome after {timeout} s; it is given up after "
                 f"delivery.timeout.ms={self._settings['delivery.timeout.ms']}"
@@ -303,9 +364,6 @@ class Producer:
         if self._is_closed:
             raise ClosedError("the producer is closed")
 
-    def _on_arrival(self) -> None:
-        self._driver.arrived()
-
     def _arm(self) -> None:
         """An open batch waits: whoever drives the scheduler shall send it when it is time."""
         assert self._duty is not None, self
@@ -314,9 +372,6 @@ class Producer:
 
     def _topic(self, name: str) -> TopicQueues:
         """The queues of a topic that metadata knows, waiting for metadata if it does not yet."""
-        if self._seen is not self._metadata.topics:
-            self._seen = self._metadata.topics
-            self._topics.clear()
         queues = self._topics.get(name)
         if queues is None:
             self._check_open()

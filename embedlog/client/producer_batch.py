@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from embedlog.client.delivery import DeliveryCallback
+    from embedlog.client.record_accumulator import PartitionQueue
 
     Headers = Sequence[tuple[str, bytes | None]]
 
@@ -36,38 +37,39 @@ class ProducerBatch:
     `size` is an estimate of its bytes before compression, `size_limit` what it may grow to.
     """
 
-    __slots__ = (
-        "attempts",
-        "base_offset",
-        "base_sequence",
-        "callbacks",
-        "created_ms",
-        "delivery",
-        "encoded",
-        "error",
-        "headers",
-        "is_bulk",
-        "is_closed",
-        "is_done",
-        "is_split_product",
-        "key_sizes",
-        "keys",
-        "log_append_ms",
-        "memory",
-        "partition",
-        "parent",
-        "parts",
-        "producer_epoch",
-        "producer_id",
-        "record_count",
-        "retry_at_ms",
-        "size",
-        "size_limit",
-        "timestamps",
-        "topic",
-        "value_sizes",
-        "values",
-    )
+    # A batch a record is what `send(...).result()` makes: defaults of the class cost it nothing.
+    memory = 0
+    """What was reserved of buffer.memory for it."""
+    size = 0
+    keys: list[bytes | None] | None = None
+    headers: list[Headers] | None = None
+    callbacks: deque[tuple[int, DeliveryCallback]] | None = None
+    record_count = 0
+    """Set when it is closed."""
+    key_sizes: list[int] | None = None
+    value_sizes: list[int] | None = None
+    is_bulk = False
+    """Made by `send_batch`: nobody asks for one record's metadata."""
+    is_closed = False
+    is_done = False
+    """The outcome is known, and the callbacks know it."""
+    is_split_product = False
+    encoded: bytes | None = None
+    attempts = 0
+    retry_at_ms = 0
+    producer_id = -1
+    producer_epoch = -1
+    base_sequence = -1
+    base_offset = -1
+    log_append_ms = -1
+    error: Exception | None = None
+    queue: PartitionQueue
+    """Where it waits, or waited; a batch that failed at once has none."""
+    is_wanted = False
+    """Somebody waits for it: it is sent though it may have room."""
+    parent: ProducerBatch | None = None
+    parts: list[ProducerBatch] | None = None
+    """What it was split into; the outcomes are theirs."""
 
     def __init__(
         self,
@@ -77,48 +79,19 @@ class ProducerBatch:
         *,
         created_ms: int,
         size_limit: int,
-        memory: int = 0,
     ) -> None:
         self.topic = topic
         self.partition = partition
         self.delivery = delivery
         self.created_ms = created_ms
         self.size_limit = size_limit
-        self.memory = memory
-        """What was reserved of buffer.memory for it."""
-        self.size = 0
         self.values: list[bytes | None] = []
         self.timestamps: list[int] = []
         """One for each record; a bulk batch may have one for all."""
-        self.keys: list[bytes | None] | None = None
-        self.headers: list[Headers] | None = None
-        self.callbacks: deque[tuple[int, DeliveryCallback]] | None = None
-        self.record_count = 0
-        """Set when it is closed."""
-        self.key_sizes: list[int] | None = None
-        self.value_sizes: list[int] = []
-        self.is_bulk = False
-        """Made by `send_batch`: nobody asks for one record's metadata."""
-        self.is_closed = False
-        self.is_done = False
-        """The outcome is known, and the callbacks know it."""
-        self.is_split_product = False
-        self.encoded: bytes | None = None
-        self.attempts = 0
-        self.retry_at_ms = 0
-        self.producer_id = -1
-        self.producer_epoch = -1
-        self.base_sequence = -1
-        self.base_offset = -1
-        self.log_append_ms = -1
-        self.error: Exception | None = None
-        self.parent: ProducerBatch | None = None
-        self.parts: list[ProducerBatch] | None = None
-        """What it was split into; the outcomes are theirs."""
 
     # Filling
 
-    def add_key(self, key: bytes) -> None:
+    def add_key(self, key: bytes | None) -> None:
         """Append the key of the record whose value was appended last."""
         if self.keys is None:
             self.keys = [None] * (len(self.values) - 1)
@@ -214,6 +187,7 @@ class ProducerBatch:
                 [(index - start, call) for index, call in self.callbacks if start <= index < end]
             )
         part.size = size
+        part.queue = self.queue
         part.attempts = self.attempts
         part.is_bulk = self.is_bulk
         part.is_split_product = True
@@ -262,7 +236,7 @@ class ProducerBatch:
                 self.base_offset + index if self.base_offset >= 0 else -1,
                 self.log_append_ms if self.log_append_ms >= 0 else self.timestamps[index],
                 -1 if self.key_sizes is None else self.key_sizes[index],
-                self.value_sizes[index],
+                -1 if self.value_sizes is None else self.value_sizes[index],
             )
         )
 

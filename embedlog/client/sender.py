@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from embedlog.client.metadata import Metadata, PartitionInfo
+    from embedlog.client.metadata import Metadata
     from embedlog.client.producer_batch import ProducerBatch
     from embedlog.client.record_accumulator import PartitionQueue, RecordAccumulator
     from embedlog.client.settings import Settings
     from embedlog.client.transaction_manager import TransactionManager
     from embedlog.pending import Pending
     from embedlog.transport import Transport
-    from wire.schemas.produce import PartitionProduceResponse
+    from wire.schemas.produce import PartitionProduceResponse, ProduceResponse
 
 _STALE_METADATA = frozenset(
     (
@@ -42,6 +42,9 @@ _STALE_METADATA = frozenset(
     )
 )
 """Errors which say that the client knows the wrong leader or topic."""
+
+_WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
+"""A duplicate is written too, though nobody knows any more where."""
 
 _CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
@@ -70,14 +73,13 @@ class Sender:
         settings: Settings,
         *,
         transactions: TransactionManager | None,
-        arrived: Callable[[], None],
     ) -> None:
-        """`arrived` is called, in whichever thread, when there is something for the next pass."""
         self._transport = transport
         self._metadata = metadata
         self._accumulator = accumulator
         self._transactions = transactions
-        self._arrived = arrived
+        self.arrived: Callable[[], None] = _nobody_waits
+        """Called, in whichever thread, when there is something for the next pass or a waiter."""
         self._clock = transport.runtime.clock
         codec: str = settings["compression.type"]
         self._codec = _CODECS[codec]
@@ -101,6 +103,10 @@ class Sender:
         self._settled: deque[ProducerBatch] = deque()
         """Batches with an outcome that their callbacks do not know yet."""
         self._watched: Pending[Any] | None = None
+        self._lacks_leader = False
+        """A batch has nowhere to go."""
+        self._expiry_ms = 0
+        """When the next batch may be too old."""
         self.sent_count = 0
         """Records written, as far as is known."""
         self.failed_count = 0
@@ -113,12 +119,15 @@ class Sender:
         the callback after it.
         """
         now_ms = self._clock.monotonic_ms()
-        self._accumulator.has_sendable = False
+        accumulator = self._accumulator
+        accumulator.has_sendable = False
         while True:
             while self._answers:
                 self._take_answer(self._answers.popleft(), now_ms)
             if self._settled:
                 self._tell()
+                if not accumulator.active and not self._sent and not self._metadata.is_asking:
+                    return None
             delay = self._advance(now_ms)
             if not self._answers and not self._settled:
                 return delay
@@ -143,30 +152,45 @@ class Sender:
     def _advance(self, now_ms: int) -> int | None:
         try:
             delay = self._metadata.advance(now_ms)
-            self._watch(self._metadata.pending)
+            if self._metadata.pending is not None:
+                self._watch(self._metadata.pending)
             if not self._accumulator.active and not self._sent:
                 return delay
-            delay = _sooner(delay, self._expire(now_ms))
+            if now_ms >= self._expiry_ms:
+                self._expire(now_ms)
             if self._transactions is not None:
                 delay = _sooner(delay, self._transactions.advance(now_ms))
                 self._watch(self._transactions.pending)
                 if not self._transactions.has_producer_id:
                     return delay
+            delay = _sooner(delay, self._drain_and_send(now_ms))
         except EmbedlogError as error:
             self._fail_waiting(error)
             return None
+        return _sooner(delay, self._expiry_ms - now_ms)
+
+    def _drain_and_send(self, now_ms: int) -> int | None:
+        """Send what may be sent; milliseconds until more may be, if time decides."""
         while True:
             drained, next_ms = self._drain(now_ms)
             for node_id, batches in drained.items():
-                self._send(node_id, batches, now_ms)
+                self._send(node_id, batches)
+            delay = None if next_ms == _NEVER else next_ms - now_ms
+            if self._lacks_leader:
+                self._lacks_leader = False
+                answers = self._metadata.answer_count
+                delay = _sooner(delay, self._metadata.advance(now_ms))
+                self._watch(self._metadata.pending)
+                if self._metadata.answer_count > answers:
+                    continue
             if not drained or self._answers or self._settled:
-                return _sooner(delay, None if next_ms == _NEVER else max(next_ms - now_ms, 0))
+                return delay
 
     def _watch(self, pending: Pending[Any] | None) -> None:
         """Make sure that the next pass happens when `pending` is done."""
-        if pending is not None and pending is not self._watched:
+        if pending is not self._watched and pending is not None:
             self._watched = pending
-            pending.add_callback(lambda _: self._arrived())
+            pending.add_callback(lambda _: self.arrived())
 
     def _drain(self, now_ms: int) -> tuple[dict[int, list[ProducerBatch]], int]:
         """Take one sendable batch of each partition, by node; also when others become sendable."""
@@ -174,75 +198,70 @@ class Sender:
         sizes: dict[int, int] = {}
         next_ms = _NEVER
         accumulator = self._accumulator
-        with accumulator.lock:
+        lock = accumulator.lock
+        lock.acquire()
+        try:
             for queue in list(accumulator.active):
                 batch = queue.batches[0]
-                due_ms = self._due_ms(queue, batch)
+                if batch.retry_at_ms:
+                    due_ms = batch.retry_at_ms
+                elif batch.is_closed or batch.is_wanted:
+                    due_ms = 0
+                else:
+                    due_ms = batch.created_ms + self._linger_ms
                 if due_ms > now_ms:
                     next_ms = min(next_ms, due_ms)
                     continue
-                leader = self._sendable_leader(queue, batch)
-                if leader is None:
+                node_id = self._sendable_to(queue, batch)
+                if node_id < 0:
                     continue
-                node_id = leader.leader
                 size = sizes.get(node_id, 0) + batch.size
-                if node_id in drained and size > self._request_size_max:
-                    continue
+                if node_id in drained:
+                    if size > self._request_size_max:
+                        continue
+                    drained[node_id].append(accumulator.take_first(queue))
+                else:
+                    drained[node_id] = [accumulator.take_first(queue)]
                 sizes[node_id] = size
-                accumulator.take_first(queue)
                 queue.is_muted = self._in_flight_max == 1
-                drained.setdefault(node_id, []).append(batch)
+        finally:
+            lock.release()
         if self._transactions is not None:
             for batches in drained.values():
                 for batch in batches:
                     self._transactions.number(batch)
         return drained, next_ms
 
-    def _due_ms(self, queue: PartitionQueue, batch: ProducerBatch) -> int:
-        if batch.retry_at_ms:
-            return batch.retry_at_ms
-        if batch.is_closed:
-            return 0
-        return batch.created_ms + self._linger_ms
-
-    def _sendable_leader(self, queue: PartitionQueue, batch: ProducerBatch) -> PartitionInfo | None:
+    def _sendable_to(self, queue: PartitionQueue, batch: ProducerBatch) -> int:
+        """The node that the batch may be sent to now; -1 if there is none."""
         leader = self._metadata.leader(batch.topic, batch.partition)
         if leader is None:
+            self._metadata.want(batch.topic)
             self._metadata.request_update()
-            return None
-        if queue.is_muted or self._in_flight.get(leader.leader, 0) >= self._in_flight_max:
-            return None
+            self._lacks_leader = True
+            return -1
+        node_id = leader.leader
+        if queue.is_muted or self._in_flight.get(node_id, 0) >= self._in_flight_max:
+            return -1
         if self._transactions is not None and not self._transactions.may_drain(batch):
-            return None
-        return leader
+            return -1
+        return node_id
 
-    def _send(self, node_id: int, batches: list[ProducerBatch], now_ms: int) -> None:
-        sendable = [batch for batch in batches if self._fits(batch)]
-        if not sendable:
-            return
-        topics: dict[str, TopicProduceData] = {}
-        for batch in sendable:
-            data = PartitionProduceData(index=batch.partition, records=batch.encoded)
-            topic = topics.get(batch.topic)
-            if topic is None:
-                info = self._metadata.topics[batch.topic]
-                topics[batch.topic] = TopicProduceData(
-                    name=batch.topic, topic_id=info.topic_id, partition_data=[data]
-                )
-            else:
-                topic.partition_data.append(data)
-        request = ProduceRequest(
-            acks=self._acks, timeout_ms=self._request_timeout_ms, topic_data=list(topics.values())
-        )
-        sent = _Sent(node_id, sendable)
+    def _send(self, node_id: int, batches: list[ProducerBatch]) -> None:
+        sent = _Sent(node_id, batches)
         self._sent[sent] = None
         self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
         try:
+            request = self._request(sent)
+            if request is None:
+                self._forget(sent)
+                return
             pending = self._transport.send(node_id, request)
         except BaseException as error:
-            # Only a broker in this process raises: a defect, which its caller shall see.
+            # A defect, of this client or of a broker in this process: its caller shall see it,
+            # and so shall whoever waits for the records.
             self._forget(sent)
-            for batch in sendable:
+            for batch in sent.batches:
                 self._settle_failed(batch, error_for(-1, repr(error)), in_flight=True)
             raise
         sent.pending = pending
@@ -251,19 +270,43 @@ class Sender:
         else:
             pending.add_callback(lambda _: self._answer_arrived(sent))
 
+    def _request(self, sent: _Sent) -> ProduceRequest | None:
+        """The request for the batches of `sent` that fit into one; the others are queued again."""
+        topics: dict[str, TopicProduceData] = {}
+        for batch in list(sent.batches):
+            if not self._fits(batch):
+                sent.batches.remove(batch)
+                continue
+            name = batch.topic
+            data = PartitionProduceData(index=batch.partition, records=batch.encoded)
+            if name in topics:
+                topics[name].partition_data.append(data)
+            else:
+                topics[name] = TopicProduceData(
+                    name=name,
+                    topic_id=self._metadata.topics[name].topic_id,
+                    partition_data=[data],
+                )
+        if not topics:
+            return None
+        return ProduceRequest(
+            acks=self._acks,
+            timeout_ms=self._request_timeout_ms,
+            topic_data=[*topics.values()],
+        )
+
     def _fits(self, batch: ProducerBatch) -> bool:
         """Encode the batch; when it is too large for a request, queue its parts instead."""
         encoded = batch.encode(self._codec, self._level)
         if self._codec:
-            topic = self._accumulator.queue_of(batch).topic
-            topic.learn_ratio(len(encoded) / max(batch.size, 1))
+            batch.queue.topic.learn_ratio(len(encoded) / max(batch.size, 1))
         if len(encoded) <= self._request_size_max or batch.record_count == 1:
             return True
         self._split(batch, self._request_size_max - 1024)
         return False
 
     def _split(self, batch: ProducerBatch, part_size_max: int) -> None:
-        self._accumulator.queue_of(batch).is_muted = False
+        batch.queue.is_muted = False
         parts = batch.split(part_size_max)
         if self._transactions is not None:
             self._transactions.split(batch, parts)
@@ -273,13 +316,14 @@ class Sender:
 
     def _answer_arrived(self, sent: _Sent) -> None:
         self._answers.append(sent)
-        self._arrived()
+        self.arrived()
 
     def _forget(self, sent: _Sent) -> None:
         self._sent.pop(sent, None)
         self._in_flight[sent.node_id] -= 1
-        for batch in sent.batches:
-            self._accumulator.queue_of(batch).is_muted = False
+        if self._in_flight_max == 1:
+            for batch in sent.batches:
+                batch.queue.is_muted = False
 
     def _take_answer(self, sent: _Sent, now_ms: int) -> None:
         if sent not in self._sent:
@@ -295,19 +339,24 @@ class Sender:
             for batch in sent.batches:
                 self._succeed(batch, -1, -1)
             return
-        answers: dict[tuple[str, int], PartitionProduceResponse] = {}
-        for topic in response.responses:
-            name = topic.name or self._metadata.names_by_id.get(topic.topic_id, "")
-            for partition in topic.partition_responses:
-                answers[name, partition.index] = partition
+        answers = self._partition_answers(response)
         for batch in sent.batches:
             answer = answers.get((batch.topic, batch.partition))
             if answer is None:
                 self._settle_failed(batch, error_for(-1, "the response leaves the partition out"))
-            elif answer.error_code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
+            elif answer.error_code in _WRITTEN:
                 self._succeed(batch, answer.base_offset, answer.log_append_time_ms)
             else:
                 self._refused(batch, _error_of(answer), now_ms)
+
+    def _partition_answers(
+        self, response: ProduceResponse
+    ) -> dict[tuple[str, int], PartitionProduceResponse]:
+        return {
+            (topic.name or self._metadata.names_by_id.get(topic.topic_id, ""), each.index): each
+            for topic in response.responses
+            for each in topic.partition_responses
+        }
 
     def _request_failed(self, sent: _Sent, error: BaseException, now_ms: int) -> None:
         for batch in sent.batches:
@@ -345,9 +394,9 @@ class Sender:
 
     # Outcomes
 
-    def _expire(self, now_ms: int) -> int | None:
-        """Give up what is older than delivery.timeout.ms; ms until the next such moment."""
-        oldest = _NEVER
+    def _expire(self, now_ms: int) -> None:
+        """Give up what is older than delivery.timeout.ms, and find when to look again."""
+        oldest = now_ms
         limit = now_ms - self._delivery_timeout_ms
         for sent in list(self._sent):
             created_ms = min(batch.created_ms for batch in sent.batches)
@@ -367,7 +416,7 @@ class Sender:
                     oldest = min(oldest, queue.batches[0].created_ms)
         for batch in expired:
             self._settle_failed(batch, self._too_old(batch, "waiting"))
-        return None if oldest == _NEVER else oldest - limit
+        self._expiry_ms = oldest + self._delivery_timeout_ms
 
     def _too_old(self, batch: ProducerBatch, where: str) -> TimedOut:
         return TimedOut(
@@ -399,7 +448,6 @@ class Sender:
             self.sent_count += batch.record_count
         else:
             self.failed_count += batch.record_count
-        self._accumulator.release(batch)
         self._settled.append(batch)
 
     def _tell(self) -> None:
@@ -416,7 +464,7 @@ class Sender:
             settled.popleft()
             batch.finish()
             self._accumulator.finished(batch)
-        self._arrived()
+        self.arrived()
 
 
 def _error_of(answer: PartitionProduceResponse) -> KafkaError:
@@ -426,6 +474,10 @@ def _error_of(answer: PartitionProduceResponse) -> KafkaError:
     )
     error.log_start_offset = answer.log_start_offset
     return error
+
+
+def _nobody_waits() -> None:
+    """Until there is a driver."""
 
 
 def _sooner(one: int | None, other: int | None) -> int | None:
