@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.replication.fetch_session import FetchSession
+    from embedlog.replication.partition import Partition
+    from wire.schemas.fetch import PartitionData
+
 NO_EPOCH = -1
+NOTHING_ANSWERED = -1
 
 
 class FetchParams:
@@ -51,6 +58,9 @@ class FetchPartition:
         "last_fetched_epoch",
         "max_bytes",
         "partition",
+        "rank",
+        "session",
+        "source",
         "topic",
         "topic_id",
     )
@@ -75,8 +85,13 @@ class FetchPartition:
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
-        self.answered_high_watermark = -1
-        self.answered_log_start_offset = -1
+        self.answered_high_watermark = NOTHING_ANSWERED
+        self.answered_log_start_offset = NOTHING_ANSWERED
+        self.rank = 0
+        """Its place in the session's order."""
+        self.session: FetchSession | None = None
+        self.source: Partition | None = None
+        """The partition that tells the session of its changes."""
 
     def resolve(self, topic: str) -> None:
         """The topic id has become known."""
@@ -89,3 +104,26 @@ class FetchPartition:
         self.max_bytes = newer.max_bytes
         self.current_leader_epoch = newer.current_leader_epoch
         self.last_fetched_epoch = newer.last_fetched_epoch
+
+    def follow(self, source: Partition | None) -> None:
+        """Be told of the changes of `source`, and of no other partition's."""
+        if self.source is not None:
+            self.source.followers.pop(self, None)
+        self.source = source
+        if source is not None:
+            source.followers[self] = None
+
+    def has_news(self, data: PartitionData) -> bool:
+        """Is there anything in `data` that the client has not been told?"""
+        return (
+            bool(data.records)
+            or data.error_code != 0
+            or self.answered_high_watermark != data.high_watermark
+            or self.answered_log_start_offset != data.log_start_offset
+            or data.diverging_epoch.epoch != NO_EPOCH
+        )
+
+    def note_answered(self, data: PartitionData) -> None:
+        """The client is being told of `data`; an error is told again, and so is its end."""
+        self.answered_high_watermark = NOTHING_ANSWERED if data.error_code else data.high_watermark
+        self.answered_log_start_offset = data.log_start_offset

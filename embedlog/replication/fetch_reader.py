@@ -28,11 +28,19 @@ _CONSUMER_MAX = -1
 class FetchRead:
     """What one pass over the partitions found."""
 
-    __slots__ = ("data", "must_answer", "size")
+    __slots__ = ("asked", "data", "must_answer", "size")
 
-    def __init__(self, data: list[PartitionData], *, size: int, must_answer: bool) -> None:
+    def __init__(
+        self,
+        asked: Sequence[FetchPartition],
+        data: list[PartitionData],
+        *,
+        size: int,
+        must_answer: bool,
+    ) -> None:
+        self.asked = asked
         self.data = data
-        """In the order of the request."""
+        """For each of `asked`."""
         self.size = size
         """Bytes of records."""
         self.must_answer = must_answer
@@ -76,7 +84,7 @@ def read_partitions(
             room = max(0, room - size)
         elif found.diverging_epoch.epoch != UNDEFINED:
             must_answer = True
-    return FetchRead(data, size=total_size, must_answer=must_answer)
+    return FetchRead(wanted, data, size=total_size, must_answer=must_answer)
 
 
 def read_partition(

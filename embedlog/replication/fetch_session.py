@@ -8,8 +8,7 @@
     s           n > 0   incremental: names only what changes in the session
 
 The epoch counts the requests of a session; after 2147483647 comes 1. An incremental answer leaves
-out a partition that has no records, no error and no new offsets. A partition that had records
-goes to the end of the session's order, so that a full answer does not starve the others.
+out a partition that has no records, no error and no new offsets.
 """
 
 from __future__ import annotations
@@ -17,22 +16,20 @@ from __future__ import annotations
 from _thread import allocate_lock
 
 from embedlog import errors
+from embedlog.replication.fetch_context import NO_SESSION, FullFetch, IncrementalFetch
 from embedlog.replication.fetch_params import FetchPartition
-from wire.schemas.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from embedlog.replication.partition import Isolation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from embedlog.replication.fetch_reader import FetchRead
     from embedlog.runtime.clock import Clock
     from embedlog.runtime.randomness import Random
     from wire.schemas.fetch import FetchRequest
 
     Key = tuple[str | bytes, int]
-    FetchContext = "FullFetch | IncrementalFetch"
 
-NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
@@ -42,13 +39,20 @@ EVICTION_MS = 120_000
 
 
 class FetchSession:
-    """One session. `lock` guards its epoch and partitions."""
+    """One session. `lock` guards its epoch, its partitions and their order.
+
+    `active` has no lock: the partitions of which there may be something to tell, added by any
+    thread that changes one of them.
+    """
 
     __slots__ = (
+        "_last_rank",
+        "active",
         "created_ms",
         "epoch",
         "id",
         "is_privileged",
+        "isolation",
         "last_used_ms",
         "lock",
         "partitions",
@@ -66,15 +70,45 @@ class FetchSession:
     ) -> None:
         self.id = id
         self.partitions = partitions
-        """In the order in which they are read."""
+        self.active: dict[FetchPartition, None] = {}
         self.uses_topic_ids = uses_topic_ids
         self.is_privileged = is_privileged
         """Followers' sessions are: consumers cannot push them out."""
+        self.isolation = Isolation.HIGH_WATERMARK
+        """Of the last request: what rests, rests under this one."""
         self.epoch = 1
         """The epoch that the next request must carry."""
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.lock = allocate_lock()
+        self._last_rank = 0
+        for partition in partitions.values():
+            self.add(partition)
+
+    def add(self, partition: FetchPartition) -> None:
+        """Take a partition in, as the last one, active. Requires: the session lock."""
+        partition.session = self
+        self.move_to_end(partition)
+        self.active[partition] = None
+
+    def forget(self, key: Key) -> None:
+        """Fetch a partition no more. Requires: the session lock."""
+        partition = self.partitions.pop(key, None)
+        if partition is not None:
+            partition.session = None
+            partition.follow(None)
+            self.active.pop(partition, None)
+
+    def move_to_end(self, partition: FetchPartition) -> None:
+        """Let a partition be read after all others. Requires: the session lock."""
+        self._last_rank += 1
+        partition.rank = self._last_rank
+
+    def end(self) -> None:
+        """Let go of all partitions."""
+        for partition in list(self.partitions.values()):
+            partition.session = None
+            partition.follow(None)
 
 
 class FetchSessions:
@@ -112,11 +146,15 @@ class FetchSessions:
                 self._end(request.session_id)
             asked = _partitions(request, uses_topic_ids, topic_name)
             if epoch == FINAL_EPOCH:
-                return FullFetch(asked)
+                return FullFetch(list(asked.values()))
             is_follower = max(request.replica_id, request.replica_state.replica_id) >= 0
-            return FullFetch(
-                asked, self, uses_topic_ids=uses_topic_ids, is_privileged=is_follower
-            )
+
+            def begin_session() -> int:
+                return self.create(
+                    asked, uses_topic_ids=uses_topic_ids, is_privileged=is_follower
+                )
+
+            return FullFetch(list(asked.values()), begin_session)
         session = self._use(request.session_id)
         with session.lock:
             if session.epoch != epoch:
@@ -127,12 +165,11 @@ class FetchSessions:
                 _update(session, request, topic_name)
             if not session.partitions:
                 self._end(session.id)
-                return FullFetch({})
+                return FullFetch(())
             session.epoch = epoch = epoch + 1 if epoch < EPOCH_MAX else 1
-            wanted = list(session.partitions.values())
-        if uses_topic_ids:
-            _resolve(wanted, topic_name)
-        return IncrementalFetch(session, epoch, wanted)
+            if uses_topic_ids:
+                _resolve(list(session.active), topic_name)
+        return IncrementalFetch(session, epoch)
 
     def create(
         self,
@@ -149,7 +186,7 @@ class FetchSessions:
                 evicted = self._evictable(len(partitions), is_privileged, now_ms)
                 if evicted is None:
                     return NO_SESSION
-                del sessions[evicted.id]
+                sessions.pop(evicted.id).end()
             id = 0
             while id == 0 or id in sessions:
                 id = self._random.below(EPOCH_MAX) + 1
@@ -176,7 +213,9 @@ class FetchSessions:
 
     def _end(self, id: int) -> None:
         with self._lock:
-            self._sessions.pop(id, None)
+            session = self._sessions.pop(id, None)
+        if session is not None:
+            session.end()
 
     def _evictable(self, size: int, is_privileged: bool, now_ms: int) -> FetchSession | None:
         """Whom a newcomer of that many partitions may push out. Requires: the cache lock.
@@ -201,67 +240,6 @@ class FetchSessions:
         return least
 
 
-class FullFetch:
-    """A fetch that names all its partitions; it begins a session when given the cache."""
-
-    __slots__ = ("_asked", "_is_privileged", "_sessions", "_uses_topic_ids", "wanted")
-
-    def __init__(
-        self,
-        asked: dict[Key, FetchPartition],
-        sessions: FetchSessions | None = None,
-        *,
-        uses_topic_ids: bool = False,
-        is_privileged: bool = False,
-    ) -> None:
-        self._asked = asked
-        self._sessions = sessions
-        self._uses_topic_ids = uses_topic_ids
-        self._is_privileged = is_privileged
-        self.wanted = list(asked.values())
-
-    def respond(self, found: FetchRead) -> FetchResponse:
-        """The response with every partition."""
-        id = NO_SESSION
-        if self._sessions is not None:
-            for asked, data in zip(self.wanted, found.data, strict=True):
-                _is_news(asked, data)
-            id = self._sessions.create(
-                self._asked,
-                uses_topic_ids=self._uses_topic_ids,
-                is_privileged=self._is_privileged,
-            )
-        return FetchResponse(session_id=id, responses=_by_topic(self.wanted, found.data))
-
-
-class IncrementalFetch:
-    """A fetch that goes on with a session."""
-
-    __slots__ = ("_epoch", "_session", "wanted")
-
-    def __init__(self, session: FetchSession, epoch: int, wanted: list[FetchPartition]) -> None:
-        self._session = session
-        self._epoch = epoch
-        self.wanted = wanted
-
-    def respond(self, found: FetchRead) -> FetchResponse:
-        """The response with the partitions that have news."""
-        session = self._session
-        asked: list[FetchPartition] = []
-        news: list[PartitionData] = []
-        with session.lock:
-            if session.epoch != self._epoch:
-                # The client gave this request up and sent another; its answer goes nowhere.
-                return FetchResponse(error_code=errors.InvalidFetchSessionEpoch.code)
-            for partition, data in zip(self.wanted, found.data, strict=True):
-                if _is_news(partition, data):
-                    asked.append(partition)
-                    news.append(data)
-                    if data.records and len(self.wanted) > 1:
-                        _move_to_end(session, partition)
-        return FetchResponse(session_id=session.id, responses=_by_topic(asked, news))
-
-
 def _last_used_ms(session: FetchSession) -> int:
     return session.last_used_ms
 
@@ -269,10 +247,6 @@ def _last_used_ms(session: FetchSession) -> int:
 def _value(session: FetchSession) -> tuple[bool, int, int]:
     """What a session is worth keeping; the id makes it unique."""
     return session.is_privileged, len(session.partitions), session.id
-
-
-def _key(uses_topic_ids: bool, partition: FetchPartition) -> Key:
-    return (partition.topic_id if uses_topic_ids else partition.topic), partition.partition
 
 
 def _partitions(
@@ -306,12 +280,14 @@ def _update(
         known = partitions.get(key)
         if known is None:
             partitions[key] = asked
+            session.add(asked)
         else:
             known.take_over(asked)
+            session.active[known] = None
     for topic in request.forgotten_topics_data:
         topic_key: str | bytes = topic.topic_id if session.uses_topic_ids else topic.topic
         for index in topic.partitions:
-            partitions.pop((topic_key, index), None)
+            session.forget((topic_key, index))
 
 
 def _resolve(wanted: Iterable[FetchPartition], topic_name: Callable[[bytes], str]) -> None:
@@ -321,54 +297,3 @@ def _resolve(wanted: Iterable[FetchPartition], topic_name: Callable[[bytes], str
             name = topic_name(partition.topic_id)
             if name:
                 partition.resolve(name)
-
-
-def _is_news(asked: FetchPartition, data: PartitionData) -> bool:
-    """Must a session's answer contain this partition? Notes what the client will know then."""
-    is_news = bool(data.records) or data.diverging_epoch.epoch != -1
-    if asked.answered_high_watermark != data.high_watermark:
-        asked.answered_high_watermark = data.high_watermark
-        is_news = True
-    if asked.answered_log_start_offset != data.log_start_offset:
-        asked.answered_log_start_offset = data.log_start_offset
-        is_news = True
-    if data.error_code:
-        # Forgotten, so that the partition is sent again once the error is over.
-        asked.answered_high_watermark = -1
-        is_news = True
-    return is_news
-
-
-def _move_to_end(session: FetchSession, partition: FetchPartition) -> None:
-    key = _key(session.uses_topic_ids, partition)
-    if session.partitions.get(key) is partition:
-        del session.partitions[key]
-        session.partitions[key] = partition
-
-
-def _by_topic(
-    asked: list[FetchPartition], data: list[PartitionData]
-) -> list[FetchableTopicResponse]:
-    """The answers under their topics; neighbours of one topic share an entry, order is kept."""
-    if len(data) == 1:
-        only = asked[0]
-        return [
-            FetchableTopicResponse(topic=only.topic, topic_id=only.topic_id, partitions=data)
-        ]
-    topics: list[FetchableTopicResponse] = []
-    last: FetchPartition | None = None
-    for partition, found in zip(asked, data, strict=True):
-        if (
-            last is not None
-            and partition.topic == last.topic
-            and partition.topic_id == last.topic_id
-        ):
-            topics[-1].partitions.append(found)
-            continue
-        last = partition
-        topics.append(
-            FetchableTopicResponse(
-                topic=partition.topic, topic_id=partition.topic_id, partitions=[found]
-            )
-        )
-    return topics

@@ -19,6 +19,7 @@ from wire.error_codes import ErrorCode
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import Buffer, TopicPartition
+    from embedlog.replication.fetch_params import FetchPartition
     from embedlog.storage.log import Log
     from embedlog.storage.log_values import LogAppendInfo
     from embedlog.storage.producer_entry import ProducerStateEntry
@@ -47,6 +48,7 @@ class Partition:
     """A hosted partition. `lock` guards the log and every attribute; one writer at a time."""
 
     __slots__ = (
+        "followers",
         "index",
         "is_deleted",
         "is_leader",
@@ -85,6 +87,9 @@ class Partition:
         self.syncs = log.config.durability == "fsync"
         """Does the high watermark wait for the disk?"""
         self.is_deleted = False
+        self.followers: dict[FetchPartition, None] = {}
+        """The partitions of fetch sessions that want to know of changes. Any thread adds its own;
+        iterate over a copy."""
 
     # Leadership
 

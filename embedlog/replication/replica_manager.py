@@ -172,14 +172,32 @@ class ReplicaManager:
         """The high watermark has moved. Requires: no partition lock."""
         key = partition.topic_partition
         self.fetch_purgatory.check_and_complete(key)
+        if partition.followers:
+            self._tell_sessions(partition)
         if partition.syncs:
             self.produce_purgatory.check_and_complete(key)
 
     def _complete_all(self, partition: Partition) -> None:
         key = partition.topic_partition
         self.fetch_purgatory.check_and_complete(key)
+        self._tell_sessions(partition)
         self.produce_purgatory.check_and_complete(key)
         self.delete_records_purgatory.check_and_complete(key)
+
+    def records_deleted(self, partition: Partition) -> None:
+        """The log start offset has moved. Requires: no partition lock."""
+        self._tell_sessions(partition)
+        self.delete_records_purgatory.check_and_complete(partition.topic_partition)
+
+    def _tell_sessions(self, partition: Partition) -> None:
+        """Fetch sessions look again at a partition when it has changed, and only then."""
+        for asked in list(partition.followers):
+            session = asked.session
+            if session is None:
+                partition.followers.pop(asked, None)  # its session ended while it was read
+                continue
+            session.active[asked] = None
+            self.fetch_purgatory.check_and_complete(session)
 
     def await_deletion(
         self,

@@ -5,14 +5,10 @@ from __future__ import annotations
 import pytest
 
 from embedlog import errors
+from embedlog.replication.fetch_context import FullFetch, IncrementalFetch
+from embedlog.replication.fetch_params import FetchPartition as Wanted
 from embedlog.replication.fetch_reader import FetchRead
-from embedlog.replication.fetch_session import (
-    EPOCH_MAX,
-    EVICTION_MS,
-    FetchSessions,
-    FullFetch,
-    IncrementalFetch,
-)
+from embedlog.replication.fetch_session import EPOCH_MAX, EVICTION_MS, FetchSessions
 from embedlog.runtime import Random
 from embedlog.runtime.clock import Clock
 from wire.schemas.fetch import (
@@ -59,11 +55,18 @@ class Peer:
         """Answer with `a0=PartitionData(...)`; partitions not named are empty and unchanged."""
         fetch = self.begin(request)
         found = []
-        for asked in fetch.wanted:
+        for asked in wanted(fetch):
             given = data.get(f"{asked.topic}{asked.partition}")
             found.append(given or answer(asked.partition))
         size = sum(len(one.records or b"") for one in found)
-        return fetch.respond(FetchRead(found, size=size, must_answer=False))
+        return fetch.respond(FetchRead(wanted(fetch), found, size=size, must_answer=False))
+
+
+def wanted(fetch: FullFetch | IncrementalFetch) -> list[Wanted]:
+    """All that a fetch looks at when nothing rests, in its order."""
+    if isinstance(fetch, FullFetch):
+        return list(fetch.wanted)
+    return sorted(fetch._session.partitions.values(), key=lambda asked: asked.rank)
 
 
 def answer(partition: int = 0, records: bytes = b"", **values: int) -> PartitionData:
@@ -166,12 +169,12 @@ def test_a_session_adds_changes_and_forgets_partitions(peer: Peer) -> None:
     id = peer.fetch(ask(("a", [0]))).session_id
     assert partitions_of(peer.fetch(ask(("b", [7]), id=id, epoch=1))) == [("b", 7)]
     changed = peer.begin(ask(("a", [0]), id=id, epoch=2, offset=42))
-    assert [(w.topic, w.partition, w.fetch_offset) for w in changed.wanted] == [
+    assert [(w.topic, w.partition, w.fetch_offset) for w in wanted(changed)] == [
         ("a", 0, 42),
         ("b", 7, 0),
     ]
     left = peer.begin(ask(id=id, epoch=3, forget=[("a", [0])]))
-    assert [(w.topic, w.partition) for w in left.wanted] == [("b", 7)]
+    assert [(w.topic, w.partition) for w in wanted(left)] == [("b", 7)]
 
 
 def test_forgetting_the_last_partition_ends_the_session(peer: Peer) -> None:
@@ -185,14 +188,14 @@ def test_forgetting_the_last_partition_ends_the_session(peer: Peer) -> None:
 def test_a_partition_with_records_goes_to_the_end(peer: Peer) -> None:
     id = peer.fetch(ask(("a", [0, 1, 2]))).session_id
     peer.fetch(ask(id=id, epoch=1), a0=answer(0, b"records"))
-    assert [w.partition for w in peer.begin(ask(id=id, epoch=2)).wanted] == [1, 2, 0]
+    assert [w.partition for w in wanted(peer.begin(ask(id=id, epoch=2)))] == [1, 2, 0]
 
 
 def test_of_a_partition_named_twice_the_last_counts(peer: Peer) -> None:
     request = ask(("a", [0, 1]), ("a", [0]))
     request.topics[1].partitions[0].fetch_offset = 9
     fetch = peer.begin(request)
-    assert [(w.partition, w.fetch_offset) for w in fetch.wanted] == [(0, 9), (1, 0)]
+    assert [(w.partition, w.fetch_offset) for w in wanted(fetch)] == [(0, 9), (1, 0)]
 
 
 @pytest.mark.parametrize("epoch", [2, 5, 0x7FFF])
@@ -244,7 +247,7 @@ def test_an_answer_that_was_overtaken_is_refused(peer: Peer) -> None:
     id = peer.fetch(ask(("a", [0]))).session_id
     slow = peer.begin(ask(id=id, epoch=1))
     peer.begin(ask(id=id, epoch=2))
-    response = slow.respond(FetchRead([answer()], size=0, must_answer=False))
+    response = slow.respond(FetchRead(wanted(slow), [answer()], size=0, must_answer=False))
     assert response.error_code == errors.InvalidFetchSessionEpoch.code
 
 
@@ -252,10 +255,9 @@ def test_an_unknown_topic_id_is_looked_up_again(sessions: FetchSessions) -> None
     peer = Peer(sessions, BY_ID)
     del peer.topic_names[b"a" * 16]
     id = peer.fetch(ask(("a", [0]))).session_id
-    assert [w.topic for w in peer.begin(ask(id=id, epoch=1)).wanted] == [""]
+    assert [w.topic for w in wanted(peer.begin(ask(id=id, epoch=1)))] == [""]
     peer.topic_names[b"a" * 16] = "a"
-    wanted = peer.begin(ask(id=id, epoch=2)).wanted
-    assert [w.key for w in wanted] == [("a", 0)]
+    assert [w.key for w in wanted(peer.begin(ask(id=id, epoch=2)))] == [("a", 0)]
 
 
 def begin_many(sessions: FetchSessions, *sizes: int, replica_id: int = -1) -> list[int]:

@@ -71,6 +71,7 @@ def _delete(
         if topic in INTERNAL_TOPICS:
             raise errors.InvalidTopic(f"Cannot delete records of internal topic {topic}")
         offset = partition.delete_records(asked.offset)
+        broker.replica_manager.records_deleted(partition)
     except errors.KafkaError as error:
         return _refusal(index, error)
     answer = DeleteRecordsPartitionResult(

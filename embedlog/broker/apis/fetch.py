@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
     from embedlog.pending import Pending
-    from embedlog.replication.fetch_params import FetchPartition
     from embedlog.replication.fetch_reader import FetchRead
-    from wire.schemas.fetch import FetchRequest, PartitionData
+    from wire.schemas.fetch import FetchRequest
 
 VERSIONS = (0, 18)
 
@@ -67,13 +66,13 @@ def handle(
 
     def respond(found: FetchRead) -> FetchResponse:
         if version < _FIRST_WITH_STORAGE_ERROR:
-            _make_older(found.data, asked.wanted, version)
+            _make_older(found, version)
         response = asked.respond(found)
         if found.must_answer and version >= _FIRST_WITH_LEADER:
             _tell_leaders(broker, context, response)
         return response
 
-    answer = fetch(broker.replica_manager, params, asked.wanted, respond)
+    answer = fetch(broker.replica_manager, params, asked, respond)
     if not isinstance(answer, DelayedFetch):
         return answer
     if context.connection is not None:
@@ -95,9 +94,10 @@ def refused(request: FetchRequest, version: int, error: errors.KafkaError) -> Fe
     return response
 
 
-def _make_older(data: list[PartitionData], wanted: list[FetchPartition], version: int) -> None:
+def _make_older(read: FetchRead, version: int) -> None:
     """Turn what was read into what clients of that version can read, in place."""
-    for index, (found, asked) in enumerate(zip(data, wanted, strict=True)):
+    data = read.data
+    for index, (found, asked) in enumerate(zip(data, read.asked, strict=True)):
         if found.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
             found.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if version >= _FIRST_WITH_BATCHES or not found.records:

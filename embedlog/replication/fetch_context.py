@@ -1,0 +1,204 @@
+"""What one fetch request looks at, when it is worth answering, and how it is answered.
+
+    FullFetch          names all its partitions; answers all of them; may begin a session
+    IncrementalFetch   goes on with a session: looks at its active partitions, answers with news
+
+A partition of a session is *active* while there may be something to tell of it. A reading that
+finds nothing puts it to rest; whatever happens to it afterwards makes it active again (see
+`ReplicaManager`). So an idle fetch of ten thousand partitions looks at none of them.
+
+To rest means: it is removed from `active` first and read after that. A change that comes before
+the removal is seen by the reading, one that comes later adds it again; no lock is needed.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.replication.fetch_reader import read_partitions, readable_size
+from embedlog.replication.partition import Isolation
+from wire.schemas.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+
+    from embedlog.replication.fetch_params import FetchParams, FetchPartition
+    from embedlog.replication.fetch_reader import FetchRead, Partitions
+    from embedlog.replication.fetch_session import FetchSession
+    from embedlog.replication.partition import Partition
+
+    Load = Callable[[str, int], Partition | None]
+
+NO_SESSION = 0
+
+
+class FullFetch:
+    """A fetch that names all its partitions.
+
+    `begin_session`, when given, begins a session with them and returns its id, 0 for none.
+    """
+
+    __slots__ = ("_begin_session", "_known", "wanted")
+
+    def __init__(
+        self, wanted: Sequence[FetchPartition], begin_session: Callable[[], int] | None = None
+    ) -> None:
+        self.wanted = wanted
+        self._begin_session = begin_session
+        self._known: list[FetchPartition] = []
+
+    def read(self, partitions: Partitions, params: FetchParams, load: Load) -> FetchRead:
+        """Read all the partitions."""
+        return read_partitions(partitions, params, self.wanted, load)
+
+    def watch_keys(self, partitions: Partitions) -> Sequence[Hashable]:
+        """What a parked fetch waits for: the partitions that exist. Only they can end the wait."""
+        self._known = [asked for asked in self.wanted if asked.key in partitions]
+        return [asked.key for asked in self._known]
+
+    def is_ready(self, partitions: Partitions, params: FetchParams) -> bool:
+        """Is there enough to answer a parked fetch, or waiting pointless?"""
+        missing = params.min_bytes
+        for asked in self._known:
+            partition = partitions.get(asked.key)
+            if partition is None:
+                return True
+            missing -= _readable_size(partition, params, asked)
+            if missing <= 0:
+                return True
+        return False
+
+    def respond(self, found: FetchRead) -> FetchResponse:
+        """The response with every partition."""
+        id = NO_SESSION
+        if self._begin_session is not None:
+            for asked, data in zip(found.asked, found.data, strict=True):
+                asked.note_answered(data)
+            id = self._begin_session()
+        return FetchResponse(session_id=id, responses=_by_topic(found.asked, found.data))
+
+
+class IncrementalFetch:
+    """A fetch that goes on with a session; `epoch` is the one that the next request must carry."""
+
+    __slots__ = ("_epoch", "_session")
+
+    def __init__(self, session: FetchSession, epoch: int) -> None:
+        self._session = session
+        self._epoch = epoch
+
+    def read(self, partitions: Partitions, params: FetchParams, load: Load) -> FetchRead:
+        """Read the active partitions, and put those to rest that have nothing to tell."""
+        session = self._session
+        if params.isolation != session.isolation:
+            # Another isolation ends elsewhere: rest under one is not rest under the other.
+            session.isolation = params.isolation
+            session.active.update(dict.fromkeys(session.partitions.values()))
+        active = session.active
+        wanted = list(active)
+        if len(wanted) > 1:
+            wanted.sort(key=_rank)
+        try:
+            for asked in wanted:
+                active.pop(asked, None)
+                source = partitions.get(asked.key)
+                if source is not asked.source:
+                    asked.follow(source)
+            found = read_partitions(partitions, params, wanted, load)
+        except BaseException:
+            active.update(dict.fromkeys(wanted))
+            raise
+        for asked, data in zip(wanted, found.data, strict=True):
+            if asked.has_news(data) or not _is_at_end(asked, data, params):
+                active[asked] = None
+        return found
+
+    def watch_keys(self, partitions: Partitions) -> Sequence[Hashable]:
+        """What a parked fetch waits for: the session, unless none of its partitions exists."""
+        session = self._session
+        active = list(session.active)
+        if len(active) == len(session.partitions) and all(
+            asked.key not in partitions for asked in active
+        ):
+            return ()
+        return (session,)
+
+    def is_ready(self, partitions: Partitions, params: FetchParams) -> bool:
+        """Is there enough to answer a parked fetch, or waiting pointless?"""
+        missing = params.min_bytes
+        for asked in list(self._session.active):
+            partition = partitions.get(asked.key)
+            if partition is None:
+                if asked.source is not None:
+                    return True
+                continue  # it never existed; only those that did can end the wait
+            missing -= _readable_size(partition, params, asked)
+            if missing <= 0:
+                return True
+        return False
+
+    def respond(self, found: FetchRead) -> FetchResponse:
+        """The response with the partitions that have news."""
+        session = self._session
+        told: list[FetchPartition] = []
+        news: list[PartitionData] = []
+        with session.lock:
+            if session.epoch != self._epoch:
+                # The client gave this request up and sent another; its answer goes nowhere.
+                return FetchResponse(error_code=errors.InvalidFetchSessionEpoch.code)
+            for asked, data in zip(found.asked, found.data, strict=True):
+                if asked.has_news(data):
+                    asked.note_answered(data)
+                    told.append(asked)
+                    news.append(data)
+                    if data.records:
+                        # So that a full answer does not starve the partitions behind it.
+                        session.move_to_end(asked)
+        return FetchResponse(session_id=session.id, responses=_by_topic(told, news))
+
+
+def _readable_size(partition: Partition, params: FetchParams, asked: FetchPartition) -> int:
+    """As `readable_size`; all that is waited for when the answer would be an error."""
+    try:
+        return readable_size(partition, params, asked)
+    except (errors.KafkaError, errors.CorruptRecord):
+        return params.min_bytes
+
+
+def _is_at_end(asked: FetchPartition, data: PartitionData, params: FetchParams) -> bool:
+    """Has the reader seen all that it may, of a partition that tells of its changes?"""
+    end_offset = data.high_watermark
+    if params.isolation == Isolation.LAST_STABLE:
+        end_offset = data.last_stable_offset
+    return asked.source is not None and asked.fetch_offset >= end_offset
+
+
+def _rank(asked: FetchPartition) -> int:
+    return asked.rank
+
+
+def _by_topic(
+    asked: Iterable[FetchPartition], data: list[PartitionData]
+) -> list[FetchableTopicResponse]:
+    """The answers under their topics; neighbours of one topic share an entry, order is kept."""
+    topics: list[FetchableTopicResponse] = []
+    last: FetchPartition | None = None
+    for partition, found in zip(asked, data, strict=True):
+        if (
+            last is not None
+            and partition.topic == last.topic
+            and partition.topic_id == last.topic_id
+        ):
+            topics[-1].partitions.append(found)
+            continue
+        last = partition
+        topics.append(
+            FetchableTopicResponse(
+                topic=partition.topic, topic_id=partition.topic_id, partitions=[found]
+            )
+        )
+    return topics
+
+
+if TYPE_CHECKING:
+    FetchContext = FullFetch | IncrementalFetch
