@@ -33,6 +33,9 @@ _ROLES = {
 }
 """What every embedlog broker is; Kafka wants these spelled out."""
 
+_DEDUPE_SIZE_MIN = 1 << 20
+"""Memory for the keys of logs under compaction that each thread needs more than."""
+
 CHAINS: dict[str, tuple[tuple[str, int], ...]] = {
     "log.retention.ms": (
         ("log.retention.ms", 1),
@@ -81,6 +84,7 @@ class BrokerConfig:
             elif not name.startswith("listener.name."):
                 self.unknown[name] = text
         self._layers = _Layers({}, {}, static)
+        self.check_together()
         if self.unknown:
             _warn(self.unknown)
 
@@ -106,9 +110,38 @@ class BrokerConfig:
                 return value * unit_ms if value >= 0 else -1
         raise AssertionError(name)
 
+    def check_together(self) -> None:
+        """Hold settings against the rules that no single one can break.
+
+        Raises:
+            ConfigError: one is broken.
+        """
+        names = self.set_names()
+        if any(name.startswith(("log.retention.", "log.roll.")) for name in names):
+            if self.chain_ms("log.retention.ms") == 0:
+                raise _unmet(
+                    "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
+                )
+            if self.chain_ms("log.roll.ms") < 1:
+                raise _unmet("log.roll.ms must be greater than or equal to 1")
+            if self.chain_ms("log.roll.jitter.ms") < 0:
+                raise _unmet("log.roll.jitter.ms must be greater than or equal to 0")
+        if "log.cleaner.dedupe.buffer.size" in names or "log.cleaner.threads" in names:
+            thread_count = max(self.log_cleaner_threads, 1)
+            if self.log_cleaner_dedupe_buffer_size / thread_count <= _DEDUPE_SIZE_MIN:
+                raise _unmet(
+                    "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."
+                )
+
     def set_dynamic(self, cluster: Texts, broker: Texts) -> None:
         """Take over the changes made while running: cluster-wide ones, and this broker's own."""
         self._layers = _Layers(broker, cluster, self._layers.static)
+
+    def with_dynamic(self, cluster: Texts, broker: Texts) -> BrokerConfig:
+        """What the settings would be after such changes; these stay as they are."""
+        other = BrokerConfig(node_id=self.node_id)
+        other._layers = _Layers(broker, cluster, self._layers.static)
+        return other
 
     def set_static(self, name: str, text: str) -> None:
         """Record what the start of the process decided, such as the directory or a listener."""
@@ -176,6 +209,10 @@ def text_of(value: object) -> str | None:
     if value is None or isinstance(value, str | bool | int | float | tuple):
         return types.format_value(value)
     raise ConfigError(f"a setting is text, a number, a truth value or a list, not {value!r}")
+
+
+def _unmet(rule: str) -> ConfigError:
+    return ConfigError(f"requirement failed: {rule}")
 
 
 def _warn(unknown: Mapping[str, str]) -> None:

@@ -75,16 +75,14 @@ def describe_topic(
     """The settings of a topic, given its own texts; those of `names`, or all that are shown."""
     entries = []
     for key in _keys(TOPIC, texts, names):
+        value = types.format_value(topic_config.effective(key.name, texts, broker))
         synonyms: list[Synonym] = []
         if key.name in texts:
-            synonyms.append((key.name, texts[key.name], SOURCE_TOPIC))
+            synonyms.append((key.name, value, SOURCE_TOPIC))
         broker_name = topic_config.BROKER_NAMES.get(key.name)
         if broker_name is not None:
             synonyms.extend(_broker_synonyms(BROKER[broker_name], broker))
-        value = topic_config.effective(key.name, texts, broker)
-        entries.append(
-            ConfigEntry(key.name, types.format_value(value), type_=key.type, synonyms=synonyms)
-        )
+        entries.append(ConfigEntry(key.name, value, type_=key.type, synonyms=synonyms))
     return entries
 
 
@@ -136,18 +134,16 @@ def describe_group(
     """The settings of a group, whether or not it exists."""
     entries = []
     for key in _keys(GROUP, texts, names):
+        value = types.format_value(resources.group_value(key.name, texts, broker))
         synonyms: list[Synonym] = []
         if key.name in texts:
-            synonyms.append((key.name, texts[key.name], SOURCE_GROUP))
+            synonyms.append((key.name, value, SOURCE_GROUP))
         broker_name = resources.GROUP_BROKER_NAMES.get(key.name)
         if broker_name is not None:
             synonyms.extend(_broker_synonyms(BROKER[broker_name], broker))
         else:
             synonyms.append((key.name, key.default, SOURCE_DEFAULT))
-        value = resources.group_value(key.name, texts, broker)
-        entries.append(
-            ConfigEntry(key.name, types.format_value(value), type_=key.type, synonyms=synonyms)
-        )
+        entries.append(ConfigEntry(key.name, value, type_=key.type, synonyms=synonyms))
     return entries
 
 
@@ -158,8 +154,8 @@ def describe_client_metrics(
     entries = []
     for key in _keys(CLIENT_METRICS, texts, names):
         own = texts.get(key.name)
-        synonyms = [] if own is None else [(key.name, own, SOURCE_CLIENT_METRICS)]
-        value = types.format_value(key.parse(own) if own is not None else key.default_value())
+        value = types.format_value(key.default_value() if own is None else key.parse(own))
+        synonyms = [] if own is None else [(key.name, value, SOURCE_CLIENT_METRICS)]
         entries.append(ConfigEntry(key.name, value, type_=key.type, synonyms=synonyms))
     return entries
 

@@ -60,7 +60,8 @@ def parse(name: str, type_: int, text: str) -> Value:
     if type_ in _INTEGER_BITS:
         return _parse_integer(name, type_, text)
     if type_ == LIST:
-        return tuple(item.strip() for item in text.split(",")) if text else ()
+        # An item that is there already is dropped, as Kafka does.
+        return tuple(dict.fromkeys(item.strip() for item in text.split(","))) if text else ()
     if type_ == BOOLEAN:
         if text.lower() not in ("true", "false"):
             raise invalid(name, text, "Expected value to be either true or false")

@@ -98,7 +98,7 @@ def validate(
     if resource_type == RESOURCE_TOPIC:
         _validate_topic(image, config, resource_name, after)
     elif resource_type == RESOURCE_BROKER:
-        _validate_broker(config, resource_name, before, after)
+        _validate_broker(image, config, resource_name, before=before, after=after)
     elif resource_type == RESOURCE_GROUP:
         if not resource_name:
             raise error_for(_INVALID_REQUEST, "Default group resources are not allowed.")
@@ -160,7 +160,12 @@ def _validate_topic(
 
 
 def _validate_broker(
-    config: BrokerConfig, resource_name: str, before: Texts, after: Texts
+    image: MetadataImage,
+    config: BrokerConfig,
+    resource_name: str,
+    *,
+    before: Texts,
+    after: Texts,
 ) -> None:
     _check_node(config, resource_name)
     _check_min_isr(resource_name, before, after)
@@ -182,11 +187,15 @@ def _validate_broker(
                 "Cannot update these configs at default cluster level, broker id must be"
                 f" specified: [{', '.join(personal)}]"
             )
-    for key in known:
-        try:
+    configs = {**image.broker_configs, resource_name: after}
+    try:
+        for key in known:
             key.parse(after[key.name])
-        except ConfigError as error:
-            raise _refuse(str(error)) from None
+        config.with_dynamic(
+            configs.get("", {}), configs.get(str(config.node_id), {})
+        ).check_together()
+    except ConfigError as error:
+        raise _refuse(str(error)) from None
 
 
 def _check_node(config: BrokerConfig, resource_name: str) -> None:

@@ -54,6 +54,20 @@ def test_retention_counts_in_the_unit_that_is_set() -> None:
             "Invalid value brotli for configuration compression.type: String must be one of:"
             " uncompressed, zstd, lz4, snappy, gzip, producer",
         ),
+        (
+            {"log.retention.hours": 0},
+            "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal"
+            " to 1",
+        ),
+        (
+            {"log.roll.ms": 0},
+            "requirement failed: log.roll.ms must be greater than or equal to 1",
+        ),
+        (
+            {"log.cleaner.dedupe.buffer.size": 3 << 20, "log.cleaner.threads": 3},
+            "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner"
+            " thread.",
+        ),
         ({"num.partitions": object}, "a setting is text, a number, a truth value or a list"),
     ],
 )

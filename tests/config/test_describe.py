@@ -23,6 +23,8 @@ def test_a_topic_setting_names_every_place_that_gives_it_a_value() -> None:
         ("cleanup.policy", "compact", 1),
         ("log.cleanup.policy", "delete", 5),
     ]
+    entry = topic({"cleanup.policy": "compact, delete,delete"}, broker, "cleanup.policy")
+    assert entry.value == entry.synonyms[0][1] == "compact,delete"
     assert topic({}, broker, "retention.ms").synonyms == []
     assert topic({}, broker, "retention.ms").source == 5
 

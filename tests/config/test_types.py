@@ -19,7 +19,7 @@ from embedlog.errors import ConfigError
         (types.BOOLEAN, "TRUE", True),
         (types.BOOLEAN, "false", False),
         (types.DOUBLE, "2", 2.0),
-        (types.LIST, "compact, delete", ("compact", "delete")),
+        (types.LIST, "compact, delete,delete", ("compact", "delete")),
         (types.LIST, "", ()),
         (types.STRING, " a b ", "a b"),
         (types.PASSWORD, "secret", "secret"),

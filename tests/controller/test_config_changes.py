@@ -133,6 +133,14 @@ def opened() -> Opened:
         ),
         (
             BROKER,
+            "",
+            [(SET, "log.retention.ms", "0")],
+            42,
+            "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal"
+            " to 1",
+        ),
+        (
+            BROKER,
             "1",
             [(SET, "min.insync.replicas", "2")],
             40,

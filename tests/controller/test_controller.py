@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Thread
+
 import pytest
 
 from embedlog.common import TopicPartition
@@ -323,3 +325,27 @@ def test_an_image_never_changes() -> None:
     assert before.topic_configs == {}
     with pytest.raises(InvalidRequest):
         controller.alter_configs(RESOURCE_TOPIC, "", [])
+
+
+def test_threads_get_different_ids_and_lose_no_topic() -> None:
+    opened = Opened()
+    controller = opened.controller
+    ends: list[int] = []
+    controller.on_change = lambda delta: ends.append(delta.image.end_offset)
+    given: list[range] = []
+
+    def work(number: int) -> None:
+        for step in range(20):
+            controller.create_topic(f"t{number}-{step}")
+            given.append(controller.allocate_producer_ids(10))
+
+    threads = [Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(controller.image.topics_by_name) == 80
+    assert len({first for ids in given for first in ids}) == 800
+    assert ends == sorted(ends)
+    published = plain(controller.image)
+    assert plain(opened.reopen().controller.image) == published

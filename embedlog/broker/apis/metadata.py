@@ -144,10 +144,9 @@ def _by_name(
 
 
 def _missing(name: str, operations: int) -> MetadataResponseTopic:
-    if not topic_names.is_valid_name(name):
-        return MetadataResponseTopic(error_code=_INVALID_TOPIC, name=name)
+    is_valid = topic_names.is_valid_name(name)
     return MetadataResponseTopic(
-        error_code=_UNKNOWN_TOPIC_OR_PARTITION,
+        error_code=_UNKNOWN_TOPIC_OR_PARTITION if is_valid else _INVALID_TOPIC,
         name=name,
         is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=operations,
