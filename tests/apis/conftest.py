@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -229,6 +230,17 @@ def client(request: pytest.FixtureRequest) -> Iterator[Client]:
     kind = TRANSPORTS[request.param]
     runtime = sim_runtime(seed=1) if kind.simulates_time else None
     with Cluster(runtime=runtime) as cluster:
+        made = kind(cluster)
+        yield made
+        made.close()
+
+
+@pytest.fixture(params=list(TRANSPORTS))
+def durable_client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
+    """As `client`, on disk (a simulated one where time is), at the level `fsync`."""
+    kind = TRANSPORTS[request.param]
+    runtime = sim_runtime(seed=1) if kind.simulates_time else None
+    with Cluster(tmp_path, runtime=runtime, durability="fsync") as cluster:
         made = kind(cluster)
         yield made
         made.close()

@@ -357,3 +357,17 @@ def test_produced_records_have_their_leader_epoch_and_place(client: Client) -> N
     assert bytes(batch.payload()) == records(b"b")
     latest = client.call(list_offsets(topic[0], -1), 7)
     assert latest.topics[0].partitions[0].offset == 2
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_on_disk_the_answer_comes_after_the_sync(durable_client: Client, acks: int) -> None:
+    topic = durable_client.make_topic(partitions=2)
+    request = produce(topic, 9, simple(b"a"), acks=acks)
+    request.topic_data += produce(topic, 9, simple(b"b"), partition=1).topic_data
+    response = durable_client.call(request, 9)
+    codes = [t.partition_responses[0].error_code for t in response.responses]
+    assert codes == [NONE, NONE]
+    for index in (0, 1):
+        log = durable_client.broker.replica_manager.partition(topic[0], index).log
+        assert (log.synced_offset, log.high_watermark) == (1, 1)
+    assert stored(durable_client, topic) == [b"a"]
