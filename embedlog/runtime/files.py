@@ -125,6 +125,8 @@ class Files(Protocol):
     def lock(self, path: str) -> DirectoryLock:
         """Own the file at `path`, and by convention the directory it is in, until closed.
 
+        The file then names the owner: its pid, when it began, and the `boot_id`.
+
         Raises:
             DirectoryLocked: somebody owns it; the message names the owner.
         """

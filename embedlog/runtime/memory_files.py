@@ -193,8 +193,9 @@ class MemoryFiles(Files):
         self._directory(path)
 
     def lock(self, path: str) -> DirectoryLock:
-        self._node(path, create=True)
-        return MemoryLock("/".join(_parts(path)), self._locks)
+        lock = MemoryLock("/".join(_parts(path)), self._locks)
+        self._node(path, create=True).write(0, f"boot {self.boot_id}\n".encode())
+        return lock
 
     # What the simulated twin does otherwise
 

@@ -13,7 +13,7 @@ from wire.records.batch import (
     RecordBatch,
     iter_batches,
 )
-from wire.records.errors import CorruptBatch
+from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,12 +106,12 @@ def _walk_slowly(view: memoryview, position: int, end: int, path: str) -> BatchI
         raise CorruptRecord(path, position, f"no batch: length {length}")
     try:
         batch = next(iter_batches(view, position, end), None)
-    except CorruptBatch as error:
+        if batch is None:
+            reason = f"no batch: {length + LOG_OVERHEAD} bytes, {end - position} remain"
+            raise CorruptRecord(path, position, reason)
+        # A compressed message set of magic 0 or 1 is unpacked to know its first offset.
+        first, last = batch.base_offset, batch.last_offset
+    except RecordsError as error:
         raise CorruptRecord(path, position, str(error)) from None
-    if batch is None:
-        reason = f"no batch: {length + LOG_OVERHEAD} bytes, {end - position} remain"
-        raise CorruptRecord(path, position, reason)
     epoch = batch.partition_leader_epoch if isinstance(batch, RecordBatch) else -1
-    return BatchInfo(
-        (position, batch.size, batch.base_offset, batch.last_offset, batch.max_timestamp, epoch)
-    )
+    return BatchInfo((position, batch.size, first, last, batch.max_timestamp, epoch))

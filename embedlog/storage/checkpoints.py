@@ -10,7 +10,14 @@ from __future__ import annotations
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import write_whole
-from embedlog.storage.paths import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS
+from embedlog.storage.paths import (
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    SEALED_RECOVERY_POINTS,
+)
+from embedlog.storage.sealed_file import read_sealed, write_sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +42,15 @@ def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:
         return {}
     if not content:
         return {}
+    return decode_offsets(content, path)
+
+
+def decode_offsets(content: bytes, path: str) -> dict[TopicPartition, int]:
+    """Read the content of an offset checkpoint.
+
+    Raises:
+        CorruptRecord: another version, a malformed line, or a wrong count.
+    """
     try:
         lines = content.decode("utf-8").split("\n")
         if lines[0].strip() != _VERSION:
@@ -51,13 +67,11 @@ def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:
     return offsets
 
 
-def write_offsets(
-    files: Files, path: str, offsets: Mapping[TopicPartition, int], *, sync: bool
-) -> None:
-    """Replace an offset checkpoint."""
+def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
+    """The content of an offset checkpoint."""
     lines = [_VERSION, str(len(offsets))]
     lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
-    write_whole(files, path, ("\n".join(lines) + "\n").encode(), sync=sync)
+    return ("\n".join(lines) + "\n").encode()
 
 
 def read_properties(files: Files, path: str) -> dict[str, str]:
@@ -87,6 +101,7 @@ class Checkpoints:
     """
 
     __slots__ = (
+        "_cleaned",
         "_directory",
         "_files",
         "_high_watermarks",
@@ -100,9 +115,10 @@ class Checkpoints:
         self._files = files
         self._directory = directory
         self._sync = sync
-        self._recovery_points = self._read(RECOVERY_POINTS)
+        self._recovery_points = self._read_recovery_points()
         self._start_offsets = self._read(LOG_START_OFFSETS)
         self._high_watermarks = self._read(HIGH_WATERMARKS)
+        self._cleaned = self._read(CLEANER_OFFSETS)
         self._written: dict[str, dict[TopicPartition, int]] = {}
 
     def fill(self, opening: Opening) -> None:
@@ -111,6 +127,7 @@ class Checkpoints:
         opening.recovery_point = self._recovery_points.get(topic_partition, 0)
         opening.log_start_offset = self._start_offsets.get(topic_partition, 0)
         opening.high_watermark = self._high_watermarks.get(topic_partition, 0)
+        opening.gaps_allowed = opening.gaps_allowed or topic_partition in self._cleaned
 
     def forget(self, topic_partition: TopicPartition) -> None:
         """Drop the entries of a log that is gone: a new one of its name begins at 0."""
@@ -120,6 +137,8 @@ class Checkpoints:
     def write_positions(self, logs: Mapping[TopicPartition, Log]) -> None:
         """Store synced offsets and start offsets (those that no segment's name tells)."""
         for topic_partition, log in logs.items():
+            if log.failure is not None:
+                continue  # what was promised before is what recovery must look for
             self._recovery_points[topic_partition] = log.synced_offset
             if log.log_start_offset > log.segments[0].base_offset:
                 self._start_offsets[topic_partition] = log.log_start_offset
@@ -134,6 +153,16 @@ class Checkpoints:
             self._high_watermarks[topic_partition] = log.high_watermark
         self._write(HIGH_WATERMARKS, self._high_watermarks)
 
+    def _read_recovery_points(self) -> dict[TopicPartition, int]:
+        """The sealed ones; none if they are damaged, Kafka's if there never were any."""
+        try:
+            content = read_sealed(self._files, f"{self._directory}/{SEALED_RECOVERY_POINTS}")
+            if content is None:
+                return self._read(RECOVERY_POINTS)
+            return decode_offsets(content, SEALED_RECOVERY_POINTS)
+        except CorruptRecord:
+            return {}
+
     def _read(self, name: str) -> dict[TopicPartition, int]:
         try:
             return read_offsets(self._files, f"{self._directory}/{name}")
@@ -143,5 +172,11 @@ class Checkpoints:
     def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         if self._written.get(name) == offsets:
             return
-        write_offsets(self._files, f"{self._directory}/{name}", offsets, sync=self._sync)
+        path = f"{self._directory}/{name}"
+        content = encode_offsets(offsets)
+        # A truncation and a deletion of records rely on what they have lowered or raised here.
+        if name == RECOVERY_POINTS:
+            sealed = f"{self._directory}/{SEALED_RECOVERY_POINTS}"
+            write_sealed(self._files, sealed, content, sync=self._sync)
+        write_whole(self._files, path, content, sync=self._sync and name == LOG_START_OFFSETS)
         self._written[name] = dict(offsets)

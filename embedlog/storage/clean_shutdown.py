@@ -36,6 +36,17 @@ def take_marker(files: Files, directory: str, *, sync: bool) -> bool:
     return is_foreign or is_same_boot or b'"synced":true' in content
 
 
+def was_locked_in_this_boot(files: Files, lock_path: str) -> bool:
+    """Whether the directory's last owner ran since the machine started.
+
+    Then nothing that it wrote is missing, however it ended. The lock file names its owner.
+    """
+    try:
+        return files.boot_id != "" and files.boot_id.encode() in files.read(lock_path).split()
+    except FileNotFoundError:
+        return False
+
+
 def write_marker(files: Files, directory: str, *, synced: bool) -> None:
     """Say that the directory is closed cleanly; the last write to it."""
     content = (

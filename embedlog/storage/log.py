@@ -20,7 +20,7 @@ from embedlog.storage.log_validator import validate
 from embedlog.storage.log_values import LogAppendInfo, LogRead
 from embedlog.storage.producer_append import judge, load_aborted
 from embedlog.storage.producer_entry import Duplicate
-from embedlog.storage.reader import NOTHING, cut, read_older
+from embedlog.storage.reader import NOTHING, cut, read_older, verify
 from embedlog.storage.segment import HINTS_MAX
 
 TYPE_CHECKING = False
@@ -168,7 +168,7 @@ class Log(LogState):
         if not self.log_start_offset <= offset <= next_offset:
             raise self._out_of_range(offset, next_offset)
         if offset < segment.base_offset:
-            return read_older(segments, offset, max_bytes, end_offset, min_one)
+            return read_older(self, offset, max_bytes, end_offset, min_one)
         position = segment.hints.get(offset)
         if position is None:
             position = size if offset == next_offset else segment.position_of(offset, size)
@@ -181,6 +181,8 @@ class Log(LogState):
                 segment, position, end, offset=offset, max_bytes=max_bytes, min_one=min_one
             )
         if end != position:
+            if end > segment.trusted_size:
+                verify(self, segment, position, end)
             hints = segment.hints
             if len(hints) >= HINTS_MAX:
                 hints.clear()

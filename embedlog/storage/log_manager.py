@@ -14,7 +14,11 @@ from embedlog.errors import ClosedError
 from embedlog.runtime.files import make_directory, remove_tree, write_whole
 from embedlog.storage import paths
 from embedlog.storage.checkpoints import Checkpoints
-from embedlog.storage.clean_shutdown import take_marker, write_marker
+from embedlog.storage.clean_shutdown import (
+    take_marker,
+    was_locked_in_this_boot,
+    write_marker,
+)
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
 from embedlog.storage.recovery import Opening, create_log, open_log
@@ -57,7 +61,9 @@ class LogManager:
         self._logs: dict[TopicPartition, Log] = {}
         self._configs: dict[str, LogConfig] = {}
         make_directory(files, directory, sync=self._durable)
-        self._directory_lock = files.lock(f"{directory}/{paths.LOCK}")
+        lock_path = f"{directory}/{paths.LOCK}"
+        self._same_boot = was_locked_in_this_boot(files, lock_path)
+        self._directory_lock = files.lock(lock_path)
         self._closed = False
         self.clean = take_marker(files, directory, sync=self._durable)
         """Whether the directory was closed cleanly before, or is new."""
@@ -212,6 +218,7 @@ class LogManager:
         )
         if not is_new:
             opening.clean = self.clean
+            opening.same_boot = self._same_boot
             self._checkpoints.fill(opening)
         return opening
 
@@ -241,13 +248,13 @@ class LogManager:
                 log.close()
             # Rot must be found again by the next opener, so it must not skip the recovery.
             is_clean = is_clean and log.failure is None
+        if not self._volatile:
+            self._checkpoints.write_positions(self._logs)
+            self._checkpoints.write_high_watermarks(self._logs)
+            if is_clean:
+                write_marker(self._files, self.directory, synced=self._durable)
+        for log in self._logs.values():
             log.retire(ClosedError("the data directory was closed"))
-        if self._volatile:
-            return
-        self._checkpoints.write_positions(self._logs)
-        self._checkpoints.write_high_watermarks(self._logs)
-        if is_clean:
-            write_marker(self._files, self.directory, synced=self._durable)
 
     def _identify(self, log: Log, topic_id: bytes | None) -> None:
         """Note the topic's id beside the log, the first time it is known."""

@@ -10,10 +10,10 @@ from bisect import bisect_right
 from errno import EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM, ENOSPC
 
 from embedlog import errors
-from embedlog.runtime.files import write_whole
 from embedlog.storage import paths
 from embedlog.storage.offset_index import ENTRY_SIZE, RELATIVE_OFFSET_MAX
 from embedlog.storage.producer_append import load_producers, write_snapshot
+from embedlog.storage.sealed_file import write_sealed
 from embedlog.storage.segment import Segment
 
 TYPE_CHECKING = False
@@ -55,6 +55,8 @@ class LogState:
         "_sync_lock",
         "config",
         "directory",
+        "epochs_dirty",
+        "gaps_allowed",
         "high_watermark",
         "leader_epochs",
         "lock",
@@ -86,6 +88,10 @@ class LogState:
         self.topic_partition = topic_partition
         self.directory = directory
         self.topic_id: bytes | None = None
+        self.epochs_dirty = False
+        """Changed since Kafka's text form of the epoch cache was written."""
+        self.gaps_allowed = False
+        """The log was compacted: its offsets need not be contiguous."""
         self._runtime = runtime
         self._open_files = open_files
         self._segments: tuple[Segment, ...] = tuple(segments)
@@ -400,18 +406,19 @@ class LogState:
             raise self.refused(error) from error
 
     def epochs_changed(self) -> None:
-        """Store the epoch cache as its checkpoint file.
+        """Store the epoch cache, with a checksum; Kafka's text form is written at the close.
 
         Raises:
             KafkaStorageError: the disk refuses.
         """
         self._latest_epoch = self.leader_epochs.latest_epoch
+        self.epochs_dirty = True
         if self._memory:
             return
         try:
-            write_whole(
+            write_sealed(
                 self._open_files.files,
-                f"{self.directory}/{paths.LEADER_EPOCHS}",
+                f"{self.directory}/{paths.SEALED_LEADER_EPOCHS}",
                 self.leader_epochs.encode(),
                 sync=self.config.durability == "fsync",
             )

@@ -1,18 +1,23 @@
 """Every file name of a data directory is made and parsed here.
 
-<data>/.lock                              who has the directory open
-<data>/.kafka_cleanshutdown               present while the directory is cleanly closed
-<data>/meta.properties                    which node of which cluster it belongs to
-<data>/*-checkpoint                       one offset per partition
-<data>/<topic>-<partition>/               one log
-<data>/<topic>-<partition>.<32 hex>-delete/   a log about to be removed
+In the data directory:
 
-<log>/%020d.log                           a segment, named by its first offset
-<log>/%020d.index .timeindex .txnindex    its indexes
-<log>/%020d.snapshot                      producer state up to that offset
-<log>/leader-epoch-checkpoint             which leader epoch begins where
-<log>/partition.metadata                  the topic's id
-<log>/%020d.%010d.quarantine              bytes that recovery took out of that segment there
+    .lock                         who has the directory open
+    .kafka_cleanshutdown          present while the directory is cleanly closed
+    meta.properties               which node of which cluster it belongs to
+    *-checkpoint                  one offset per partition
+    *-checkpoint.sealed           the same with a checksum
+    <topic>-<partition>           one log
+    <topic>-<partition>.<32 hex>-delete   a log about to be removed
+
+In the directory of a log, %020d being an offset:
+
+    %020d.log                     a segment, named by its first offset
+    %020d.index .timeindex .txnindex      its indexes
+    %020d.snapshot                producer state up to that offset
+    leader-epoch-checkpoint, .sealed      which leader epoch begins where
+    partition.metadata            the topic's id
+    %020d.%010d.quarantine        bytes that recovery took out of that segment, and from where
 """
 
 from __future__ import annotations
@@ -23,9 +28,12 @@ LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 META_PROPERTIES = "meta.properties"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+SEALED_RECOVERY_POINTS = "recovery-point-offset-checkpoint.sealed"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
+SEALED_LEADER_EPOCHS = "leader-epoch-checkpoint.sealed"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 
 LOG = ".log"

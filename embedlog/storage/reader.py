@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from embedlog.errors import CorruptRecord
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.log_values import LogRead
 from embedlog.storage.segment import Segment
@@ -11,6 +12,7 @@ from embedlog.storage.segment import Segment
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.storage.log import Log
+    from embedlog.storage.log_state import LogState
 
 NOTHING = memoryview(b"")
 
@@ -21,10 +23,9 @@ EARLIEST_LOCAL = -4
 """Timestamps below 0 that ListOffsets gives a meaning; -5 and -6 are of tiered storage."""
 
 
-def read_older(
-    segments: tuple[Segment, ...], offset: int, max_bytes: int, end_offset: int, min_one: bool
-) -> LogRead:
+def read_older(log: Log, offset: int, max_bytes: int, end_offset: int, min_one: bool) -> LogRead:
     """`Log.read` of an offset that lies before the last segment."""
+    segments = log.segments
     slot = bisect_right(segments, offset, key=_base_offset) - 1
     for segment in segments[slot:]:
         next_offset, size, _, _ = segment.end
@@ -41,6 +42,8 @@ def read_older(
             )
         if end != size:
             segment.remember(next_offset, end)
+        if end > segment.trusted_size:
+            verify(log, segment, position, end)
         view = segment.view(position, end)
         return LogRead((view, next_offset, segment.base_offset, position))
     raise AssertionError((offset, segments))
@@ -65,6 +68,36 @@ def cut(
         if at + size >= limit:
             break
     return fitting_end, next_offset
+
+
+def verify(log: LogState, segment: Segment, position: int, end: int) -> None:
+    """Check the headers of batches that an earlier process wrote, when they are first read.
+
+    Readers check the checksums, which leave the base offset and the leader epoch uncovered.
+
+    Raises:
+        CorruptRecord: the offsets do not continue, or the epochs are not the log's.
+    """
+    expected = -1
+    gaps_allowed = log.gaps_allowed or log.config.compact
+    epoch_of = log.leader_epochs.epoch_for_offset
+    for at, _, base_offset, last_offset, _, epoch in walk(
+        segment.view(0, end), position, end, segment.path
+    ):
+        if (
+            base_offset != expected
+            and expected >= 0
+            and not (gaps_allowed and base_offset > expected)
+        ):
+            reason = f"offsets {base_offset}..{last_offset}, expected {expected}"
+            raise CorruptRecord(segment.path, at, reason)
+        known = epoch_of(base_offset)
+        if known not in (epoch, -1):
+            reason = f"leader epoch {epoch} at offset {base_offset}, expected {known}"
+            raise CorruptRecord(segment.path, at, reason)
+        expected = last_offset + 1
+    if position <= segment.trusted_size:
+        segment.trusted_size = max(segment.trusted_size, end)
 
 
 def fetch_offset(log: Log, timestamp: int, end_offset: int | None) -> tuple[int, int, int] | None:

@@ -17,6 +17,7 @@ recovery leaves a directory that recovers to the same log.
 from __future__ import annotations
 
 from bisect import bisect_right
+from contextlib import suppress
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
@@ -26,6 +27,7 @@ from embedlog.storage.log import Log
 from embedlog.storage.log_state import SYNC_WINDOW_SIZE
 from embedlog.storage.producer_append import load_producers
 from embedlog.storage.producer_state import ProducerStateManager
+from embedlog.storage.sealed_file import read_sealed
 from embedlog.storage.segment import UNKNOWN, Segment
 from embedlog.storage.segment_scan import SegmentScan, has_good_batch_after, scan_segment
 from embedlog.storage.sweep import quarantine_segments, quarantine_tail, sweep_directory
@@ -45,6 +47,7 @@ class Opening:
 
     `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 when
     they do not say. `gaps_allowed`: the log was compacted, so its offsets need not be contiguous.
+    `same_boot`: the machine has not restarted since the log was written, so no write is missing.
     """
 
     __slots__ = (
@@ -57,6 +60,7 @@ class Opening:
         "open_files",
         "recovery_point",
         "runtime",
+        "same_boot",
         "topic_partition",
     )
 
@@ -73,6 +77,7 @@ class Opening:
         log_start_offset: int = 0,
         high_watermark: int = 0,
         gaps_allowed: bool = False,
+        same_boot: bool = False,
     ) -> None:
         self.topic_partition = topic_partition
         self.directory = directory
@@ -84,6 +89,7 @@ class Opening:
         self.log_start_offset = log_start_offset
         self.high_watermark = high_watermark
         self.gaps_allowed = gaps_allowed or config.compact
+        self.same_boot = same_boot
 
 
 def create_log(opening: Opening, checkpoint: Callable[[], None]) -> Log:
@@ -106,16 +112,17 @@ def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool 
     segments = [_existing_segment(opening, base) for base in bases]
     for segment, following in zip(segments, segments[1:], strict=False):
         segment.end = (following.base_offset, segment.capacity, UNKNOWN, -1)
-    epochs = _load_epochs(opening)
+    epochs, is_exact = _load_epochs(opening)
+    known = epochs if is_exact else None
     failure: CorruptRecord | None = None
-    recovered = salvage or not (opening.clean and _load_end(opening, segments[-1]))
+    recovered = salvage or not (opening.clean and _load_end(opening, segments[-1], known))
     if recovered:
-        segments, failure = _recover(opening, segments, epochs, salvage)
+        segments, failure = _recover(opening, segments, known, salvage)
     if segments[-1].next_offset < opening.log_start_offset and failure is None:
         # Records below the start offset were deleted: what is left of them goes.
         quarantine_segments(files, segments)
         return create_log(opening, checkpoint)
-    if epochs is None or not (opening.gaps_allowed or _are_true(epochs, segments)):
+    if epochs is None or not (is_exact or opening.gaps_allowed or _are_true(epochs, segments)):
         epochs = _rebuild_epochs(segments)
     log = _log(opening, segments, epochs, checkpoint)
     log.mark_opened(recovered=recovered, failure=failure)
@@ -146,7 +153,7 @@ def _log(
             log_start_offset=start,
             now_ms=opening.runtime.clock.wall_ms(),
         )
-    return Log(
+    log = Log(
         opening.topic_partition,
         directory=opening.directory,
         config=opening.config,
@@ -160,6 +167,8 @@ def _log(
         synced_offset=min(opening.recovery_point, end),
         checkpoint=checkpoint,
     )
+    log.gaps_allowed = opening.gaps_allowed
+    return log
 
 
 # Loading
@@ -187,14 +196,17 @@ def _existing_segment(opening: Opening, base_offset: int) -> Segment:
     return segment
 
 
-def _load_end(opening: Opening, segment: Segment) -> bool:
+def _load_end(opening: Opening, segment: Segment, epochs: LeaderEpochs | None) -> bool:
     """Find the end of a cleanly closed last segment; False if it was not closed cleanly at all."""
     next_offset, size = segment.base_offset, segment.capacity
     try:
         view = segment.view(0, size)
-        position = segment.boundary_before(size, size)
-        for _, _, base_offset, last_offset, _, _ in walk(view, position, size, segment.path):
-            if base_offset < next_offset:
+        start = segment.boundary_before(size, size)
+        for at, _, base_offset, last_offset, _, epoch in walk(view, start, size, segment.path):
+            is_next = base_offset == next_offset or at == start > 0
+            if not is_next and not (opening.gaps_allowed and base_offset > next_offset):
+                return False
+            if epochs is not None and epochs.epoch_for_offset(base_offset) not in (epoch, -1):
                 return False
             next_offset = last_offset + 1
         segment.end = (next_offset, size, UNKNOWN, -1)
@@ -208,13 +220,27 @@ def _load_end(opening: Opening, segment: Segment) -> bool:
     return next_offset >= opening.recovery_point
 
 
-def _load_epochs(opening: Opening) -> LeaderEpochs | None:
-    """The epoch cache as stored, None when it is missing or damaged."""
+def _load_epochs(opening: Opening) -> tuple[LeaderEpochs | None, bool]:
+    """The epoch cache as stored, None when it is damaged; and whether it is surely the log's.
+
+    The sealed form knows when it is damaged, but may be older than the log after a loss of power.
+    Kafka's text form is newer when Kafka has used the directory since.
+    """
+    files = opening.open_files.files
     path = f"{opening.directory}/{paths.LEADER_EPOCHS}"
+    text: LeaderEpochs | None = None
+    with suppress(FileNotFoundError, CorruptRecord):
+        text = LeaderEpochs.decode(files.read(path), path)
     try:
-        return LeaderEpochs.decode(opening.open_files.files.read(path), path)
-    except (FileNotFoundError, CorruptRecord):
-        return None
+        content = read_sealed(files, f"{opening.directory}/{paths.SEALED_LEADER_EPOCHS}")
+    except CorruptRecord:
+        return None, False
+    if content is None:
+        return text, False
+    sealed = LeaderEpochs.decode(content, path)
+    if text is not None and text.latest_epoch > sealed.latest_epoch:
+        return text, False
+    return sealed, opening.same_boot or opening.config.durability == "fsync"
 
 
 def _are_true(epochs: LeaderEpochs, segments: list[Segment]) -> bool:
@@ -277,7 +303,7 @@ def _recover(
             gaps_allowed=opening.gaps_allowed,
             index_interval=opening.config.index_interval_bytes,
         )
-        error = _check_join(scan, segment, later, opening.gaps_allowed)
+        error = _check_join(opening, scan, segment, later)
         segment.adopt(scan)
         if error is None:
             if scan.size < segment.capacity:
@@ -292,15 +318,19 @@ def _recover(
 
 
 def _check_join(
-    scan: SegmentScan, segment: Segment, later: list[Segment], gaps_allowed: bool
+    opening: Opening, scan: SegmentScan, segment: Segment, later: list[Segment]
 ) -> CorruptRecord | None:
     """What is wrong with a segment, or between it and the next one; None when nothing is."""
     if scan.error is not None and not scan.only_zeros_follow:
         return scan.error
+    end = scan.next_offset
     if not later:
-        return None
+        if end >= opening.recovery_point:
+            return None
+        reason = f"ends at offset {end}, but {opening.recovery_point} was synced"
+        return CorruptRecord(segment.path, scan.size, reason)
     following = later[0].base_offset
-    if scan.next_offset == following or (gaps_allowed and scan.next_offset < following):
+    if end == following or (opening.gaps_allowed and end < following):
         return None
     reason = f"ends at offset {scan.next_offset}, the next segment begins at {following}"
     return CorruptRecord(segment.path, scan.size, reason)

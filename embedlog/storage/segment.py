@@ -20,7 +20,7 @@ from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import read_view, write_fully, write_whole
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import ends_with, locate, walk
-from embedlog.storage.offset_index import OffsetIndex
+from embedlog.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
 from embedlog.storage.time_index import TimeIndex
 from embedlog.storage.transaction_index import TransactionIndex
 
@@ -43,6 +43,7 @@ _LARGEST_ZEROED_STEP = 1 << 20
 _ZEROS = bytes(_FIRST_STEP)
 _aborted_lock = allocate_lock()
 HINTS_MAX = 256
+EVERYTHING = 1 << 62
 UNKNOWN = -2
 """The largest timestamp of a loaded segment that nobody has asked for."""
 
@@ -70,6 +71,7 @@ class Segment:
         "opened",
         "path",
         "synced_size",
+        "trusted_size",
         "used",
         "zeroed",
     )
@@ -98,6 +100,8 @@ class Segment:
         self.zeroed = zeroed
         self.synced_size = 0
         """Published bytes known to be synced."""
+        self.trusted_size = EVERYTHING
+        """Up to here the headers were checked, or written, by this process."""
         self.directory_synced = False
         self.dirty = False
         """Changed since its indexes were last stored."""
@@ -169,6 +173,7 @@ class Segment:
         """The file existed before: its indexes are read when they are first needed."""
         self._offset_index = self._time_index = None
         self.aborted = None
+        self.trusted_size = 0
         self.directory_synced = True
 
     def adopt(self, scan: SegmentScan) -> None:
@@ -177,6 +182,7 @@ class Segment:
         self.first_timestamp = scan.first_timestamp
         self._offset_index, self._time_index = scan.offset_index, scan.time_index
         self.aborted = None
+        self.trusted_size = EVERYTHING
         self.dirty = True
         self.directory_synced = False
         self.synced_size = 0
@@ -407,9 +413,14 @@ class Segment:
         _, size, _, _ = self.end
         offset_index, time_index = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
         largest, holder, since = -1, -1, 0
-        for position, batch_size, _, last_offset, timestamp, _ in walk(
+        expected = self.base_offset
+        for position, batch_size, base_offset, last_offset, timestamp, _ in walk(
             self.view(0, size), 0, size, self.path
         ):
+            if base_offset < expected or last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+                reason = f"offsets {base_offset}..{last_offset}, expected {expected} or later"
+                raise CorruptRecord(self.path, position, reason)
+            expected = last_offset + 1
             if timestamp > largest:
                 largest, holder = timestamp, last_offset
             if since > interval:

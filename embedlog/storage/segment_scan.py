@@ -8,7 +8,7 @@ cache has for the offsets.
 from __future__ import annotations
 
 from embedlog.errors import CorruptRecord
-from embedlog.storage.offset_index import OffsetIndex
+from embedlog.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
 from embedlog.storage.time_index import TimeIndex
 from wire.records.batch import (
     ATTRIBUTES_POSITION,
@@ -19,7 +19,7 @@ from wire.records.batch import (
     iter_batches,
 )
 from wire.records.crc32c import crc32c
-from wire.records.errors import CorruptBatch
+from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ def scan_segment(
             break
         size, first_offset, last_offset, timestamp, epoch = batch
         expected = scan.next_offset
-        if first_offset != expected and not (gaps_allowed and first_offset > expected):
+        is_next = first_offset == expected or (gaps_allowed and first_offset > expected)
+        if not is_next or last_offset - base_offset > RELATIVE_OFFSET_MAX:
             reason = f"offsets {first_offset}..{last_offset}, expected {expected}"
             break
         if not _is_epoch_of(epoch, first_offset, last_epoch, epochs):
@@ -161,23 +162,20 @@ def _legacy_batch(
 ) -> tuple[int, int, int, int, int] | str:
     try:
         batch = next(iter_batches(view, position, end), None)
-    except CorruptBatch as error:
+        if batch is None:
+            return f"{end - position} bytes that hold no whole batch"
+        if not batch.is_valid_crc():
+            return "wrong crc"
+        return batch.size, batch.base_offset, batch.last_offset, batch.max_timestamp, -1
+    except RecordsError as error:
         return str(error)
-    if batch is None:
-        return f"{end - position} bytes that hold no whole batch"
-    if not batch.is_valid_crc():
-        return "wrong crc"
-    return batch.size, batch.base_offset, batch.last_offset, batch.max_timestamp, -1
 
 
 def _is_epoch_of(epoch: int, offset: int, last_epoch: int, epochs: LeaderEpochs | None) -> bool:
     """Whether the epoch cache agrees that `epoch` wrote `offset`.
 
-    A cache that could not be read, or is older than the batch, agrees with what does not fall.
+    Without a cache that can be relied on, epochs must not fall.
     """
     if epoch < last_epoch:
         return False
-    if epochs is None:
-        return True
-    known = epochs.epoch_for_offset(offset)
-    return known in (-1, epoch) or epoch > epochs.latest_epoch
+    return epochs is None or epochs.epoch_for_offset(offset) in (-1, epoch)

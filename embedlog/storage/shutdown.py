@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from embedlog.runtime.files import write_whole
+from embedlog.storage import paths
 from embedlog.storage.producer_append import remove_stale_snapshots, write_snapshot
 
 TYPE_CHECKING = False
@@ -20,6 +22,8 @@ def close_log(log: LogState) -> None:
     try:
         if log.failure is None and log.config.durability != "memory":
             _finish(log)
+    except OSError as error:
+        raise log.refused(error) from error
     finally:
         for segment in log.segments:
             segment.release()
@@ -28,12 +32,13 @@ def close_log(log: LogState) -> None:
 def _finish(log: LogState) -> None:
     if log.config.durability == "fsync":
         log.flush()
+    if log.epochs_dirty:
+        path = f"{log.directory}/{paths.LEADER_EPOCHS}"
+        write_whole(log.files, path, log.leader_epochs.encode(), sync=False)
+        log.epochs_dirty = False
     active = log.segments[-1]
     if not active.dirty:
         return
-    try:
-        active.finish()
-        write_snapshot(log.files, log.directory, log.producers, log.log_end_offset)
-        remove_stale_snapshots(log.files, log.directory, log.segments)
-    except OSError as error:
-        raise log.refused(error) from error
+    active.finish()
+    write_snapshot(log.files, log.directory, log.producers, log.log_end_offset)
+    remove_stale_snapshots(log.files, log.directory, log.segments)

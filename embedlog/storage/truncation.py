@@ -87,4 +87,5 @@ def _shortened(log: LogState, former: Segment, position: int) -> Segment:
     segment.dirty = True
     segment.rebuild_indexes(log.config.index_interval_bytes)
     segment.aborted = None
+    segment.trusted_size = former.trusted_size
     return segment

@@ -343,6 +343,7 @@ def test_epochs_are_noted_where_they_begin() -> None:
     assert log.leader_epochs.entries == [(1, 0), (4, 1), (6, 2)]
     assert log.end_offset_for_epoch(1) == (1, 1)
     assert log.end_offset_for_epoch(6) == (6, 2)
+    log.close()
     text = log.files.read(f"{log.directory}/leader-epoch-checkpoint")
     assert text == b"0\n3\n1 0\n4 1\n6 2\n"
 

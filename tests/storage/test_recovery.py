@@ -1,0 +1,414 @@
+"""The recovery table, row by row; damage to anything is found or harmless."""
+
+from __future__ import annotations
+
+import pytest
+
+from embedlog import errors
+from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import remove_tree
+from embedlog.storage.log import Log
+from embedlog.storage.log_config import LogConfig
+from embedlog.storage.log_manager import LogManager
+from embedlog.storage.log_state import SYNC_WINDOW_SIZE
+from embedlog.testing import SimFiles
+from tests.storage.logs import (
+    DATA,
+    NOW,
+    PARTITION,
+    append,
+    append_marker,
+    batches,
+    check,
+    manager,
+    new_log,
+    values,
+)
+
+DIRECTORY = f"{DATA}/{PARTITION}"
+FIRST = f"{DIRECTORY}/{0:020d}.log"
+
+
+def _killed(log: Log) -> SimFiles:
+    """The disk after the process of `log` was killed."""
+    return log.files.survivor()
+
+
+def _flip(disk: SimFiles, path: str, position: int, mask: int = 1) -> None:
+    file = disk.open(path)
+    file.write([bytes([file.view(position, 1)[0] ^ mask])], position)
+
+
+def _open(disk: SimFiles, **settings: object) -> Log:
+    log = manager(disk, config=LogConfig(**settings)).get(PARTITION)
+    assert log is not None
+    return log
+
+
+def _quarantined(disk: SimFiles) -> dict[str, bytes]:
+    return {
+        name: disk.read(f"{DIRECTORY}/{name}")
+        for name in disk.list(DIRECTORY)
+        if name.endswith(".quarantine")
+    }
+
+
+def test_zeros_behind_the_last_batch_are_cut_silently() -> None:
+    log = new_log()
+    append(log, b"a")
+    disk = _killed(log)
+    assert disk.open(FIRST).size() > log.size
+    again = _open(disk)
+    assert values(again) == [b"a"]
+    assert disk.open(FIRST).size() == log.size
+    assert _quarantined(disk) == {}
+
+
+def test_a_torn_tail_is_cut_and_put_aside() -> None:
+    log = new_log()
+    append(log, b"a")
+    size = log.size
+    append(log, b"torn" * 10)
+    disk = _killed(log)
+    _flip(disk, FIRST, log.size - 1)
+    again = _open(disk)
+    assert values(again) == [b"a"]
+    assert again.failure is None
+    ((name, content),) = _quarantined(disk).items()
+    assert name == f"{0:020d}.{size:010d}.quarantine"
+    assert content[: log.size - size].count(b"torn") >= 9
+    append(again, b"b")
+    check(again)
+
+
+def test_good_batches_within_the_window_behind_a_bad_one_are_put_aside_too() -> None:
+    log = new_log()
+    for value in (b"a", b"b", b"c"):
+        append(log, value)
+    first = batches(log)[0].size
+    disk = _killed(log)
+    _flip(disk, FIRST, first + 65)
+    again = _open(disk)
+    assert values(again) == [b"a"]
+    assert len(_quarantined(disk)) == 1
+
+
+def _log_with_a_window_behind(durability: str = "os", **settings: object) -> Log:
+    log = new_log(durability=durability, max_message_bytes=2 << 20, **settings)
+    append(log, b"first")
+    append(log, b"second")
+    while log.size < SYNC_WINDOW_SIZE + (2 << 20):
+        append(log, b"x" * (1 << 20))
+    return log
+
+
+@pytest.mark.parametrize("settings", [{}, {"segment_bytes": 3 << 20}])
+def test_good_batches_beyond_the_window_prove_rot_and_nothing_is_cut(
+    settings: dict[str, object],
+) -> None:
+    log = _log_with_a_window_behind(**settings)
+    disk = _killed(log)
+    size = batches(log)[0].size
+    before = disk.read(FIRST)
+    _flip(disk, FIRST, size + 70)
+    for _ in range(2):
+        again = _open(disk, **settings)
+        assert isinstance(again.failure, CorruptRecord)
+        assert again.failure.position == size
+        assert values(again) == [b"first"]
+        with pytest.raises(errors.KafkaStorageError):
+            append(again, b"never")
+        disk = disk.survivor()
+    _flip(disk, FIRST, size + 70)
+    assert disk.read(FIRST) == before
+    assert values(_open(disk, **settings)) == values(log)
+
+
+def test_damage_below_the_recovery_point_is_rot_however_near_the_end() -> None:
+    log = new_log(durability="fsync")
+    append(log, b"a")
+    append(log, b"b")
+    log.sync(2)
+    log._checkpoint()
+    disk = _killed(log)
+    _flip(disk, FIRST, log.size - 1)
+    again = _open(disk, durability="fsync")
+    assert isinstance(again.failure, CorruptRecord)
+    assert values(again) == [b"a"]
+
+
+def test_synced_data_that_is_missing_is_rot() -> None:
+    log = new_log(durability="fsync")
+    append(log, b"a")
+    append(log, b"b")
+    log.sync(2)
+    log._checkpoint()
+    disk = _killed(log)
+    disk.open(FIRST).truncate(batches(log)[0].size)
+    again = _open(disk, durability="fsync")
+    assert isinstance(again.failure, CorruptRecord)
+    assert values(again) == [b"a"]
+
+
+def test_rot_is_still_rot_after_a_close() -> None:
+    log = new_log(durability="fsync")
+    append(log, b"a")
+    append(log, b"b")
+    log.sync(2)
+    log._checkpoint()
+    disk = _killed(log)
+    _flip(disk, FIRST, log.size - 1)
+    owner = manager(disk, config=LogConfig(durability="fsync"))
+    assert owner.get(PARTITION) is not None
+    owner.close()
+    again = _open(disk, durability="fsync")
+    assert isinstance(again.failure, CorruptRecord)
+
+
+def test_salvage_cuts_where_the_rot_begins_and_keeps_the_rest_aside() -> None:
+    log = _log_with_a_window_behind()
+    disk = _killed(log)
+    _flip(disk, FIRST, batches(log)[0].size + 70)
+    owner = manager(disk)
+    rotten = owner.get(PARTITION)
+    assert rotten is not None
+    assert rotten.failure is not None
+    salvaged = owner.salvage(PARTITION)
+    assert values(salvaged) == [b"first"]
+    assert sum(map(len, _quarantined(disk).values())) > SYNC_WINDOW_SIZE
+    append(salvaged, b"goes on")
+    check(salvaged)
+
+
+def test_an_unclean_open_begins_a_leader_epoch_and_a_clean_one_does_not() -> None:
+    log = new_log()
+    append(log, b"a", epoch=4)
+    disk = _killed(log)
+    owner = manager(disk)
+    again = owner.get(PARTITION)
+    assert again is not None
+    assert again.leader_epochs.entries == [(4, 0), (5, 1)]
+    owner.close()
+    clean = _open(disk)
+    assert clean.leader_epochs.entries == [(4, 0), (5, 1)]
+
+
+def test_what_was_recovered_is_synced_before_it_is_shown() -> None:
+    log = new_log(durability="fsync")
+    append(log, b"written, not synced")
+    disk = _killed(log)
+    again = _open(disk, durability="fsync")
+    assert values(again) == [b"written, not synced"]
+    assert again.synced_offset == 1
+
+
+def _three_batches() -> tuple[LogManager, Log]:
+    owner = manager(config=LogConfig(index_interval_bytes=0))
+    log = owner.get_or_create(PARTITION)
+    append(log, b"first", epoch=1)
+    append(log, b"second", epoch=2)
+    append(log, b"third", epoch=2)
+    return owner, log
+
+
+def test_every_flipped_bit_of_a_killed_log_is_found() -> None:
+    _, log = _three_batches()
+    sent = [bytes(one.buffer) for one in batches(log)]
+    base = _killed(log)
+    for position in range(log.size):
+        for bit in range(8):
+            disk = base.survivor()
+            _flip(disk, FIRST, position, 1 << bit)
+            again = _open(disk)
+            found = [bytes(one.buffer) for one in batches(again)]
+            assert found == sent[: len(found)], (position, bit)
+            assert len(found) < 3, (position, bit)
+            assert len(_quarantined(disk)) == 1
+
+
+def test_every_flipped_bit_of_a_closed_log_is_found_by_its_readers() -> None:
+    """A clean open reads no records; whoever reads them checks the checksum of each batch."""
+    owner, log = _three_batches()
+    sent = [bytes(one.buffer) for one in batches(log)]
+    owner.close()
+    base = log.files.survivor()
+    assert manager(base.survivor()).clean
+    for position in range(log.size):
+        for bit in range(8):
+            disk = base.survivor()
+            _flip(disk, FIRST, position, 1 << bit)
+            again = _open(disk)
+            try:
+                found = batches(again)
+            except CorruptRecord:
+                continue
+            damaged = [one for one in found if not one.is_valid_crc()]
+            good = [bytes(one.buffer) for one in found if one.is_valid_crc()]
+            assert len(damaged) == 1 or good == sent[: len(good)] != sent, (position, bit)
+
+
+SIDECARS = [".index", ".timeindex", ".txnindex", ".snapshot", "-checkpoint", ".sealed"]
+
+
+def _log_with_everything() -> tuple[SimFiles, dict[str, object]]:
+    settings: dict[str, object] = {"segment_bytes": 700, "index_interval_bytes": 100}
+    owner = manager(config=LogConfig(**settings))
+    log = owner.get_or_create(PARTITION, topic_id=bytes(15) + b"\4")
+    for number in range(8):
+        append(log, b"%d" % number * 20, timestamps=NOW + (7 * number) % 5, epoch=number // 3)
+        append(log, b"t", producer=(number, 0, 0), transactional=True, epoch=number // 3)
+        append_marker(log, number, committed=number % 2 == 0)
+    append(log, b"open", producer=(99, 0, 0), transactional=True)
+    log.update_high_watermark(log.log_end_offset)
+    owner.close()
+    return log.files.survivor(), settings
+
+
+def _state(disk: SimFiles, settings: dict[str, object]) -> object:
+    log = _open(disk, **settings)
+    log.update_high_watermark(log.log_end_offset)
+    check(log)
+    end = log.log_end_offset
+    return (
+        values(log),
+        [(one.producer_id, one.first_offset) for one in log.aborted_transactions(0, end)],
+        [log.fetch_offset(NOW + time) for time in range(6)],
+        log.fetch_offset(-3),
+        log.last_stable_offset,
+        sorted(
+            (one.producer_id, one.producer_epoch, one.last_sequence, one.current_txn_first_offset)
+            for one in log.active_producers()
+        ),
+        log.leader_epochs.entries,
+        log.log_start_offset,
+    )
+
+
+@pytest.mark.parametrize("damage", ["delete", "empty", "halve", "flip"])
+def test_any_sidecar_may_be_deleted_or_damaged(damage: str) -> None:
+    base, settings = _log_with_everything()
+    expected = _state(base.survivor(), settings)
+    sidecars = [name for name in base.list(DIRECTORY) if name.endswith(tuple(SIDECARS))]
+    assert len(sidecars) > 12
+    for name in sidecars:
+        path = f"{DIRECTORY}/{name}"
+        size = len(base.read(path))
+        if damage == "flip":
+            for position in range(0, size, 3):
+                disk = base.survivor()
+                _flip(disk, path, position, 1 << (position % 7))
+                assert _state(disk, settings) == expected, (name, position)
+            continue
+        disk = base.survivor()
+        if damage == "delete":
+            disk.remove(path)
+        else:
+            disk.open(path).truncate(0 if damage == "empty" else size // 2)
+        assert _state(disk, settings) == expected, name
+
+
+def test_all_sidecars_may_be_deleted_at_once() -> None:
+    base, settings = _log_with_everything()
+    expected = _state(base.survivor(), settings)
+    for name in base.list(DIRECTORY):
+        if name.endswith(tuple(SIDECARS)):
+            base.remove(f"{DIRECTORY}/{name}")
+    for name in base.list(DATA):
+        if "checkpoint" in name:
+            base.remove(f"{DATA}/{name}")
+    assert _state(base, settings) == expected
+
+
+def test_a_damaged_recovery_point_makes_recovery_read_more_not_less() -> None:
+    log = new_log()
+    append(log, b"a")
+    append(log, b"b")
+    log.flush()
+    log._checkpoint()
+    append(log, b"torn")
+    disk = _killed(log)
+    _flip(disk, FIRST, log.size - 1)
+    for name in disk.list(DATA):
+        if not name.startswith("recovery-point"):
+            continue
+        path = f"{DATA}/{name}"
+        for position in range(len(disk.read(path))):
+            for bit in range(7):
+                damaged = disk.survivor()
+                _flip(damaged, path, position, 1 << bit)
+                again = _open(damaged)
+                assert values(again) == [b"a", b"b"], (name, position, bit)
+
+
+def test_leftovers_of_interrupted_work_are_swept_up() -> None:
+    log = new_log(segment_bytes=300)
+    for number in range(6):
+        append(log, b"%d" % number * 100)
+    disk = _killed(log)
+    for name in ("00000000000000000000.log.deleted", "x.tmp", "00000000000000000001.log.cleaned"):
+        disk.open(f"{DIRECTORY}/{name}", create=True).write([b"junk"], 0)
+    disk.open(f"{DIRECTORY}/00000000000000000099.index", create=True)
+    again = _open(disk, segment_bytes=300)
+    assert values(again) == values(log)
+    names = disk.list(DIRECTORY)
+    assert not [name for name in names if name.endswith((".deleted", ".tmp", ".cleaned"))]
+    assert "00000000000000000099.index" not in names
+
+
+def test_the_output_of_a_compaction_takes_the_place_of_what_it_was_made_from() -> None:
+    log = new_log(segment_bytes=300, cleanup_policy="compact")
+    for number in range(6):
+        append(log, b"%d" % number * 100, keys=[b"k"])
+    log.close()
+    disk = log.files.survivor()
+    # Compaction kept the last record of the first three segments, under the first one's name.
+    kept = disk.read(f"{DIRECTORY}/{2:020d}.log")
+    swap = disk.open(f"{DIRECTORY}/{0:020d}.log.swap", create=True)
+    swap.write([kept], 0)
+    again = _open(disk, segment_bytes=300, cleanup_policy="compact")
+    assert [segment.base_offset for segment in again.segments] == [0, 3, 4, 5]
+    assert [record.offset for one in batches(again) for record in one.records()] == [2, 3, 4, 5]
+    assert again.read(0, max_bytes=1, end_offset=6).next_offset == 3
+
+
+def test_records_below_the_start_offset_are_not_shown_after_a_restart() -> None:
+    owner = manager()
+    log = owner.get_or_create(PARTITION)
+    for value in (b"a", b"b", b"c"):
+        append(log, value)
+    log.update_high_watermark(3)
+    log.increment_log_start_offset(2)
+    again = _open(_killed(log))
+    assert again.log_start_offset == 2
+    assert values(again) == [b"c"]
+
+
+def test_a_log_that_ends_below_its_start_offset_restarts_there() -> None:
+    owner = manager()
+    log = owner.get_or_create(PARTITION)
+    append(log, b"a")
+    log.truncate_fully_and_start_at(70)
+    disk = _killed(log)
+    disk.remove(f"{DIRECTORY}/{70:020d}.log")
+    disk.open(FIRST, create=True).write([bytes(batches(new_log_with_a())[0].buffer)], 0)
+    again = _open(disk)
+    assert (again.log_start_offset, again.log_end_offset) == (70, 70)
+    assert len(_quarantined(disk)) == 1
+    assert append(again, b"b") == 70
+
+
+def new_log_with_a() -> Log:
+    log = new_log()
+    append(log, b"a")
+    return log
+
+
+def test_a_directory_without_segments_is_an_empty_log() -> None:
+    log = new_log()
+    disk = _killed(log)
+    remove_tree(disk, DIRECTORY)
+    disk.make_directory(DIRECTORY)
+    again = _open(disk)
+    assert (again.log_start_offset, again.log_end_offset) == (0, 0)
+    append(again, b"a")
+    check(again)
