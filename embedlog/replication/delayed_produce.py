@@ -38,12 +38,17 @@ class AppendedPartition:
 class DelayedProduce(DelayedOperation):
     """One waiting produce; `response` holds the answers of all its partitions."""
 
-    __slots__ = ("_response", "_waiting", "pending")
+    __slots__ = ("_response", "_storage_error", "_waiting", "pending")
 
     def __init__(
-        self, timeout_ms: int, appended: Sequence[AppendedPartition], response: ProduceResponse
+        self,
+        timeout_ms: int,
+        appended: Sequence[AppendedPartition],
+        response: ProduceResponse,
+        storage_error: int = ErrorCode.KAFKA_STORAGE_ERROR,
     ) -> None:
         super().__init__(timeout_ms)
+        self._storage_error = storage_error
         self._waiting = list(appended)
         self._response = response
         self.pending: Pending[ProduceResponse] = Pending()
@@ -57,8 +62,10 @@ class DelayedProduce(DelayedOperation):
             code = commit_state(waiting.partition, waiting.required_offset)
             if code is None:
                 undecided.append(waiting)
-            else:
-                waiting.answer.error_code = code
+                continue
+            if code == ErrorCode.KAFKA_STORAGE_ERROR:
+                code = self._storage_error
+            waiting.answer.error_code = code
         self._waiting = undecided
         return not undecided and self.force_complete()
 

@@ -19,6 +19,7 @@ from embedlog.purgatory.timer import Timer
 from embedlog.replication.partition import Partition
 from embedlog.replication.sync_duty import SyncDuty
 from embedlog.storage.append_origin import AppendOrigin
+from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,12 +158,20 @@ class ReplicaManager:
         return info
 
     def await_commit(
-        self, timeout_ms: int, appended: Sequence[AppendedPartition], response: ProduceResponse
+        self,
+        timeout_ms: int,
+        appended: Sequence[AppendedPartition],
+        response: ProduceResponse,
+        *,
+        storage_error: int = ErrorCode.KAFKA_STORAGE_ERROR,
     ) -> ProduceResponse | Pending[ProduceResponse]:
-        """Answer when every partition of `appended` is committed, or the time is over."""
+        """Answer when every partition of `appended` is committed, or the time is over.
+
+        `storage_error` is what the client is told when the disk refuses.
+        """
         from embedlog.replication.delayed_produce import DelayedProduce
 
-        operation = DelayedProduce(timeout_ms, appended, response)
+        operation = DelayedProduce(timeout_ms, appended, response, storage_error)
         keys = [waiting.partition.topic_partition for waiting in appended]
         if self.produce_purgatory.try_complete_else_watch(operation, keys):
             return response

@@ -157,18 +157,24 @@ def test_a_produce_that_waits_too_long_times_out(make_rig: MakeRig) -> None:
     assert (answer.error_code, answer.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, 0)
 
 
-def test_a_failed_sync_is_an_error_for_who_waits_and_for_who_comes(make_rig: MakeRig) -> None:
+@pytest.mark.parametrize(
+    "version, code",
+    [(3, ErrorCode.NOT_LEADER_OR_FOLLOWER), (4, ErrorCode.KAFKA_STORAGE_ERROR), (9, 56)],
+)
+def test_a_failed_sync_is_an_error_for_who_waits_and_for_who_comes(
+    make_rig: MakeRig, version: int, code: int
+) -> None:
     rig = make_rig("/data", durability="fsync")
     topic = make_topic(rig)
-    waiting = rig.handle(produce(topic, 9, simple(b"a")), 9)
+    waiting = rig.handle(produce(topic, version, simple(b"a")), version)
     log = rig.manager.partition(topic[0], 0).log
     log.retire(OSError(5, "Input/output error"))
     rig.run_due()
     [answer] = waiting.result().responses[0].partition_responses
-    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    later = rig.handle(produce(topic, 9, simple(b"b")), 9)
+    assert answer.error_code == code
+    later = rig.handle(produce(topic, version, simple(b"b")), version)
     [answer] = later.responses[0].partition_responses
-    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert answer.error_code == code
 
 
 @pytest.mark.parametrize("change", ["delete", "no leader", "too few replicas"])

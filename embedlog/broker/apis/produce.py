@@ -1,9 +1,9 @@
 """Produce (api key 0), versions 0-13: append record sets to partitions.
 
 v0-v2 take message sets and convert them to batches. v3 takes one batch of magic 2 per partition.
-v7 allows zstd. v8 names the records that were refused. v10 tells the leader (KIP-951). v13 topic
-ids. acks=0 has no answer; an error closes the connection instead. Transactional batches need a
-coordinator, so that every transactional id is unknown here.
+v4 may answer KAFKA_STORAGE_ERROR. v7 allows zstd. v8 names the records that were refused. v10
+tells the leader (KIP-951). v13 topic ids. acks=0 has no answer; an error closes the connection
+instead. Transactional batches need a coordinator, so that every transactional id is unknown here.
 
 Errors are found in this order; the first two refuse the whole request:
     impossible length or magic                        CORRUPT_MESSAGE
@@ -50,6 +50,7 @@ VERSIONS = (0, 13)
 
 ANY_MAGIC = (0, 2)
 _FIRST_WITH_BATCHES_ONLY = 3
+_FIRST_WITH_STORAGE_ERROR = 4
 _FIRST_WITH_ZSTD = 7
 _FIRST_WITH_LEADER = 10
 _FIRST_WITH_IDS = 13
@@ -102,7 +103,12 @@ def handle(
         _tell_leaders(produce, response)
     if not produce.appended:
         return response
-    return broker.replica_manager.await_commit(request.timeout_ms, produce.appended, response)
+    return broker.replica_manager.await_commit(
+        request.timeout_ms,
+        produce.appended,
+        response,
+        storage_error=_storage_error(produce.version),
+    )
 
 
 def refused(
@@ -149,7 +155,7 @@ def _append_to_topic(produce: _Produce, topic: TopicProduceData) -> TopicProduce
             answers.append(_append(produce, partition, data))
         except errors.KafkaError as error:
             produce.failed = True
-            answers.append(_refusal(index, error))
+            answers.append(_refusal(index, error, produce.version))
     return TopicProduceResponse(
         name=topic.name, topic_id=topic.topic_id, partition_responses=answers
     )
@@ -238,10 +244,18 @@ def _attributes(records: Payload) -> int:
     return 0
 
 
-def _refusal(index: int, error: errors.KafkaError) -> PartitionProduceResponse:
+def _storage_error(version: int) -> int:
+    """Clients before v4 do not know KAFKA_STORAGE_ERROR."""
+    if version < _FIRST_WITH_STORAGE_ERROR:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def _refusal(index: int, error: errors.KafkaError, version: int) -> PartitionProduceResponse:
+    code = error.code
     answer = PartitionProduceResponse(
         index=index,
-        error_code=error.code,
+        error_code=_storage_error(version) if code == ErrorCode.KAFKA_STORAGE_ERROR else code,
         base_offset=-1,
         log_start_offset=error.log_start_offset,
     )
