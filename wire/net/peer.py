@@ -139,8 +139,14 @@ class Connection:
         if end == 0 and count > 4 and _size_at(view)[0] == count - 4 <= listener.quick_size_max:
             # One small request and nothing else, as mostly: a shorter way to the same end.
             answer = listener.handle(self, view[4:count])
-            if answer and self._buffer is None and not self._is_closing:
-                self._send(answer)
+            if answer and len(answer) == 1 and self._buffer is None and not self._is_closing:
+                data = answer[0]
+                try:
+                    sent = self._sock.send(data)
+                except BlockingIOError:
+                    sent = 0
+                if sent != len(data):
+                    self._send((memoryview(data)[sent:],))
             else:
                 self._finish(answer, view, count)
         else:
