@@ -4,8 +4,8 @@
     a partition that was there    hosted when it is first asked for: `load`
     when the broker opened        (after an unclean stop all of them, at once)
 
-Locks: controller, then this one, then partition. Nothing that waits is completed under this lock
-by `load`: a completing operation may hold locks that the loading thread would need.
+Locks: controller, then this one, then partition. Nothing that waits is completed under them:
+whoever is answered may ask for the controller lock, and a completing operation holds its own.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from embedlog.common import TopicPartition
 from embedlog.purgatory.purgatory import PURGE_INTERVAL, DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer
 from embedlog.replication.partition import Partition
-from embedlog.replication.sync_duty import SyncDuty
+from embedlog.replication.partition_duty import PartitionDuty
 from embedlog.storage.append_origin import AppendOrigin
 from wire.error_codes import ErrorCode
 
@@ -66,8 +66,8 @@ class ReplicaManager:
         self.delete_records_purgatory = self._purgatory("DeleteRecords", purge_interval=1)
         self._lock_factory = lock_factory
         self._wall_ms = runtime.clock.wall_ms
-        self._sync_duty = SyncDuty(runtime.scheduler, self._complete_committed)
-        runtime.scheduler.add(self._sync_duty)
+        self._to_sync = PartitionDuty(runtime.scheduler, self._sync)
+        self._to_wake = PartitionDuty(runtime.scheduler, self._complete_all)
 
     def _purgatory(
         self, name: str, *, purge_interval: int = PURGE_INTERVAL
@@ -80,10 +80,11 @@ class ReplicaManager:
     def close(self) -> None:
         """Sync what waits for it, and answer every operation that still waits."""
         scheduler = self.runtime.scheduler
-        scheduler.remove(self._sync_duty)
-        self._sync_duty.run_once(self.runtime.clock.monotonic_ms())
+        self._to_sync.close()
         for partition in list(self.partitions.values()):
-            self._retire(partition)
+            partition.retire()
+            self._complete_all(partition)
+        self._to_wake.close()
         self.load = nothing_to_load
         self.partitions.clear()
         for purgatory in (
@@ -116,21 +117,22 @@ class ReplicaManager:
         return partition
 
     def changed(self, partition: Partition) -> None:
-        """Its leader, epoch or settings did: tell what waits. Requires: no partition lock."""
+        """Its leader, epoch or settings did: tell what waits, soon.
+
+        Not in this call: whoever changes metadata holds the controller lock, and those who are
+        answered may want it.
+        """
         if partition.syncs and partition.log.high_watermark < partition.log.log_end_offset:
-            self._sync_duty.add(partition)
-        self._complete_all(partition)
+            self._to_sync.add(partition)
+        self._to_wake.add(partition)
 
     def retire(self, topic_partition: TopicPartition) -> Partition | None:
-        """Forget a partition whose topic was deleted; what waits on it is answered."""
+        """Forget a partition whose topic was deleted; what waits on it is answered soon."""
         partition = self.partitions.pop(topic_partition, None)
         if partition is not None:
-            self._retire(partition)
+            partition.retire()
+            self._to_wake.add(partition)
         return partition
-
-    def _retire(self, partition: Partition) -> None:
-        partition.retire()
-        self._complete_all(partition)
 
     # Writing
 
@@ -152,7 +154,7 @@ class ReplicaManager:
             records, acks=acks, origin=origin, magic_limits=magic_limits, now_ms=self._wall_ms()
         )
         if partition.syncs:
-            self._sync_duty.add(partition)
+            self._to_sync.add(partition)
         else:
             self._complete_committed(partition)
         return info
@@ -176,6 +178,14 @@ class ReplicaManager:
         if self.produce_purgatory.try_complete_else_watch(operation, keys):
             return response
         return operation.pending
+
+    def _sync(self, partition: Partition) -> None:
+        try:
+            partition.sync()
+        except errors.KafkaStorageError:
+            # The log remembers, and refuses writes; those who wait learn of it below.
+            assert partition.log.failure is not None, partition.topic_partition
+        self._complete_committed(partition)
 
     def _complete_committed(self, partition: Partition) -> None:
         """The high watermark has moved. Requires: no partition lock."""

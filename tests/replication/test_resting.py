@@ -173,6 +173,7 @@ def test_a_deleted_topic_wakes_and_a_remade_one_is_followed(
 ) -> None:
     waiting = session.send(max_wait_ms=LONG_MS, min_bytes=1)
     rig.broker.controller.delete_topic(topic[1])
+    rig.run_due()
     assert waiting.done()
     codes = {found.error_code for found in session.news()}
     assert codes == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
@@ -191,6 +192,7 @@ def test_a_new_leader_epoch_reaches_a_session_at_rest(
     assert session.news(topic=topic, **asked) == []
     waiting = session.send(max_wait_ms=LONG_MS, min_bytes=1)
     rig.broker.controller.bump_leader_epochs([(topic[0], 0)])
+    rig.run_due()
     [answered] = waiting.result().responses
     assert answered.partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
 

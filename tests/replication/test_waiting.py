@@ -148,7 +148,7 @@ def test_acks_0_does_not_wait_for_the_sync(make_rig: MakeRig) -> None:
 def test_a_produce_that_waits_too_long_times_out(make_rig: MakeRig) -> None:
     rig = make_rig("/data", durability="fsync")
     topic = make_topic(rig)
-    rig.runtime.scheduler.remove(rig.manager._sync_duty)
+    rig.runtime.scheduler.remove(rig.manager._to_sync)
     waiting = rig.handle(produce(topic, 9, simple(b"a"), timeout_ms=500), 9)
     rig.runtime.scheduler.run_for(499)
     assert not waiting.done()
@@ -241,6 +241,7 @@ def test_delete_records_waits_for_the_other_replicas(make_rig: MakeRig, end: str
     else:
         rig.runtime.scheduler.run_for(1001)
     rig.manager.changed(partition)
+    rig.run_due()
     assert waiting.done()
     assert (answer.error_code, answer.low_watermark) == {
         "follows": (ErrorCode.NONE, 5),

@@ -1,0 +1,58 @@
+"""Work on partitions that is left for the thread that drives the scheduler.
+
+That is a listener's thread after it has handled every ready request, or a caller's that waits for
+its answer. A partition that is left several times before its turn is worked on once: this is what
+makes one sync acknowledge the appends of many producers.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.replication.partition import Partition
+    from embedlog.runtime.scheduler import Scheduler
+
+
+class PartitionDuty:
+    """Calls `work(partition)` soon for each partition left here, without any lock held.
+
+    What is left while it works is done in the next round.
+    """
+
+    __slots__ = ("_left", "_lock", "_scheduler", "_work")
+
+    def __init__(self, scheduler: Scheduler, work: Callable[[Partition], None]) -> None:
+        self._scheduler = scheduler
+        self._work = work
+        self._lock = allocate_lock()
+        self._left: dict[Partition, None] = {}
+        scheduler.add(self)
+
+    def add(self, partition: Partition) -> None:
+        """Leave a partition. Callable with any lock held."""
+        with self._lock:
+            if partition in self._left:
+                return
+            self._left[partition] = None
+            is_first = len(self._left) == 1
+        if is_first:
+            self._scheduler.notify()
+
+    def run_once(self, _now_ms: int) -> int | None:
+        """Work on every partition that was left, once."""
+        if not self._left:
+            return None
+        with self._lock:
+            left, self._left = self._left, {}
+        for partition in left:
+            self._work(partition)
+        return 0 if self._left else None
+
+    def close(self) -> None:
+        """Do what was left, and nothing more."""
+        self._scheduler.remove(self)
+        self.run_once(0)
