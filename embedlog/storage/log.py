@@ -14,6 +14,8 @@ answering reads. A full disk poisons nothing: the append fails and the log is as
 
 from __future__ import annotations
 
+from struct import Struct
+
 from embedlog.storage.append_origin import AppendOrigin
 from embedlog.storage.log_state import LogState, segments_from
 from embedlog.storage.log_validator import validate
@@ -22,12 +24,21 @@ from embedlog.storage.producer_append import judge, load_aborted
 from embedlog.storage.producer_entry import Duplicate
 from embedlog.storage.reader import NOTHING, cut, read_older, verify
 from embedlog.storage.segment import HINTS_MAX
+from wire.records.batch import LOG_OVERHEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import Buffer
-    from embedlog.storage.producer_entry import ProducerStateEntry, VerificationState
+    from embedlog.storage.producer_entry import (
+        ProducerStateEntry,
+        ProducerUpdate,
+        VerificationState,
+    )
     from embedlog.storage.transaction_index import AbortedTransaction
+    from embedlog.storage.validated_batch import ValidatedBatch
+
+_STAMP = Struct(">qii")
+"""The first 16 bytes of a batch, which its checksum does not cover: base offset, size, epoch."""
 
 
 class Log(LogState):
@@ -87,39 +98,48 @@ class Log(LogState):
             if isinstance(judged, Duplicate):
                 return self._duplicate(judged)
             update = judged
+        return self._append(batch, leader_epoch, now_ms, update)
+
+    def _append(
+        self, batch: ValidatedBatch, leader_epoch: int, now_ms: int, update: ProducerUpdate | None
+    ) -> LogAppendInfo:
         if leader_epoch != self._latest_epoch:
-            if leader_epoch > self._latest_epoch:
-                self.assign_epoch(leader_epoch, first_offset)
-            else:
-                # An unclean open began a later epoch than the leader was told of.
-                leader_epoch = self._latest_epoch
+            leader_epoch = self._lead_in(leader_epoch)
         size = batch.size
-        last_offset = first_offset + batch.last_offset_delta
         latest = batch.max_timestamp
-        if self._must_roll(segment, size, last_offset, latest, now_ms):
-            segment = self._roll(first_offset, now_ms)
-        batch.stamp(base_offset=first_offset, leader_epoch=leader_epoch)
-        _, position, largest, holder = segment.end
+        segment = self._segments[-1]
+        first_offset, position, largest, holder = segment.end
+        last_offset = first_offset + batch.last_offset_delta
+        if (
+            position + size > segment.size_max
+            or last_offset > segment.offset_max
+            or not 0 <= latest <= segment.time_max
+        ):
+            segment = self.segment_for(size, first_offset, last_offset, latest, now_ms)
+            _, position, largest, holder = segment.end
         if latest > largest:
             largest, holder = latest, last_offset
-        self.write(segment, (batch.header, batch.body), size)
+        _STAMP.pack_into(batch.header, 0, first_offset, size - LOG_OVERHEAD, leader_epoch)
+        if segment.zeroed:
+            self._keep_window(segment, size)
+        try:
+            segment.write((batch.header, batch.body), size)
+        except OSError as error:
+            raise self._write_failed(segment, error) from error
+        # This publishes the batch. Whatever comes behind is made good by the next append if an
+        # interrupt keeps it from happening.
         segment.end = (last_offset + 1, position + size, largest, holder)
         if position == 0:
             segment.first_timestamp = latest
+        segment.modified_ms = now_ms
         segment.index(last_offset, position, size, self.config.index_interval_bytes)
         if update is not None:
             self._apply(update)
         self._applied_offset = last_offset + 1
+        append_time = batch.log_append_time_ms
+        start_offset = self.log_start_offset
         return LogAppendInfo(
-            (
-                first_offset,
-                last_offset,
-                batch.log_append_time_ms,
-                self.log_start_offset,
-                False,
-                latest,
-                size,
-            )
+            (first_offset, last_offset, append_time, start_offset, False, latest, size)
         )
 
     def append_as_follower(

@@ -163,6 +163,11 @@ class LogManager:
         """Do the background work that is due; return milliseconds until the next."""
         return None if self._closed else self._tasks.run_due(now_ms)
 
+    @property
+    def retention_paused(self) -> bool:
+        """The wall clock has jumped: nothing is removed until it is back."""
+        return self._tasks.retention_paused
+
     def checkpoint(self) -> None:
         """Store the synced offset and the start offset of every log."""
         if self._volatile:

@@ -114,6 +114,7 @@ class LogState:
     def configure(self, config: LogConfig) -> None:
         """Obey another configuration from the next append on."""
         self.config = config
+        self._segments[-1].time_max = -1
         self._memory = config.durability == "memory"
         jitter = min(config.segment_jitter_ms, config.segment_ms)
         self._segment_age_max = config.segment_ms - (
@@ -212,6 +213,15 @@ class LogState:
         if self.leader_epochs.assign(epoch, start):
             self.epochs_changed()
 
+    def _lead_in(self, leader_epoch: int) -> int:
+        """Note a leader's first append; return the epoch to stamp.
+
+        That is not the leader's when an unclean open began a later one than it was told of.
+        """
+        if leader_epoch > self._latest_epoch:
+            self.assign_epoch(leader_epoch)
+        return self._latest_epoch
+
     def new_segment(self, base_offset: int, now_ms: int | None = None) -> Segment:
         """A segment of this log, not yet on disk and not yet part of it."""
         return Segment(
@@ -237,16 +247,23 @@ class LogState:
         Raises:
             KafkaStorageError: the disk refuses; the log is as it was, or poisoned.
         """
-        if segment.zeroed and segment.end[1] + size - segment.synced_size > SYNC_WINDOW_SIZE:
-            self.sync(segment.end[0])
+        if segment.zeroed:
+            self._keep_window(segment, size)
         try:
             segment.write(buffers, size)
         except OSError as error:
-            try:
-                segment.discard_unpublished()
-            except OSError as second:
-                raise self.poison(second) from error
-            raise self.refused(error) from error
+            raise self._write_failed(segment, error) from error
+
+    def _keep_window(self, segment: Segment, size: int) -> None:
+        if segment.end[1] + size - segment.synced_size > SYNC_WINDOW_SIZE:
+            self.sync(segment.end[0])
+
+    def _write_failed(self, segment: Segment, error: OSError) -> errors.KafkaError:
+        try:
+            segment.discard_unpublished()
+        except OSError as second:
+            return self.poison(second)
+        return self.refused(error)
 
     def _apply(self, update: ProducerUpdate) -> None:
         """Bring the producer state up to a published batch."""
@@ -267,21 +284,27 @@ class LogState:
     def _must_roll(
         self, segment: Segment, size: int, last_offset: int, latest: int, now_ms: int
     ) -> bool:
+        """Whether a batch needs a new segment; if not, note what fits without asking again."""
         config = self.config
         position = segment.end[1]
-        if position == 0:
-            return last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
-        if (
-            position + size > config.segment_bytes
-            or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
-        ):
-            return True
+        offset_max = segment.base_offset + RELATIVE_OFFSET_MAX
         first = segment.first_timestamp
-        waited = latest - first if first >= 0 and latest >= 0 else now_ms - segment.created_ms
-        if waited > self._segment_age_max:
+        if last_offset > offset_max:
             return True
-        entries_max = config.segment_index_bytes // ENTRY_SIZE
-        return len(segment.offset_index) >= entries_max * 2 // 3
+        if position:
+            waited = latest - first if first >= 0 and latest >= 0 else now_ms - segment.created_ms
+            # The time index has entries half as large again, and at most as many.
+            entries_max = config.segment_index_bytes // ENTRY_SIZE * 2 // 3
+            if (
+                position + size > config.segment_bytes
+                or waited > self._segment_age_max
+                or len(segment.offset_index) >= entries_max
+            ):
+                return True
+        segment.size_max = config.segment_bytes
+        segment.offset_max = offset_max
+        segment.time_max = first + self._segment_age_max if first >= 0 else -1
+        return False
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
         """Finish the present segment and begin one at `base_offset`."""

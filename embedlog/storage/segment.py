@@ -68,9 +68,12 @@ class Segment:
         "first_timestamp",
         "hints",
         "modified_ms",
+        "offset_max",
         "opened",
         "path",
         "synced_size",
+        "size_max",
+        "time_max",
         "trusted_size",
         "used",
         "zeroed",
@@ -100,6 +103,8 @@ class Segment:
         self.zeroed = zeroed
         self.synced_size = 0
         """Published bytes known to be synced."""
+        self.size_max = self.offset_max = self.time_max = -1
+        """Up to here the segment takes batches without asking `LogState` whether to roll."""
         self.trusted_size = EVERYTHING
         """Up to here the headers were checked, or written, by this process."""
         self.directory_synced = False
@@ -164,6 +169,7 @@ class Segment:
         """Count a published batch; every `interval` bytes the indexes get an entry."""
         if self._since_index_entry > interval:
             self._since_index_entry = 0
+            self.time_max = -1
             self.offset_index.append(last_offset, position)
             end = self.end
             self.time_index.append(end[2], end[3])

@@ -1,0 +1,122 @@
+"""Cutting a log's end keeps what lies before, and every view that was handed out."""
+
+from __future__ import annotations
+
+import pytest
+
+from embedlog.storage.log_config import LogConfig
+from embedlog.testing import SimFiles, SimulatedCrash
+from tests.storage.logs import (
+    NOW,
+    PARTITION,
+    append,
+    append_marker,
+    batches,
+    check,
+    manager,
+    new_log,
+    values,
+)
+
+SETTINGS = {"segment_bytes": 500, "index_interval_bytes": 0}
+
+
+@pytest.mark.parametrize("target", range(12))
+def test_a_cut_at_any_offset_leaves_the_batches_before_it(target: int) -> None:
+    log = new_log(**SETTINGS)
+    for number in range(5):
+        append(log, b"%da" % number * 30, b"%db" % number * 30, timestamps=NOW + number)
+    sent = values(log)
+    view = log.read(8, max_bytes=1000, end_offset=10).records
+    content = bytes(view)
+    log.update_high_watermark(10)
+    assert log.truncate_to(target) == (target < 10)
+    kept = min(target // 2 * 2, 10)  # to the beginning of the batch that holds the target
+    assert log.log_end_offset == log.high_watermark == kept
+    assert values(log) == sent[:kept]
+    assert bytes(view) == content
+    check(log)
+    append(log, b"after")
+    assert values(log) == [*sent[:kept], b"after"]
+    check(log)
+
+
+def test_epochs_and_producers_are_cut_with_the_log() -> None:
+    log = new_log()
+    append(log, b"a", epoch=1, producer=(7, 0, 0))
+    append(log, b"b", epoch=2, producer=(7, 0, 1), transactional=True)
+    append_marker(log, 7, committed=False)
+    append(log, b"c", epoch=3, producer=(8, 0, 0))
+    log.update_high_watermark(4)
+    log.truncate_to(2)
+    assert log.leader_epochs.entries == [(1, 0), (2, 1)]
+    assert [entry.producer_id for entry in log.active_producers()] == [7]
+    assert log.last_stable_offset == 1
+    assert log.aborted_transactions(0, 2) == []
+    append_marker(log, 7, committed=False)
+    assert len(log.aborted_transactions(0, 3)) == 1
+
+
+def test_a_cut_at_or_behind_the_end_only_tidies_the_epochs() -> None:
+    log = new_log()
+    append(log, b"a", epoch=1)
+    log.assign_epoch(2)
+    assert not log.truncate_to(1)
+    assert log.leader_epochs.entries == [(1, 0)]
+    assert values(log) == [b"a"]
+
+
+def test_a_full_truncation_restarts_elsewhere() -> None:
+    log = new_log(**SETTINGS)
+    for number in range(5):
+        append(log, b"%d" % number * 200, producer=(7, 0, number))
+    log.update_high_watermark(5)
+    log.truncate_fully_and_start_at(100)
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (100, 100, 100)
+    assert log.leader_epochs.entries == []
+    assert log.active_producers() == []
+    assert append(log, b"a") == 100
+    check(log)
+
+
+def test_a_cut_below_the_first_segment_restarts_there() -> None:
+    log = new_log()
+    log.truncate_fully_and_start_at(50)
+    append(log, b"a")
+    log.truncate_to(20)
+    assert (log.log_start_offset, log.log_end_offset) == (20, 20)
+
+
+def test_a_crash_at_any_call_of_a_truncation_leaves_a_log_between_before_and_after() -> None:
+    config = LogConfig(durability="fsync", **SETTINGS)
+
+    def prepared(disk: SimFiles) -> tuple[object, list[bytes | None]]:
+        owner = manager(disk, config=config)
+        log = owner.get_or_create(PARTITION)
+        for number in range(6):
+            append(log, b"%d" % number * 180)
+        log.sync(6)
+        owner.checkpoint()
+        return log, values(log)
+
+    call = 0
+    while True:
+        disk = SimFiles()
+        log, sent = prepared(disk)
+        start = disk.calls
+        disk.crash(start + call, after=call % 2 == 1)
+        try:
+            log.truncate_to(2)
+        except SimulatedCrash:
+            again = manager(disk.survivor(), config=config).get(PARTITION)
+            assert again is not None
+            assert again.failure is None
+            found = values(again)
+            assert found == sent[: len(found)]
+            assert len(found) >= 2
+            check(again)
+        else:
+            break
+        call += 1
+    assert call > 8
+    assert [one.base_offset for one in batches(log)] == [0, 1]
