@@ -352,7 +352,12 @@ class Consumer:
         if lookup.is_done:
             self._reset = None
             self._take_reset(lookup)
+            return 0 if self._has_reset_to_begin() else None
         return delay
+
+    def _has_reset_to_begin(self) -> bool:
+        states = self._subscription.partitions.values()
+        return any(state.state != FetchState.FETCHING for state in states)
 
     def _begin_reset(self) -> None:
         timestamps: dict[TopicPartition, int] = {}

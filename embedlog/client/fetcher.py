@@ -109,6 +109,8 @@ class Fetcher:
         self._buffer: dict[TopicPartition, CompletedFetch] = {}
         self._errors: deque[EmbedlogError] = deque()
         self._moved = False
+        self._needs_reset = False
+        """A position is to be looked up, before anything else is useful."""
 
     # Fetching
 
@@ -124,6 +126,9 @@ class Fetcher:
                 # In process the answer is there at once.
                 del self._sent[node_id]
                 self._take(sent, now_ms)
+        if self._needs_reset:
+            self._needs_reset = False
+            return 0
         return delay
 
     def close(self) -> list[Pending[Any]]:
@@ -258,6 +263,7 @@ class Fetcher:
         if timestamp is not None:
             state.retry_at_ms = 0
             state.reset_to(timestamp)
+            self._needs_reset = True
             return
         self._errors.append(
             error_for(

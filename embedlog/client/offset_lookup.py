@@ -102,6 +102,15 @@ class OffsetLookup:
 
     def advance(self, now_ms: int) -> int | None:
         """Do what can be done without waiting; milliseconds until time makes more possible."""
+        self._take_arrived(now_ms)
+        if self._left and now_ms >= self._not_before_ms:
+            self._ask()
+            self._take_arrived(now_ms)  # in process the answers are there at once
+        if not self._left:
+            return None
+        return self._not_before_ms - now_ms if now_ms < self._not_before_ms else None
+
+    def _take_arrived(self, now_ms: int) -> None:
         still = []
         for asked, pending in self._pending:
             if pending.done():
@@ -109,12 +118,6 @@ class OffsetLookup:
             else:
                 still.append((asked, pending))
         self._pending = still
-        if not self._left:
-            return None
-        if now_ms < self._not_before_ms:
-            return self._not_before_ms - now_ms
-        self._ask()
-        return 0 if any(pending.done() for _, pending in self._pending) else None
 
     def _ask(self) -> None:
         from wire.schemas.list_offsets import (

@@ -157,6 +157,8 @@ class RecordAccumulator:
                 batch.add_headers(headers or ())
             if callback is not None:
                 batch.add_callback(callback)
+            if batch.size >= batch.size_limit:
+                self._close_full(batch.queue)
         finally:
             lock.release()
         return DeliveryFuture(batch, index)
@@ -244,16 +246,20 @@ class RecordAccumulator:
     ) -> ProducerBatch | None:
         """The batch that a record of `size` bytes joins when the open one has no room."""
         if queue.open is not None:
-            size_before = queue.open.size
-            queue.close_open()
-            self.has_sendable = True
-            self._produced(queue, size_before, is_full=True)
+            self._close_full(queue)
             if is_sticky and queue.topic.sticky_queue is None:
                 queue = self._choose_sticky(queue.topic)
                 batch = queue.open
                 if batch is not None and batch.size + size <= batch.size_limit:
                     return batch
         return self._begin(queue, size)
+
+    def _close_full(self, queue: PartitionQueue) -> None:
+        assert queue.open is not None, queue
+        size = queue.open.size
+        queue.close_open()
+        self.has_sendable = self.needs_attention = True
+        self._produced(queue, size, is_full=True)
 
     def _begin(self, queue: PartitionQueue, size: int) -> ProducerBatch | None:
         memory = self._batch_size if size < self._batch_size else size

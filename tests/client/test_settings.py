@@ -1,0 +1,113 @@
+"""Kafka's keys, their defaults and rules; what is wrong is refused, what is unknown is named."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from embedlog.client.connect import parse_address
+from embedlog.client.producer_settings import complete
+from embedlog.client.settings import ADMIN, CONSUMER, PRODUCER, parse
+from embedlog.client.subscription_state import ResetPolicy, parse_duration_ms
+from embedlog.errors import ConfigError
+
+
+def test_defaults_are_kafkas() -> None:
+    producer = complete(parse(PRODUCER), in_process=False)
+    assert producer["acks"] == "all"
+    assert producer["linger.ms"] == 5
+    assert producer["batch.size"] == 16384
+    assert producer["enable.idempotence"] is True
+    assert producer["delivery.timeout.ms"] == 120_000
+    assert producer["retries"] == 2**31 - 1
+    consumer = parse(CONSUMER)
+    assert consumer["auto.offset.reset"] == "latest"
+    assert consumer["max.poll.records"] == 500
+    assert consumer["fetch.max.bytes"] == 52_428_800
+    assert parse(ADMIN)["default.api.timeout.ms"] == 60_000
+
+
+def test_in_process_nothing_lingers_and_nothing_is_lost_on_the_way() -> None:
+    settings = complete(parse(PRODUCER), in_process=True)
+    assert settings["linger.ms"] == 0
+    assert settings["enable.idempotence"] is False
+
+
+def test_keys_are_written_with_dots_or_underscores_and_values_may_be_text() -> None:
+    settings = parse(PRODUCER, {"linger.ms": "7", "acks": -1}, {"batch_size": 10, "retries": 3})
+    assert settings["linger.ms"] == 7
+    assert settings["acks"] == "-1"
+    assert settings["batch.size"] == 10
+    assert settings["retries"] == 3
+
+
+def test_an_unknown_key_names_the_nearest() -> None:
+    with pytest.warns(UserWarning, match=r"'linger\.msec'; did you mean 'linger\.ms'"):
+        parse(PRODUCER, {"linger.msec": 7})
+
+
+def test_known_keys_do_not_warn() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parse(PRODUCER, {"send.buffer.bytes": 1, "client.dns.lookup": "use_all_dns_ips"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("batch.size", -1),
+        ("batch.size", "many"),
+        ("batch.size", 1.5),
+        ("batch.size", True),
+        ("acks", "2"),
+        ("compression.type", "brotli"),
+        ("enable.idempotence", "maybe"),
+        ("compression.gzip.level", 10),
+        ("value.serializer", "a.class.Name"),
+        ("security.protocol", "SASL_SSL"),
+        ("max.in.flight.requests.per.connection", 0),
+    ],
+)
+def test_a_wrong_value_is_refused(key: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=key.replace(".", r"\.")):
+        parse(PRODUCER, {key: value})
+
+
+def test_what_contradicts_idempotence_turns_it_off_unless_it_was_asked_for() -> None:
+    for conflict in ({"acks": 1}, {"retries": 0}, {"max_in_flight_requests_per_connection": 6}):
+        settings = complete(parse(PRODUCER, conflict), in_process=False)
+        assert settings["enable.idempotence"] is False
+        with pytest.raises(ConfigError, match="contradicts"):
+            complete(parse(PRODUCER, conflict, {"enable_idempotence": True}), in_process=False)
+
+
+def test_the_delivery_timeout_covers_linger_and_one_request() -> None:
+    with pytest.raises(ConfigError, match="at least"):
+        complete(parse(PRODUCER, {"delivery.timeout.ms": 30_000}), in_process=False)
+    long = complete(parse(PRODUCER, {"request.timeout.ms": 200_000}), in_process=False)
+    assert long["delivery.timeout.ms"] == 200_005
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [("PT1S", 1_000), ("P1DT2H", 93_600_000), ("PT1H30M", 5_400_000), ("PT0.5S", 500)],
+)
+def test_durations_are_iso_8601(text: str, milliseconds: int) -> None:
+    assert parse_duration_ms(text) == milliseconds
+    assert ResetPolicy(f"by_duration:{text}").timestamp(10**12) == 10**12 - milliseconds
+
+
+@pytest.mark.parametrize("text", ["P", "1S", "PT", "by_duration:", "smallest", ""])
+def test_other_reset_policies_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        ResetPolicy(text if not text.startswith("P") else f"by_duration:{text}")
+
+
+def test_addresses() -> None:
+    assert parse_address("localhost:9092") == ("localhost", 9092)
+    assert parse_address("PLAINTEXT://10.0.0.1:1") == ("10.0.0.1", 1)
+    assert parse_address("[::1]:9092") == ("::1", 9092)
+    for wrong in ("localhost", ":9092", "localhost:", "localhost:0", "localhost:99999", "a:b"):
+        with pytest.raises(ConfigError, match="bootstrap"):
+            parse_address(wrong)
