@@ -102,7 +102,7 @@ def _join_uniform(
     count = len(values)
     if deltas is None:
         parts: list[Buffer] = [b""] * (2 * count + 1)
-        parts[0:-1:2] = _template(-1, value_size, count)
+        parts[0:-1:2] = template(-1, value_size, count)
         parts[1::2] = values
         return _without_first_byte(parts)
     parts = [b""] * (3 * count + 1)
@@ -123,7 +123,7 @@ def _join_uniform_keyed(
     value_size_varint = VARINTS[value_size]
     if deltas is None:
         parts: list[Buffer] = [value_size_varint] * (4 * count + 1)
-        parts[0:-1:4] = _template(key_size, value_size, count)
+        parts[0:-1:4] = template(key_size, value_size, count)
         parts[1::4] = keys
         parts[3::4] = values
         return _without_first_byte(parts)
@@ -138,7 +138,7 @@ def _join_uniform_keyed(
 def _put_heads(parts: list[Buffer], width: int, deltas: list[int], fields_size: int) -> None:
     """Put what stands before the offsets of equally long fields; deltas repeat, as clocks do."""
     distinct = set(deltas)
-    for start, stop, offset_size in _offset_sizes(len(deltas)):
+    for start, stop, offset_size in offset_sizes(len(deltas)):
         table = HEADS_BEFORE_DELTA[offset_size]
         heads = {
             delta: table[fields_size + varint_size(delta)] + VARINTS[delta] for delta in distinct
@@ -149,7 +149,7 @@ def _put_heads(parts: list[Buffer], width: int, deltas: list[int], fields_size: 
 def _join_varying(values: Sequence[Buffer], value_sizes: list[int]) -> list[Buffer]:
     count = len(values)
     parts: list[Buffer] = [b""] * (4 * count + 1)
-    for start, stop, offset_size in _offset_sizes(count):
+    for start, stop, offset_size in offset_sizes(count):
         heads = NO_KEY_HEADS[offset_size].__getitem__
         parts[4 * start : 4 * stop : 4] = map(heads, value_sizes[start:stop])
     parts[1::4] = _offset_deltas(count)
@@ -165,7 +165,7 @@ def _join_columns(
     count = len(sizes)
     width = len(columns) + 1
     parts: list[Buffer] = [b""] * (width * count + 1)
-    for start, stop, offset_size in _offset_sizes(count):
+    for start, stop, offset_size in offset_sizes(count):
         heads = tables[offset_size].__getitem__
         parts[width * start : width * stop : width] = map(heads, sizes[start:stop])
     for index, column in enumerate(columns, 1):
@@ -180,7 +180,7 @@ def _without_first_byte(parts: list[Buffer]) -> list[Buffer]:
     return parts
 
 
-def _offset_sizes(count: int) -> Iterator[tuple[int, int, int]]:
+def offset_sizes(count: int) -> Iterator[tuple[int, int, int]]:
     """Yield (start, stop, size): the offset deltas start..stop-1 take `size` bytes."""
     start = 0
     for offset_size, stop in ((1, 1 << 6), (2, 1 << 13), (3, 1 << 20), (4, 1 << 27), (5, 1 << 31)):
@@ -313,7 +313,7 @@ _offsets_templates: _Templates = {}
 _offset_delta_varints: list[bytes] = []
 
 
-def _template(key_size: int, value_size: int, count: int) -> list[bytes]:
+def template(key_size: int, value_size: int, count: int) -> list[bytes]:
     """Return all that stands before the keys of `count` records, or, without keys, the values."""
     known = _templates.get((key_size, value_size))
     if known is not None and len(known) >= count:
@@ -323,7 +323,7 @@ def _template(key_size: int, value_size: int, count: int) -> list[bytes]:
     offsets = _offset_deltas(_template_count(count))
     made = [
         HEADS[offset_size][size] + offset + after
-        for start, stop, offset_size in _offset_sizes(len(offsets))
+        for start, stop, offset_size in offset_sizes(len(offsets))
         for offset in offsets[start:stop]
     ]
     _keep(_templates, (key_size, value_size), made)
@@ -331,7 +331,7 @@ def _template(key_size: int, value_size: int, count: int) -> list[bytes]:
 
 
 def _offsets_template(key_size: int, value_size: int, count: int) -> list[bytes]:
-    """Return the part of `_template` that begins with the offset deltas."""
+    """Return the part of `template` that begins with the offset deltas."""
     known = _offsets_templates.get((key_size, value_size))
     if known is not None and len(known) >= count:
         return known if len(known) == count else known[:count]

@@ -21,7 +21,8 @@ from wire.records.varint import MAX_VARINT_SIZE, MAX_VARLONG_SIZE, Malformed, re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
+    from typing import Any
 
     from wire.records.record import Buffer
 
@@ -37,6 +38,7 @@ RUNS_FREE = 3
 COPY_RECORD_SIZE_MAX = 512
 COPY_SIZE_MAX = 64 << 10
 
+_LOW_HALF = 0 if sys.byteorder == "little" else 1
 _LOW_BYTES = bytes(range(0x80))
 _HIGH_BYTES = bytes(range(0x80, 0x100))
 
@@ -72,8 +74,8 @@ class Run:
     value_at: int
     value_size: int
     delta: int
-    raw_deltas: Sequence[Hashable]
-    decoded_deltas: dict[Hashable, int]
+    raw_deltas: Sequence[Any]
+    decoded_deltas: dict[Any, int]
 
     def deltas(self) -> Iterable[int]:
         """Return the timestamp deltas of the records, in order."""
@@ -106,7 +108,7 @@ def find_runs(data: bytes | memoryview, count: int) -> list[Run] | None:
         if len(runs) > RUNS_FREE + index // RUN_LENGTH_MIN:
             return None
         run = _run_at(data, position, index, count)
-        if run is None or (index == 0 and run.count == 1):
+        if run is None:
             return None
         runs.append(run)
         index += run.count
@@ -133,13 +135,16 @@ def _run_at(data: bytes | memoryview, position: int, index: int, count: int) -> 
         )
     except (IndexError, Malformed):
         return None
-    if not is_usual:
+    stride = last + 1 - position
+    is_alone = data[position:body] != data[position + stride : body + stride]
+    # If already the second record has another length, so will have most.
+    if not is_usual or (is_alone and index == 0):
         return None
 
     run = Run()
     run.index = index
     run.position = position
-    run.stride = stride = last + 1 - position
+    run.stride = stride
     run.key_at = key_start - position
     run.key_size = key_size
     run.value_at = value_start - position
@@ -147,7 +152,7 @@ def _run_at(data: bytes | memoryview, position: int, index: int, count: int) -> 
     run.delta = delta
     run.count = min(OFFSET_STARTS[offset_size + 1], count) - index
     run.count = min(run.count, (len(data) - position) // stride)
-    if data[position:body] != data[position + stride : body + stride]:
+    if is_alone:
         run.count = 1
     constants = [position, key_size_start, key_end, last]
     for start, stop in ((position, body), (key_size_start, key_start), (key_end, value_start)):
@@ -198,33 +203,31 @@ def _require_deltas(data: bytes | memoryview, run: Run, start: int, stop: int) -
         if column != column[:1] * run.count:
             # All bytes of a varint but the last one have the top bit set.
             run.count -= len(column.lstrip(_LOW_BYTES if place == stop - 1 else _HIGH_BYTES))
-    run.raw_deltas = raw_deltas = _varying(columns, run.count)
-    run.decoded_deltas = {raw: _decoded(raw) for raw in set(raw_deltas)} if raw_deltas else {}
+    run.raw_deltas, run.decoded_deltas = _varying(columns, run.count)
 
 
-def _varying(columns: list[bytes], count: int) -> Sequence[Hashable]:
-    """Return the first varints whose bytes are in `columns`, undecoded; none if all are equal."""
+def _varying(columns: list[bytes], count: int) -> tuple[Sequence[Any], dict[Any, int]]:
+    """Return the first varints whose bytes are in `columns`, raw, and the number of each raw one.
+
+    Nothing if all are equal. There are few distinct ones, so only those are decoded.
+    """
     first = columns[0][:count]
     if len(columns) == 1:
-        return first if first != first[:1] * count else ()
-    second = columns[1][:count]
+        if first == first[:1] * count:
+            return (), {}
+        return first, {raw: (raw >> 1) ^ -(raw & 1) for raw in set(first)}
     if len(columns) == 2:
         pairs = bytearray(2 * count)
-        pairs[0::2] = first
-        pairs[1::2] = second
-        return memoryview(pairs).cast("H").tolist() if pairs != pairs[:2] * count else ()
-    varints = list(zip(*columns, strict=True))[:count]
-    return varints if varints.count(varints[0]) != count else ()
-
-
-def _decoded(raw: Hashable) -> int:
-    """Return the number of one item of `_Columns.varying`."""
-    if isinstance(raw, tuple):
-        encoded = bytes(raw)
-    else:
-        assert isinstance(raw, int), raw
-        encoded = raw.to_bytes(2, sys.byteorder) if raw > 0x7F else bytes((raw,))
-    return read_varint(encoded, 0, MAX_VARLONG_SIZE)[0]
+        pairs[_LOW_HALF::2] = first
+        pairs[1 - _LOW_HALF :: 2] = columns[1][:count]
+        if pairs == pairs[:2] * count:
+            return (), {}
+        raws = memoryview(pairs).cast("H").tolist()
+        return raws, {raw: (raw >> 8 << 6 | (raw & 0x7F) >> 1) ^ -(raw & 1) for raw in set(raws)}
+    varints = list(zip(*(column[:count] for column in columns), strict=True))
+    if varints.count(varints[0]) == count:
+        return (), {}
+    return varints, {raw: read_varint(bytes(raw), 0, MAX_VARLONG_SIZE)[0] for raw in set(varints)}
 
 
 def _equal_count(left: bytes, right: bytes) -> int:

@@ -53,18 +53,21 @@ def parse_records(data: bytes | memoryview, count: int) -> list[Fields]:
 def _parse(data: bytes | memoryview, count: int, records: list[Fields]) -> int:
     """Append the fields of `count` records, and return where the last one ends.
 
-    Numbers are read in place when they have one byte, as most have: a call costs 0.2 us.
+    Numbers are read in place when they are as short as usual: a call costs 0.2 us.
     """
-    size = len(data)
     end = 0
     for _ in range(count):
         number = data[end]
         position = end + 1
         if number > 0x7F:
-            number, position = read_unsigned(data, end, MAX_VARINT_SIZE)
+            more = data[position]
+            position += 1
+            number = number & 0x7F | more << 7
+            if more > 0x7F:
+                number, position = read_unsigned(data, end, MAX_VARINT_SIZE)
         end = position + (number >> 1)
-        if number & 1 or end > size:
-            raise Malformed(f"{number >> 1} bytes long, {size - position} remain")
+        if number & 1 or end > len(data):
+            raise Malformed(f"{number >> 1} bytes long, {len(data) - position} remain")
 
         position += 2  # the attributes, too
         delta = data[position - 1]
@@ -84,21 +87,23 @@ def _parse(data: bytes | memoryview, count: int, records: list[Fields]) -> int:
         if key_size > 0:
             position += key_size
 
+        number = data[position]
         position += 1
-        number = data[position - 1]
         if number > 0x7F:
-            number, position = read_unsigned(data, position - 1, MAX_VARINT_SIZE)
+            more = data[position]
+            position += 1
+            number = number & 0x7F | more << 7
+            if more > 0x7F:
+                number, position = read_unsigned(data, position - 2, MAX_VARINT_SIZE)
         value_at = position
         value_size = (number >> 1) ^ -(number & 1)
         if value_size > 0:
             position += value_size
-
         headers = data[position]
         position += 1
         headers_at = position
         if headers:
-            headers, headers_at = read_varint(data, position - 1, MAX_VARINT_SIZE)
-            position = _skip_headers(data, headers_at, headers)
+            headers, headers_at, position = _skip_headers(data, position - 1)
         if position != end:
             raise Malformed(f"its fields end at {position}, its length says {end}")
         delta = (delta >> 1) ^ -(delta & 1)
@@ -107,10 +112,12 @@ def _parse(data: bytes | memoryview, count: int, records: list[Fields]) -> int:
     return end
 
 
-def _skip_headers(data: bytes | memoryview, position: int, count: int) -> int:
-    """Return the position after `count` headers."""
+def _skip_headers(data: bytes | memoryview, position: int) -> tuple[int, int, int]:
+    """Return the header count at `position`, and where the headers begin and end."""
+    count, start = read_varint(data, position, MAX_VARINT_SIZE)
     if count < 0:
         raise Malformed(f"{count} headers")
+    position = start
     for _ in range(count):
         size, position = read_varint(data, position, MAX_VARINT_SIZE)
         if size < 0:
@@ -118,7 +125,7 @@ def _skip_headers(data: bytes | memoryview, position: int, count: int) -> int:
         size, position = read_varint(data, position + size, MAX_VARINT_SIZE)
         if size > 0:
             position += size
-    return position
+    return count, start, position
 
 
 def read_headers(data: bytes | memoryview, position: int, count: int) -> Headers:

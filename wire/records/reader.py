@@ -8,6 +8,7 @@ from struct import Struct
 from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch, TimestampType
 from wire.records.layout import find_runs, in_fastest_form
 from wire.records.plain import parse_records, read_headers
+from wire.records.template import find_values
 from wire.records.varint import int64, timestamps_of
 from wire.records.varying import cut, find_fields
 
@@ -37,6 +38,13 @@ def tuples(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[Recor
     if count == 0:
         return []
     data = in_fastest_form(batch.payload(limit), count)
+    values = find_values(data, count)
+    if values is not None:
+        timestamp = batch.base_timestamp
+        if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
+            timestamp = batch.max_timestamp
+        offsets = range(batch.base_offset, batch.base_offset + count)
+        return list(zip(offsets, repeat(timestamp), repeat(None), values, repeat(())))  # noqa: B905
     runs = find_runs(data, count)
     if runs is not None:
         return _run_tuples(batch, data, runs)
@@ -58,10 +66,9 @@ def _run_tuples(batch: RecordBatch, data: bytes | memoryview, runs: list[Run]) -
         elif not run.raw_deltas:
             timestamps = repeat(int64(base_timestamp + run.delta))
         else:
-            stamps = {
-                raw: int64(base_timestamp + delta) for raw, delta in run.decoded_deltas.items()
-            }
-            timestamps = map(stamps.__getitem__, run.raw_deltas)
+            stamps = timestamps_of(base_timestamp, list(run.decoded_deltas.values()))
+            stamp_of = dict(zip(run.decoded_deltas, stamps, strict=True))
+            timestamps = map(stamp_of.__getitem__, run.raw_deltas)
         keys, values = keys_and_values(data, run)
         first = base_offset + run.index
         # The offsets come first: zip ends with them.
@@ -73,17 +80,17 @@ def _run_tuples(batch: RecordBatch, data: bytes | memoryview, runs: list[Run]) -
 def _field_tuples(
     batch: RecordBatch, data: bytes | memoryview, fields: FieldArrays
 ) -> list[RecordTuple]:
-    base_offset = batch.base_offset
     timestamps: Iterable[int]
     if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
         timestamps = repeat(batch.max_timestamp)
     else:
-        timestamps = timestamps_of(batch.base_timestamp, fields.deltas.tolist())
+        # Sums of 64-bit integers wrap around, as they should.
+        timestamps = (fields.deltas + batch.base_timestamp).tolist()
     keys: Iterable[bytes | None] = repeat(None)
     if int(fields.key_sizes.max()) >= 0:
         keys = cut(data, fields.key_positions, fields.key_sizes)
     values = cut(data, fields.value_positions, fields.value_sizes)
-    offsets = [base_offset + delta for delta in fields.offset_deltas.tolist()]
+    offsets = (fields.offset_deltas + batch.base_offset).tolist()
     return list(zip(offsets, timestamps, keys, values, repeat(())))  # noqa: B905
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch
+from wire.records.layout import COUNT_MIN as RUNS_COUNT_MIN
 from wire.records.layout import find_runs, in_fastest_form
 from wire.records.plain import parse_records
 from wire.records.varint import int64, timestamps_of
@@ -73,6 +74,8 @@ def scan(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> ScanResult:
     if count == 0:
         return ScanResult(-1, -1, -1, -1, True)
     data = in_fastest_form(batch.payload(limit), count)
+    if count < RUNS_COUNT_MIN:
+        return _scan_plainly(data, count, batch.base_timestamp)
     runs = find_runs(data, count)
     if runs is not None:
         return _scan_runs(runs, batch.base_timestamp)
@@ -87,17 +90,19 @@ def _scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
     latest_index = 0
     for run in runs:
         # Of a varying run the distinct timestamps, of which there are few.
-        deltas = run.decoded_deltas or {None: run.delta}
-        stamps = {raw: int64(base_timestamp + delta) for raw, delta in deltas.items()}
-        run_latest = max(stamps.values())
+        raws = list(run.decoded_deltas)
+        stamps = timestamps_of(base_timestamp, list(run.decoded_deltas.values()) or [run.delta])
+        run_latest = max(stamps)
+        earliest = min(earliest, *stamps)
         if run_latest > latest:
             latest = run_latest
             latest_index = run.index
-            if run.raw_deltas:
+            if raws:
                 latest_index += min(
-                    run.raw_deltas.index(raw) for raw, stamp in stamps.items() if stamp == latest
+                    run.raw_deltas.index(raw)
+                    for raw, stamp in zip(raws, stamps, strict=True)
+                    if stamp == latest
                 )
-        earliest = min(earliest, *stamps.values())
     return ScanResult(
         latest,
         latest_index,
@@ -124,14 +129,18 @@ def _scan_fields(fields: FieldArrays, count: int, base_timestamp: int) -> ScanRe
 
 
 def _scan_plainly(data: bytes | memoryview, count: int, base_timestamp: int) -> ScanResult:
-    fields = parse_records(data, count)
-    stamps = timestamps_of(base_timestamp, [field[0] for field in fields])
-    key_sizes = [field[3] for field in fields]
+    records = parse_records(data, count)
+    if count == 1:
+        ((delta, offset_delta, _, key_size, *_),) = records
+        stamp = int64(base_timestamp + delta)
+        return ScanResult(stamp, 0, stamp, 0 if key_size < 0 else -1, offset_delta == 0)
+    deltas, offset_deltas, _, key_sizes, *_ = zip(*records, strict=True)
+    stamps = timestamps_of(base_timestamp, deltas)
     latest = max(stamps)
     return ScanResult(
         latest,
         stamps.index(latest),
         min(stamps),
         next((index for index, size in enumerate(key_sizes) if size < 0), -1),
-        [field[1] for field in fields] == list(range(count)),
+        offset_deltas == tuple(range(count)),
     )

@@ -9,8 +9,15 @@ of seven bits, lowest first, the top bit of a byte saying that another follows.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 MAX_VARINT_SIZE = 5
 MAX_VARLONG_SIZE = 10
+
+INT64_MIN = -(1 << 63)
+INT64_MAX = (1 << 63) - 1
 
 # A table stops growing here: the numbers of a batch are small, those of an attacker need not be.
 TABLE_SIZE_MAX = 1 << 16
@@ -88,14 +95,13 @@ def read_unsigned(data: bytes | memoryview, position: int, size_max: int) -> tup
 
 def int64(number: int) -> int:
     """Return what is left of `number` in a signed 64-bit integer; Java's sums wrap around."""
-    return ((number + (1 << 63)) & 0xFFFF_FFFF_FFFF_FFFF) - (1 << 63)
+    if INT64_MIN <= number <= INT64_MAX:
+        return number
+    return ((number - INT64_MIN) & 0xFFFF_FFFF_FFFF_FFFF) + INT64_MIN
 
 
-def timestamps_of(base_timestamp: int, deltas: list[int]) -> list[int]:
+def timestamps_of(base_timestamp: int, deltas: Sequence[int]) -> list[int]:
     """Return base + delta for every delta, as 64-bit integers."""
-    if int64(base_timestamp + max(deltas)) - int64(base_timestamp + min(deltas)) == (
-        max(deltas) - min(deltas)
-    ):
-        shift = int64(base_timestamp + deltas[0]) - deltas[0]
-        return [shift + delta for delta in deltas]
+    if base_timestamp + min(deltas) >= INT64_MIN and base_timestamp + max(deltas) <= INT64_MAX:
+        return [base_timestamp + delta for delta in deltas]
     return [int64(base_timestamp + delta) for delta in deltas]
