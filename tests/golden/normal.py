@@ -19,6 +19,7 @@ SORT_KEYS = ("name", "topic", "topic_name", "api_key", "resource_name", "partiti
 SORT_KEYS += ("partition", "index", "topic_id")
 HEADER = struct.Struct(">qiibIhiqqqhii")
 IDS = {"producer_id": "producer", "session_id": "session", "ongoing_txn_producer_id": "producer"}
+_FIRST = {"producer_id": 0, "session_id": 1, "ongoing_txn_producer_id": 0}
 WORDS = {
     "cluster_id": "<cluster>",
     "port": "<port>",
@@ -53,7 +54,7 @@ class Normaliser:
             return value
         if name in WORDS and value not in ("", -1, 0):
             return WORDS[name]
-        if name in IDS and isinstance(value, int) and value > 0:
+        if name in IDS and isinstance(value, int) and value >= _FIRST[name]:
             return self._named(IDS[name], value)
         if isinstance(value, int):
             return "<now>" if _is_now(value) else value
@@ -89,13 +90,15 @@ class Normaliser:
             return self._named("uuid", value) if any(value) else "<no id>"
         return value.hex()
 
-    def _batches(self, data: bytes) -> list[dict[str, Any]]:
-        """A record set as its batches: header fields and the record bytes."""
+    def _batches(self, data: bytes) -> dict[str, Any]:
+        """A record set as its batches: header fields and record bytes; and the size of a cut one."""
         rows = []
         position = 0
         while position + HEADER.size <= len(data):
             fields = HEADER.unpack_from(data, position)
             end = position + 12 + fields[1]
+            if end > len(data):
+                break
             names = ("base_offset", "length", "leader_epoch", "magic", "crc", "attributes",
                      "last_offset_delta", "base_timestamp", "max_timestamp", "producer_id",
                      "producer_epoch", "base_sequence", "count")  # fmt: skip
@@ -103,15 +106,13 @@ class Normaliser:
             if _is_now(row["max_timestamp"]):
                 # The leader's clock is in the covered bytes.
                 row["max_timestamp"], row["crc"] = "<now>", "<depends on now>"
-            if row["producer_id"] > 0:
+            if row["producer_id"] >= 0:
                 row["producer_id"] = self._named("producer", row["producer_id"])
                 row["crc"] = "<depends on the producer>"
             row["records"] = data[position + HEADER.size : end].hex()
             rows.append(row)
             position = end
-        if position < len(data):
-            rows.append({"incomplete": data[position:].hex()})
-        return rows
+        return {"batches": rows, "cut": len(data) - position}
 
     def _named(self, kind: str, value: Any) -> str:
         if (kind, value) not in self._names:

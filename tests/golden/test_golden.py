@@ -11,6 +11,7 @@ import pytest
 import embedlog
 import tests.golden.scenarios  # noqa: F401  (registers them)
 from tests.golden.differences import DIFFERENCES
+from tests.golden.normal import SORT_KEYS
 from tests.golden.record import RECORDED
 from tests.golden.run import SCENARIOS, play
 
@@ -36,14 +37,21 @@ def differing(expected: Any, found: Any, path: str = "") -> Iterator[tuple[str, 
                 expected.get(key, MISSING), found.get(key, MISSING), f"{path}.{key}"
             )
     elif isinstance(expected, list) and isinstance(found, list):
-        longer = max(len(expected), len(found))
-        pad: list[Any] = [MISSING] * longer
-        pairs = zip([*expected, *pad][:longer], [*found, *pad][:longer], strict=True)
-        for index, (one, other) in enumerate(pairs):
-            name = one.get("name", index) if isinstance(one, dict) else index
+        ours, theirs = _by_name(found), _by_name(expected)
+        for name in [*theirs, *(name for name in ours if name not in theirs)]:
+            one, other = theirs.get(name, MISSING), ours.get(name, MISSING)
             yield from differing(one, other, f"{path}[{name}]")
     elif expected != found:
         yield path, expected, found
+
+
+def _by_name(rows: list[Any]) -> dict[str, Any]:
+    """Rows under the value of their first naming field; under their index when that is no name."""
+    names = [next((str(row[key]) for key in SORT_KEYS if key in row), "") if isinstance(row, dict)
+             else "" for row in rows]  # fmt: skip
+    if "" in names or len(set(names)) < len(rows):
+        names = [str(index) for index in range(len(rows))]
+    return dict(zip(names, rows, strict=True))
 
 
 def title(step: dict[str, Any]) -> str:

@@ -22,9 +22,7 @@ ENTRIES = [aborted(1, 0, 10, 11), aborted(2, 3, 20, 12), aborted(3, 22, 30, 31)]
 def test_an_entry_is_34_big_endian_bytes():
     index = TransactionIndex()
     written = index.append(aborted(0x0102, 5, 9, 10))
-    assert written.hex() == (
-        "0000" "0000000000000102" "0000000000000005" "0000000000000009" "000000000000000a"
-    )
+    assert written.hex() == ("0000000000000000010200000000000000050000000000000009000000000000000a")
     assert index.size == ENTRY_SIZE == 34
 
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 TOOLS = Path(os.environ.get("EMBEDLOG_TOOLS", ROOT / ".tools"))
 BROKER_VERSION = "4.4.0"
 TOOLS_VERSION = "4.3.0"  # the newest release whose command-line tools are published
-KAFKAJS_VERSION = "2.2.4"
+KAFKAJS = ("kafkajs@2.2.4", "snappyjs@0.7.0", "lz4-napi@2.10.0", "fzstd@0.1.1")
 
 DEBIAN = {"kcat": "kcat", "java": "default-jre-headless", "mvn": "maven", "npm": "npm"}
 
@@ -66,7 +66,7 @@ def need_kcat() -> str:
 def need_kafkajs() -> dict[str, str]:
     """The environment in which `node` finds kafkajs."""
     modules = TOOLS / "node" / "node_modules"
-    if shutil.which("node") is None or not (modules / "kafkajs").is_dir():
+    if shutil.which("node") is None or not (modules / "fzstd").is_dir():
         _missing("node with kafkajs")
     return {**os.environ, "NODE_PATH": str(modules), "KAFKAJS_NO_PARTITIONER_WARNING": "1"}
 
@@ -83,10 +83,10 @@ def install(kinds: tuple[str, ...] = ("debian", "kafkajs", "tools")) -> None:
     """Install what is missing; says what it does. `broker` is needed to record answers only."""
     if "debian" in kinds:
         _install_debian()
-    if "kafkajs" in kinds and not (TOOLS / "node" / "node_modules" / "kafkajs").is_dir():
+    if "kafkajs" in kinds and not (TOOLS / "node" / "node_modules" / "fzstd").is_dir():
         (TOOLS / "node").mkdir(parents=True, exist_ok=True)
         _run("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix",
-             str(TOOLS / "node"), f"kafkajs@{KAFKAJS_VERSION}")  # fmt: skip
+             str(TOOLS / "node"), *KAFKAJS)  # fmt: skip
     for kind in ("tools", "broker"):
         if kind in kinds and not (TOOLS / kind / ".complete").exists():
             _install_jars(kind)

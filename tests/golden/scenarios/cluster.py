@@ -20,12 +20,14 @@ def api_versions(run: Run) -> None:
                 client_software_name=name, client_software_version=software
             )
             run.send(request, version, f"client {name[:8]!r} {software!r}")
-    ids = [("", 1), ("another", 1), ("another", -1), (None, 1), ("AAAAAAAAAAAAAAAAAAAAAQ", 1)]
+    own = run.setup(DescribeClusterRequest(), 0).cluster_id
+    ids = [("", 1), ("another", 1), ("another", -1), (None, 1), (own, 1), (own, 2), (own, -1)]
     for cluster, node in ids:
+        name = "its own" if cluster == own else repr(cluster)
         request = ApiVersionsRequest(
             client_software_name="a", client_software_version="1", cluster_id=cluster, node_id=node
         )
-        run.send(request, 5, f"cluster {cluster!r}, node {node}")
+        run.send(request, 5, f"cluster {name}, node {node}")
 
 
 @scenario

@@ -28,7 +28,7 @@ class KafkaJs:
     """One node process for each call."""
 
     name = "kafkajs"
-    codecs = ("none", "gzip")  # the others are packages of their own
+    codecs = ("none", "gzip", "snappy", "lz4")  # zstd it can read only
     null_values = headers = timestamps = True
 
     def create_topic(self, address: str, topic: str, partitions: int) -> None:

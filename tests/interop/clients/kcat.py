@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tempfile
 from collections.abc import Sequence
 
 from tests.interop.clients import Headers, Row
@@ -38,7 +39,15 @@ class Kcat:
             for name, value in row.headers:
                 assert value is not None, "kcat sends no null header"
                 options += ["-H", f"{name}={value.decode()}"]
-            self._run(address, *options, "/dev/stdin", data=row.value or b"")
+            if row.value is None:
+                assert row.key is not None
+                line = row.key + b":\n"
+                self._run(address, *options[:-2], "-K", ":", data=line)
+                continue
+            with tempfile.NamedTemporaryFile() as content:
+                content.write(row.value or b"")
+                content.flush()
+                self._run(address, *options, content.name)
 
     def consume(self, address: str, topic: str, count: int) -> list[Row]:
         """From the beginning, with lengths before the bytes."""

@@ -27,7 +27,7 @@ def test_only_produce_requests_may_be_large() -> None:
     cases = [(3, 998, True), (3, 999, False), (0, 999, True), (0, 4_998, True), (0, 4_999, False)]
     with serve(Echo(), limits=limits) as served:
         for key, size, is_allowed in cases:
-            for head_size in (4, 5, 6, 50):
+            for head_size in (4, 5, 6, 50, size + 6):
                 client = served.connect()
                 data = request(b"x" * size, key=key)
                 client.send(data[:head_size])
@@ -137,6 +137,20 @@ def test_a_silent_connection_is_closed_after_its_time() -> None:
         assert silent.is_closed()
         busy.send(request(b"z"))
         assert busy.receive_frame() == b"\0\3z"
+
+
+def test_an_answered_connection_is_closed_for_silence_as_any_other() -> None:
+    service = Parking()
+    with serve(service) as served:
+        client = served.connect()
+        client.send(request(b"join"))
+        connection, _ = service.next_parked()
+        served.pass_time(650)  # looked at while it has no deadline
+        served.settle()
+        connection.respond([framed(b"joined")])
+        assert client.receive_frame() == b"joined"
+        served.pass_time(601)
+        assert client.is_closed()
 
 
 def test_a_parked_request_may_take_longer_than_the_idle_time() -> None:

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 import pytest
 
-from tests.wire.net.serving import Echo, Parking, Served, framed, request, serve
+from tests.wire.net.serving import Answer, Echo, Parking, Served, framed, request, serve
 from wire.net.listener import Listener, RemoteAddress
 from wire.net.peer import Connection
 from wire.net.poller import EpollPoller, SelectorPoller
@@ -200,6 +200,57 @@ def test_a_slow_reader_gets_every_byte_and_is_not_read_from_meanwhile(served: Se
     assert len(handled) == 40
 
 
+def test_nothing_overtakes_a_parked_request_while_an_answer_before_it_is_written(
+    parking: Served,
+) -> None:
+    park = parking.service.answer
+    payload = bytes(8_000_000)
+
+    def answer(connection: Connection, frame: memoryview) -> Answer:
+        return [framed(payload)] if frame == b"\0\3large" else park(connection, frame)
+
+    parking.service.answer = answer
+    client = parking.connect(receive_buffer_size=4_096)
+    for _ in range(2):
+        client.send(request(b"large") + request(b"one") + request(b"two") + request(b"three"))
+        one, _frame = parked(parking).next_parked()
+        assert client.receive_frame() == payload
+        parking.settle()
+        assert parked(parking).parked_count == 0
+        one.respond([framed(payload)])
+        parking.settle()
+        assert parked(parking).parked_count == 0, "its answer is not written yet"
+        assert client.receive_frame() == payload
+        two, frame = parked(parking).next_parked()
+        assert frame == b"\0\3two"
+        two.respond(None)
+        three, frame = parked(parking).next_parked()
+        assert frame == b"\0\3three"
+        three.respond([framed(b"end")])
+        assert client.receive_frame() == b"end"
+
+
+def test_an_answer_given_before_the_answers_before_it_are_written_waits(parking: Served) -> None:
+    park = parking.service.answer
+    payload = bytes(8_000_000)
+
+    def answer(connection: Connection, frame: memoryview) -> Answer:
+        return [framed(payload)] if frame == b"\0\3large" else park(connection, frame)
+
+    parking.service.answer = answer
+    for late in ([framed(b"late")], None):
+        client = parking.connect(receive_buffer_size=4_096)
+        client.send(request(b"large") + request(b"one") + request(b"two"))
+        one, _ = parked(parking).next_parked()
+        one.respond(late)
+        parking.settle()
+        assert parked(parking).parked_count == 0
+        assert client.receive_frame() == payload
+        if late is not None:
+            assert client.receive_frame() == b"late"
+        assert parked(parking).next_parked()[1] == b"\0\3two"
+
+
 def test_closing_writes_the_answers_given_before(served: Served) -> None:
     def last(connection: Connection, frame: memoryview) -> list[bytes]:
         if frame == b"\0\3last":
@@ -257,6 +308,40 @@ def test_a_service_that_fails_costs_its_connection_only(
     good.send(request(b"good"))
     assert good.receive_frame() == b"fine"
     assert "connection from 127.0.0.1 failed" in caplog.text
+
+
+def test_a_service_that_fails_to_greet_a_peer_costs_its_connection_only(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: Connection) -> None:
+        raise ZeroDivisionError("a defect")
+
+    greet = served.service.connected
+    monkeypatch.setattr(served.service, "connected", fail)
+    assert served.connect().is_closed()
+    monkeypatch.setattr(served.service, "connected", greet)
+    client = served.connect()
+    client.send(request(b"x"))
+    assert client.receive_frame() == b"\0\3x"
+    assert "connection from 127.0.0.1 failed" in caplog.text
+
+
+def test_a_turn_that_fails_is_tried_again_and_does_not_spin(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    failed = threading.Event()
+
+    def fail() -> int | None:
+        failed.set()
+        raise ZeroDivisionError("a defect")
+
+    served.service.duty = fail
+    served.listener.wake()
+    assert failed.wait(10)
+    served.settle()
+    served.service.duty = lambda: None
+    assert served.service.turn_count < 20
+    assert "a service failed in its turn" in caplog.text
 
 
 def test_the_service_gets_a_turn_after_each_wake_and_when_it_asked_for_one(served: Served) -> None:

@@ -1,0 +1,410 @@
+"""What a consumer does with what brokers answer, against one whose faults are scripted."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from embedlog import TopicPartition, errors
+from embedlog.client.consumer import Consumer
+from embedlog.client.errors import (
+    ConcurrentUse,
+    IllegalState,
+    NoOffsetForPartition,
+    RecordUnreadable,
+    WakeupError,
+)
+from embedlog.errors import ClosedError, ConfigError, TimedOut
+from embedlog.testing import SimRuntime, sim_runtime
+from tests.client.scripted_broker import PASS, ScriptedBroker
+from wire.records import build_batch
+from wire.schemas.fetch import AbortedTransaction, FetchRequest, FetchResponse
+from wire.schemas.list_offsets import ListOffsetsRequest
+from wire.schemas.metadata import MetadataRequest
+
+HERE = TopicPartition("one", 0)
+
+
+@pytest.fixture
+def runtime() -> SimRuntime:
+    return sim_runtime(seed=1)
+
+
+@pytest.fixture
+def broker(runtime: SimRuntime) -> ScriptedBroker:
+    return ScriptedBroker({"one": 1, "three": 3}, runtime)
+
+
+def earliest(broker: ScriptedBroker, **settings: Any) -> Consumer:
+    consumer = Consumer(broker.transport(), auto_offset_reset="earliest", **settings)
+    consumer.assign([HERE])
+    return consumer
+
+
+def put(broker: ScriptedBroker, *values: bytes, topic: str = "one", **fields: Any) -> None:
+    broker.append(topic, 0, build_batch(list(values), timestamps=1000, **fields))
+
+
+def values(records: Any) -> list[bytes | None]:
+    return [record.value for record in records]
+
+
+def refuse_partition(broker: ScriptedBroker, code: int, count: int) -> None:
+    """Answer the next `count` fetches with an error of the partition."""
+    left = [count]
+
+    def fault(request: Any) -> Any:
+        if not isinstance(request, FetchRequest) or not left[0] or not request.topics:
+            return PASS
+        left[0] -= 1
+        answer = broker.fetch_partition("one", request.topics[0].partitions[0])
+        answer.error_code = code
+        answer.records = None
+        response = FetchResponse()
+        response.responses = _wrapped(request, answer)
+        return response
+
+    broker.faults.append(fault)
+
+
+def _wrapped(request: Any, answer: Any) -> Any:
+    from wire.schemas.fetch import FetchableTopicResponse
+
+    return [FetchableTopicResponse(topic_id=request.topics[0].topic_id, partitions=[answer])]
+
+
+def test_polling_without_an_assignment_is_an_error(broker: ScriptedBroker) -> None:
+    with Consumer(broker.transport()) as consumer:
+        with pytest.raises(IllegalState, match="assign"):
+            consumer.poll(0)
+        with pytest.raises(IllegalState, match="one-0 is not assigned"):
+            consumer.seek(HERE, 0)
+        with pytest.raises(ValueError, match="negative"):
+            consumer.seek(HERE, -1)
+
+
+def test_an_assignment_replaces_the_last_and_keeps_positions(broker: ScriptedBroker) -> None:
+    put(broker, b"a", b"b")
+    with earliest(broker, max_poll_records=1) as consumer:
+        assert values(consumer.poll(10)) == [b"a"]
+        consumer.assign([HERE, ("three", 2)])
+        assert consumer.assignment() == {HERE, TopicPartition("three", 2)}
+        assert consumer.position(HERE) == 1
+        consumer.unassign()
+        assert consumer.assignment() == set()
+        consumer.assign([HERE])
+        assert consumer.position(HERE) == 0, "forgotten with the assignment"
+
+
+def test_the_poll_limit_cuts_batches_and_loses_nothing(broker: ScriptedBroker) -> None:
+    put(broker, *[b"%d" % number for number in range(10)])
+    put(broker, *[b"%d" % number for number in range(10, 13)])
+    with earliest(broker, max_poll_records=4) as consumer:
+        polled = [values(consumer.poll(10)) for _ in range(4)]
+    assert [len(each) for each in polled] == [4, 4, 4, 1]
+    assert sum(polled, []) == [b"%d" % number for number in range(13)]
+    assert len(broker.of_kind(FetchRequest)) == 1
+
+
+def test_a_poll_waits_for_its_time_only(broker: ScriptedBroker, runtime: SimRuntime) -> None:
+    with earliest(broker) as consumer:
+        assert not consumer.poll(250)
+        assert runtime.clock.monotonic_ms() == 250
+
+
+def test_without_a_policy_a_position_must_be_given(broker: ScriptedBroker) -> None:
+    put(broker, b"a")
+    with Consumer(broker.transport(), auto_offset_reset="none") as consumer:
+        consumer.assign([HERE])
+        with pytest.raises(NoOffsetForPartition, match="one-0"):
+            consumer.poll(10)
+        consumer.seek(HERE, 0)
+        assert values(consumer.poll(10)) == [b"a"]
+    with pytest.raises(ConfigError):
+        Consumer(broker.transport(), auto_offset_reset="smallest")
+
+
+def test_a_position_that_cannot_be_found_times_out(
+    broker: ScriptedBroker, runtime: SimRuntime
+) -> None:
+    with Consumer(broker.transport()) as consumer:
+        consumer.assign([("missing", 0)])
+        with pytest.raises(TimedOut, match="missing-0"):
+            consumer.position(("missing", 0), timeout_ms=700)
+        assert runtime.clock.monotonic_ms() == 700
+
+
+@pytest.mark.parametrize("code", [3, 6, 9, 56, 74, 75, 78, 100, -1])
+def test_a_passing_error_is_retried_after_a_pause(
+    broker: ScriptedBroker, runtime: SimRuntime, code: int
+) -> None:
+    put(broker, b"a")
+    refuse_partition(broker, code, 2)
+    with earliest(broker) as consumer:
+        assert values(consumer.poll(5000)) == [b"a"]
+    assert runtime.clock.monotonic_ms() == 200, "two pauses of retry.backoff.ms"
+    asked_again = len(broker.of_kind(MetadataRequest)) > 1
+    assert asked_again == (code != -1), "only what may have moved is asked for again"
+
+
+@pytest.mark.parametrize(("code", "name"), [(29, "TopicAuthorizationFailed"), (2, "CorruptMessage")])
+def test_an_error_that_stays_is_raised(broker: ScriptedBroker, code: int, name: str) -> None:
+    refuse_partition(broker, code, 1)
+    with earliest(broker) as consumer, pytest.raises(getattr(errors, name), match="one-0"):
+        consumer.poll(1000)
+
+
+def test_a_fetch_answered_after_a_seek_is_dropped(broker: ScriptedBroker) -> None:
+    put(broker, b"a", b"b", b"c")
+    with earliest(broker, max_poll_records=1) as consumer:
+        assert values(consumer.poll(10)) == [b"a"]
+        consumer.seek(HERE, 0)
+        assert values(consumer.poll(10)) == [b"a"]
+        consumer.seek(HERE, 2)
+        assert values(consumer.poll(10)) == [b"c"]
+
+
+def test_records_before_the_position_are_cut_off(broker: ScriptedBroker) -> None:
+    put(broker, *[b"%d" % number for number in range(10)])
+    with earliest(broker) as consumer:
+        consumer.seek(HERE, 7)
+        assert values(consumer.poll(10)) == [b"7", b"8", b"9"]
+        consumer.seek(HERE, 7)
+        (found,) = consumer.poll_columns(10)
+        assert found.columns.values()[found.start :] == [b"7", b"8", b"9"]
+        assert consumer.position(HERE) == 10
+
+
+def test_columns_go_on_where_tuples_stopped(broker: ScriptedBroker) -> None:
+    put(broker, *[b"%d" % number for number in range(10)])
+    with earliest(broker) as consumer:
+        assert len(consumer.poll(10, max_records=4)) == 4
+        (found,) = consumer.poll_columns(10)
+        assert found.columns.offsets[found.start :].tolist() == [4, 5, 6, 7, 8, 9]
+        assert len(found) == 6
+
+
+def damage(broker: ScriptedBroker, index: int) -> None:
+    data = bytearray(broker.logs["one", 0][index])
+    data[-1] ^= 1
+    broker.logs["one", 0][index] = bytes(data)
+
+
+@pytest.mark.parametrize("read", ["poll", "poll_batches", "poll_columns"])
+def test_a_damaged_batch_stops_the_reader_until_it_seeks(
+    broker: ScriptedBroker, read: str
+) -> None:
+    put(broker, b"good")
+    put(broker, b"damaged")
+    put(broker, b"good again")
+    damage(broker, 1)
+    with earliest(broker) as consumer:
+        poll = getattr(consumer, read)
+        assert len(poll(10)) == 1, "what comes before is handed out first"
+        for _ in range(2):
+            with pytest.raises(RecordUnreadable, match="one-0 at offset 1: .*crc") as caught:
+                poll(10)
+            assert (caught.value.topic, caught.value.offset) == ("one", 1)
+            assert consumer.position(HERE) == 1
+        consumer.seek(HERE, 2)
+        assert values(consumer.poll(10)) == [b"good again"]
+
+
+def test_the_checksum_is_not_looked_at_when_told_so(broker: ScriptedBroker) -> None:
+    put(broker, b"value")
+    data = bytearray(broker.logs["one", 0][0])
+    data[17] ^= 1
+    broker.logs["one", 0][0] = bytes(data)
+    with earliest(broker, check_crcs=False) as consumer:
+        assert values(consumer.poll(10)) == [b"value"]
+
+
+def test_a_deserializer_that_fails_stops_at_its_record(broker: ScriptedBroker) -> None:
+    put(broker, b"1", b"2", b"three", b"4")
+    with earliest(broker, value_deserializer=int, key_deserializer=lambda key: "k") as consumer:
+        records = list(consumer.poll(10))
+        assert [(record.key, record.value) for record in records] == [("k", 1), ("k", 2)]
+        for _ in range(2):
+            with pytest.raises(RecordUnreadable, match="offset 2: the deserializer says ValueError"):
+                consumer.poll(10)
+        consumer.seek(HERE, 3)
+        assert [record.value for record in consumer.poll(10)] == [4]
+
+
+def control(broker: ScriptedBroker, *, producer_id: int, commits: bool) -> None:
+    key = b"\x00\x00\x00\x01" if commits else b"\x00\x00\x00\x00"
+    data = build_batch(
+        [b"\x00\x00\x00\x00\x00\x00"],
+        keys=[key],
+        timestamps=1000,
+        producer_id=producer_id,
+        producer_epoch=0,
+        transactional=True,
+        control=True,
+    )
+    broker.append("one", 0, data)
+
+
+def in_transaction(broker: ScriptedBroker, producer_id: int, *batch: bytes) -> None:
+    put(broker, *batch, producer_id=producer_id, producer_epoch=0, transactional=True)
+
+
+def test_read_committed_leaves_out_what_was_aborted(broker: ScriptedBroker) -> None:
+    in_transaction(broker, 7, b"aborted 1")  # 0
+    in_transaction(broker, 8, b"committed 1")  # 1
+    put(broker, b"plain")  # 2
+    in_transaction(broker, 7, b"aborted 2")  # 3
+    control(broker, producer_id=7, commits=False)  # 4
+    in_transaction(broker, 7, b"committed 2")  # 5
+    control(broker, producer_id=8, commits=True)  # 6
+    control(broker, producer_id=7, commits=True)  # 7
+
+    def name_aborted(request: Any) -> Any:
+        if not isinstance(request, FetchRequest) or not request.topics:
+            return PASS
+        answer = broker.fetch_partition("one", request.topics[0].partitions[0])
+        answer.aborted_transactions = [AbortedTransaction(producer_id=7, first_offset=0)]
+        response = FetchResponse()
+        response.responses = _wrapped(request, answer)
+        return response
+
+    broker.faults.append(name_aborted)
+    everything = [
+        b"aborted 1",
+        b"committed 1",
+        b"plain",
+        b"aborted 2",
+        b"committed 2",
+    ]
+    committed = [value for value in everything if not value.startswith(b"aborted")]
+    for level, expected in (("read_committed", committed), ("read_uncommitted", everything)):
+        with earliest(broker, isolation_level=level) as consumer:
+            assert values(consumer.poll(10)) == expected
+            assert consumer.position(HERE) == 8, "markers are passed over too"
+            consumer.seek(HERE, 0)
+            found = consumer.poll_columns(10)
+            assert [value for each in found for value in each.columns.values()] == expected
+
+
+def test_a_poll_that_only_passed_markers_returns_early(
+    broker: ScriptedBroker, runtime: SimRuntime
+) -> None:
+    control(broker, producer_id=7, commits=True)
+    with earliest(broker) as consumer:
+        assert not consumer.poll(10_000)
+        assert consumer.position(HERE) == 1
+        assert runtime.clock.monotonic_ms() == 0
+
+
+def test_wakeup_ends_the_next_wait_once(broker: ScriptedBroker, runtime: SimRuntime) -> None:
+    with earliest(broker) as consumer:
+        consumer.wakeup()
+        with pytest.raises(WakeupError):
+            consumer.poll(10_000)
+        assert runtime.clock.monotonic_ms() == 0
+        assert not consumer.poll(10)
+
+
+def test_wakeup_ends_a_wait_from_another_thread() -> None:
+    broker = ScriptedBroker({"one": 1})
+    with earliest(broker) as consumer:
+        waker = threading.Timer(0.05, consumer.wakeup)
+        waker.start()
+        with pytest.raises(WakeupError):
+            consumer.poll(60_000)
+        waker.join()
+
+
+def test_two_threads_may_not_use_one_consumer() -> None:
+    broker = ScriptedBroker({"one": 1})
+    with earliest(broker) as consumer:
+        refused: list[BaseException] = []
+
+        def intrude() -> None:
+            try:
+                consumer.position(HERE)
+            except ConcurrentUse as error:
+                refused.append(error)
+            consumer.wakeup()
+
+        thread = threading.Timer(0.05, intrude)
+        thread.start()
+        with pytest.raises(WakeupError):
+            consumer.poll(60_000)
+        thread.join()
+        assert "one thread at a time" in str(refused[0])
+
+
+def test_a_closed_consumer_refuses_and_ends_its_session(broker: ScriptedBroker) -> None:
+    def open_session(request: Any) -> Any:
+        if not isinstance(request, FetchRequest) or not request.topics:
+            return PASS
+        answer = broker.fetch_partition("one", request.topics[0].partitions[0])
+        response = FetchResponse(session_id=77)
+        response.responses = _wrapped(request, answer)
+        return response
+
+    broker.faults.append(open_session)
+    put(broker, b"a")
+    consumer = earliest(broker)
+    consumer.poll(10)
+    consumer.close()
+    consumer.close()
+    last = broker.of_kind(FetchRequest)[-1]
+    assert (last.session_id, last.session_epoch, last.topics) == (77, -1, [])
+    with pytest.raises(ClosedError):
+        consumer.poll(10)
+
+
+def test_a_session_names_only_what_changed(broker: ScriptedBroker) -> None:
+    """The second fetch names the partition that moved; a lost session begins anew."""
+    epochs: list[tuple[int, int, int]] = []
+    lost = [False]
+
+    def session(request: Any) -> Any:
+        if not isinstance(request, FetchRequest):
+            return PASS
+        named = sum(len(topic.partitions) for topic in request.topics)
+        epochs.append((request.session_id, request.session_epoch, named))
+        if lost[0]:
+            lost[0] = False
+            return FetchResponse(error_code=70)
+        response = broker.answer(request)
+        if isinstance(response, FetchResponse):
+            response.session_id = 5
+        return response
+
+    broker.faults.append(session)
+    consumer = Consumer(broker.transport(), auto_offset_reset="earliest", fetch_max_wait_ms=0)
+    consumer.assign([HERE, ("three", 0), ("three", 1)])
+    put(broker, b"a")
+    assert values(consumer.poll(10)) == [b"a"]
+    put(broker, b"b")
+    assert values(consumer.poll(10)) == [b"b"]
+    lost[0] = True
+    put(broker, b"c")
+    assert values(consumer.poll(10)) == [b"c"]
+    consumer.pause(HERE)
+    consumer.poll(0)
+    consumer.close()
+    assert epochs[0] == (0, 0, 3)
+    assert epochs[1] == (5, 1, 1)
+    # The lost session is asked for in its turn, and then everything is named again, without it.
+    begun = epochs.index((0, 0, 3), 1)
+    assert epochs[begun - 1] == (5, 2, 1)
+    forgotten = [
+        (topic.topic, topic.partitions)
+        for request in broker.of_kind(FetchRequest)
+        for topic in request.forgotten_topics_data
+    ]
+    assert forgotten == [("one", [0])]
+
+
+def test_a_missing_partition_of_a_lookup_is_named(broker: ScriptedBroker) -> None:
+    with Consumer(broker.transport()) as consumer:
+        with pytest.raises(TimedOut, match="one-5"):
+            consumer.end_offsets([("one", 5)], timeout_ms=300)
+        assert consumer.end_offsets([HERE]) == {HERE: 0}
+    assert len(broker.of_kind(ListOffsetsRequest)) == 1
