@@ -181,8 +181,11 @@ def _checked_records(
             topic_partition=topic_partition,
         )
     codec = attributes & CODEC_MASK
-    if config.compression_type != "producer" or (codec and not facts.consecutive):
-        rebuilt = _rebuild(batch, facts, config, now_ms)
+    if codec and not facts.consecutive:
+        # Kafka fails while it re-encodes such a batch, and has no code for that.
+        raise errors.UnknownServerError
+    if config.compression_type != "producer":
+        rebuilt = _rebuild(batch, config, now_ms)
         if rebuilt is not None:
             return _validated_rebuilt(*rebuilt, config, now_ms, topic_partition)
     if config.log_append_time:
@@ -222,9 +225,9 @@ def _looks_bad(facts: ScanResult, config: LogConfig, now_ms: int) -> bool:
 
 
 def _rebuild(
-    batch: RecordBatch, facts: ScanResult, config: LogConfig, now_ms: int
+    batch: RecordBatch, config: LogConfig, now_ms: int
 ) -> tuple[RecordBatch, int] | None:
-    """The batch in the topic's codec and with consecutive offsets; None if it is so already.
+    """The batch in the topic's codec; None if it is so already.
 
     Kafka keeps odd offsets of plain batches, and never compresses plain control batches.
     """
@@ -232,7 +235,7 @@ def _rebuild(
 
     source = batch.attributes & CODEC_MASK
     target = CODEC_IDS.get(config.compression_type, source)
-    if source == target and (facts.consecutive or source == Codec.NONE):
+    if source == target:
         return None
     if source == Codec.NONE and batch.attributes & CONTROL_BIT:
         return None

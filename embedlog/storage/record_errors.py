@@ -62,7 +62,7 @@ def check_records(
                 (
                     index,
                     "Compacted topic cannot accept message without key in topic partition "
-                    f"{topic_partition}.",
+                    f"{topic_partition}",
                 )
             )
             continue

@@ -17,7 +17,7 @@ CLASSES = {
     "log-dirs": f"{TOOLS}.LogDirsCommand",
     "broker-api-versions": f"{TOOLS}.BrokerApiVersionsCommand",
     "producer-perf": f"{TOOLS}.ProducerPerformance",
-    "dump-log": "kafka.tools.DumpLogSegments",
+    "dump-log": f"{TOOLS}.DumpLogSegments",
 }
 JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 SECONDS_MAX = 60

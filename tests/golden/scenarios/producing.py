@@ -169,11 +169,30 @@ def produce_codecs(run: Run) -> None:
             run.send(produce(topic, version, packed), version, note)
     miscounted = batch(payloads["gzip"][1], count=2, attributes=1)
     run.send(produce(topic, V, miscounted), V, "gzip, count too small")
-    gaps = batch(
-        batches.gzip.compress(record(b"a") + record(b"b", offset_delta=4), mtime=0),
-        count=2, attributes=1,
-    )  # fmt: skip
-    run.send(produce(topic, V, gaps), V, "gzip, offset deltas with a gap")
+    odd = {"with a gap": (0, 4), "equal": (0, 0), "falling": (1, 0), "from 1": (1, 2)}
+    for note, (first, second) in odd.items():
+        rows = record(b"a", offset_delta=first) + record(b"b", offset_delta=second)
+        packed = batch(batches.gzip.compress(rows, mtime=0), count=2, attributes=1)
+        run.send(produce(topic, V, packed), V, f"gzip, offset deltas {note}")
+
+
+@scenario
+def produce_recompressed(run: Run) -> None:
+    for codec in ("uncompressed", "gzip", "snappy", "lz4", "zstd"):
+        topic = make_topic(run, codec, compression_type=codec)
+        plain = batch(
+            record(b"a") + record(b"b", offset_delta=1, timestamp_delta=5), count=2,
+            max_timestamp=batches.BASE_TIMESTAMP + 5,
+        )  # fmt: skip
+        run.send(produce(topic, V, plain), V, f"plain into {codec}")
+        run.send(produce(topic, V, batches.gzipped(b"a", b"b")), V, f"gzip into {codec}")
+        gap = batch(record(b"a") + record(b"b", offset_delta=4), count=2)
+        run.send(produce(topic, V, gap), V, f"plain with a gap into {codec}")
+        from tests.golden.requests import fetch, list_offsets
+
+        run.send(list_offsets(topic[0], -1, -3), 7, f"offsets of {codec}")
+        if codec == "uncompressed":
+            run.send(fetch(topic, 12), 12, f"what is stored as {codec}")
 
 
 @scenario
