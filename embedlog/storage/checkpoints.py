@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from embedlog.runtime.files import Files
     from embedlog.storage.log import Log
-    from embedlog.storage.recovery import Opening
+    from embedlog.storage.opening import Opening
 
 _VERSION = "0"
 

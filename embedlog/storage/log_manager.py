@@ -21,7 +21,7 @@ from embedlog.storage.clean_shutdown import (
 )
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
-from embedlog.storage.recovery import Opening, create_log, open_log
+from embedlog.storage.opening import Opening, create_log
 from embedlog.storage.tasks import Tasks
 
 TYPE_CHECKING = False
@@ -228,6 +228,8 @@ class LogManager:
         return opening
 
     def _load(self, topic_partition: TopicPartition, *, salvage: bool = False) -> Log:
+        from embedlog.storage.recovery import open_log
+
         opening = self._opening(topic_partition, is_new=False)
         try:
             log = open_log(opening, self.checkpoint, salvage=salvage)

@@ -11,11 +11,11 @@ lack entries, and whoever uses one checks the batch that it points to.
 
 from __future__ import annotations
 
-import sys
-from array import array
 from bisect import bisect_left, bisect_right
+from struct import pack, unpack
 
 from embedlog.errors import CorruptRecord
+from embedlog.storage.column import Column, compact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ class OffsetIndex:
 
     __slots__ = ("_bulk", "_entries", "base_offset")
 
-    def __init__(self, base_offset: int, entries: array[int] | None = None) -> None:
+    def __init__(self, base_offset: int, entries: Column | None = None) -> None:
         self.base_offset = base_offset
-        self._entries: array[int] = array("q") if entries is None else entries
+        self._entries: Column = [] if entries is None else entries
         self._bulk: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
@@ -54,6 +54,7 @@ class OffsetIndex:
         entries = self._entries
         if not entries or entry > entries[-1]:
             entries.append(entry)
+            self._entries = compact(entries)
 
     def lookup(self, offset: int) -> tuple[int, int]:
         """The last entry whose batch ends at or before `offset`, as (that end, position).
@@ -85,9 +86,6 @@ class OffsetIndex:
             return np.zeros(len(wanted), dtype=np.int64)
         return np.where(slots > 0, bulk[slots - 1] & _POSITION_MASK, 0)
 
-    def _entry(self, entry: int) -> tuple[int, int]:
-        return (entry >> 32) + self.base_offset, entry & _POSITION_MASK
-
     def truncated(self, offset: int) -> OffsetIndex:
         """An index of the entries below `offset`; this one stays as it is, for its readers."""
         keep = bisect_left(self._entries, (offset - self.base_offset) << 32)
@@ -95,7 +93,7 @@ class OffsetIndex:
 
     def encode(self) -> bytes:
         """The content of the index file."""
-        return _swapped(array("q", self._entries)).tobytes()
+        return pack(f">{len(self._entries)}q", *self._entries)
 
     @classmethod
     def decode(cls, content: Buffer, *, base_offset: int, size: int, path: str) -> OffsetIndex:
@@ -111,9 +109,7 @@ class OffsetIndex:
         whole = len(view) - len(view) % ENTRY_SIZE
         if whole != len(view):
             raise CorruptRecord(path, whole, f"{len(view) - whole} bytes of an 8-byte entry")
-        entries = array("q")
-        entries.frombytes(view)
-        entries = _swapped(entries)
+        entries = list(unpack(f">{whole // ENTRY_SIZE}q", view))
         while entries and entries[-1] == 0:
             entries.pop()
         last_offset, last_position = -1, -1
@@ -123,14 +119,11 @@ class OffsetIndex:
                 reason = f"entry {(offset, position)} after {(last_offset, last_position)}"
                 raise CorruptRecord(path, slot * ENTRY_SIZE, reason)
             last_offset, last_position = offset, position
-        return cls(base_offset, entries)
+        return cls(base_offset, compact(entries))
+
+    def _entry(self, entry: int) -> tuple[int, int]:
+        return (entry >> 32) + self.base_offset, entry & _POSITION_MASK
 
 
 def _position(entry: int) -> int:
     return entry & _POSITION_MASK
-
-
-def _swapped(entries: array[int]) -> array[int]:
-    if sys.byteorder == "little":
-        entries.byteswap()
-    return entries

@@ -17,16 +17,13 @@ recovery leaves a directory that recovers to the same log.
 from __future__ import annotations
 
 from bisect import bisect_right
-from contextlib import suppress
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.leader_epochs import LeaderEpochs
-from embedlog.storage.log import Log
 from embedlog.storage.log_state import SYNC_WINDOW_SIZE
-from embedlog.storage.producer_append import load_producers
-from embedlog.storage.producer_state import ProducerStateManager
+from embedlog.storage.opening import create_log, make_log, make_segment
 from embedlog.storage.sealed_file import read_sealed
 from embedlog.storage.segment import UNKNOWN, Segment
 from embedlog.storage.segment_scan import SegmentScan, has_good_batch_after, scan_segment
@@ -36,67 +33,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.common import TopicPartition
-    from embedlog.runtime import Runtime
-    from embedlog.storage.log_config import LogConfig
-    from embedlog.storage.open_files import OpenFiles
-
-
-class Opening:
-    """What is known of a log before it is opened, and what opening it found.
-
-    `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 when
-    they do not say. `gaps_allowed`: the log was compacted, so its offsets need not be contiguous.
-    `same_boot`: the machine has not restarted since the log was written, so no write is missing.
-    """
-
-    __slots__ = (
-        "clean",
-        "config",
-        "directory",
-        "gaps_allowed",
-        "high_watermark",
-        "log_start_offset",
-        "open_files",
-        "recovery_point",
-        "runtime",
-        "same_boot",
-        "topic_partition",
-    )
-
-    def __init__(
-        self,
-        topic_partition: TopicPartition,
-        *,
-        directory: str,
-        config: LogConfig,
-        runtime: Runtime,
-        open_files: OpenFiles,
-        clean: bool = True,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-        high_watermark: int = 0,
-        gaps_allowed: bool = False,
-        same_boot: bool = False,
-    ) -> None:
-        self.topic_partition = topic_partition
-        self.directory = directory
-        self.config = config
-        self.runtime = runtime
-        self.open_files = open_files
-        self.clean = clean
-        self.recovery_point = recovery_point
-        self.log_start_offset = log_start_offset
-        self.high_watermark = high_watermark
-        self.gaps_allowed = gaps_allowed or config.compact
-        self.same_boot = same_boot
-
-
-def create_log(opening: Opening, checkpoint: Callable[[], None]) -> Log:
-    """A log in a directory that exists and holds no segments."""
-    segment = _segment(opening, opening.log_start_offset, opening.runtime.clock.wall_ms())
-    segment.create()
-    return _log(opening, [segment], LeaderEpochs(), checkpoint)
+    from embedlog.storage.log import Log
+    from embedlog.storage.opening import Opening
 
 
 def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool = False) -> Log:
@@ -124,64 +62,12 @@ def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool 
         return create_log(opening, checkpoint)
     if epochs is None or not (is_exact or opening.gaps_allowed or _are_true(epochs, segments)):
         epochs = _rebuild_epochs(segments)
-    log = _log(opening, segments, epochs, checkpoint)
+    log = make_log(opening, segments, epochs, checkpoint)
     log.mark_opened(recovered=recovered, failure=failure)
     return log
 
 
-def _log(
-    opening: Opening,
-    segments: list[Segment],
-    epochs: LeaderEpochs,
-    checkpoint: Callable[[], None],
-) -> Log:
-    end = segments[-1].next_offset
-    start = min(max(opening.log_start_offset, segments[0].base_offset), end)
-    # An epoch that begins at the very end has a leader and no record yet: it is kept.
-    epochs.truncate_from_end(end + 1)
-    epochs.truncate_from_start(start)
-    producers = ProducerStateManager(
-        opening.config.producer_id_expiration_ms, opening.topic_partition
-    )
-    if end > start:
-        load_producers(
-            opening.open_files.files,
-            opening.directory,
-            segments,
-            producers,
-            log_end_offset=end,
-            log_start_offset=start,
-            now_ms=opening.runtime.clock.wall_ms(),
-        )
-    log = Log(
-        opening.topic_partition,
-        directory=opening.directory,
-        config=opening.config,
-        runtime=opening.runtime,
-        open_files=opening.open_files,
-        segments=segments,
-        leader_epochs=epochs,
-        producers=producers,
-        log_start_offset=start,
-        high_watermark=min(max(opening.high_watermark, start), end),
-        synced_offset=min(opening.recovery_point, end),
-        checkpoint=checkpoint,
-    )
-    log.gaps_allowed = opening.gaps_allowed
-    return log
-
-
 # Loading
-
-
-def _segment(opening: Opening, base_offset: int, created_ms: int) -> Segment:
-    return Segment(
-        opening.open_files,
-        opening.directory,
-        base_offset,
-        created_ms=created_ms,
-        zeroed=opening.config.durability == "fsync",
-    )
 
 
 def _existing_segment(opening: Opening, base_offset: int) -> Segment:
@@ -189,7 +75,7 @@ def _existing_segment(opening: Opening, base_offset: int) -> Segment:
     path = paths.segment_file(opening.directory, base_offset)
     stat = opening.open_files.files.stat(path)
     assert stat is not None, path
-    segment = _segment(opening, base_offset, stat.modified_ms)
+    segment = make_segment(opening, base_offset, stat.modified_ms)
     segment.capacity = stat.size
     segment.end = (base_offset, stat.size, UNKNOWN, -1)
     segment.expect_stored_indexes()
@@ -228,9 +114,10 @@ def _load_epochs(opening: Opening) -> tuple[LeaderEpochs | None, bool]:
     """
     files = opening.open_files.files
     path = f"{opening.directory}/{paths.LEADER_EPOCHS}"
-    text: LeaderEpochs | None = None
-    with suppress(FileNotFoundError, CorruptRecord):
-        text = LeaderEpochs.decode(files.read(path), path)
+    try:
+        text: LeaderEpochs | None = LeaderEpochs.decode(files.read(path), path)
+    except (FileNotFoundError, CorruptRecord):
+        text = None
     try:
         content = read_sealed(files, f"{opening.directory}/{paths.SEALED_LEADER_EPOCHS}")
     except CorruptRecord:

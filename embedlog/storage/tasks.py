@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from embedlog.errors import CorruptRecord, KafkaError
 from embedlog.storage.log_config import NO_LIMIT
-from embedlog.storage.retention import delete_old_segments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +62,8 @@ class Tasks:
         self._manager.checkpoint_high_watermarks()
 
     def _retention(self, now_ms: int) -> None:
+        from embedlog.storage.retention import delete_old_segments
+
         wall_ms = self._clock.wall_ms()
         drift = wall_ms - now_ms - self._wall_offset
         self.retention_paused = abs(drift) > CLOCK_DRIFT_MAX_MS

@@ -10,11 +10,11 @@ hint: it may lack entries, and whoever uses one checks the batch that it points 
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left, bisect_right
 from struct import Struct
 
 from embedlog.errors import CorruptRecord
+from embedlog.storage.column import Column, compact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class TimeIndex:
 
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
-        self._timestamps: array[int] = array("q")
-        self._offsets: array[int] = array("i")
+        self._timestamps: Column = []
+        self._offsets: Column = []
 
     def __len__(self) -> int:
         return len(self._timestamps)
@@ -56,8 +56,10 @@ class TimeIndex:
         # An interrupt between the two appends below has left an offset without its timestamp.
         del offsets[len(timestamps) :]
         offsets.append(offset - self.base_offset)
+        self._offsets = compact(offsets)
         # Last, because readers search this column.
         timestamps.append(timestamp)
+        self._timestamps = compact(timestamps)
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
         """The last entry not later than `timestamp`, else (-1, base offset)."""
@@ -102,4 +104,5 @@ class TimeIndex:
             last_timestamp, last_offset = timestamp, offset
             index._timestamps.append(timestamp)
             index._offsets.append(offset)
+        index._timestamps, index._offsets = compact(index._timestamps), compact(index._offsets)
         return index

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from struct import pack
 
 import pytest
@@ -143,3 +144,19 @@ def test_an_interrupted_time_entry_does_not_shift_the_others() -> None:
     index.append(6, 2)
     assert index.lookup(6) == (6, 2)
     assert index.encode() == pack(">qiqi", 5, 1, 6, 2)
+
+
+def test_a_long_index_is_packed_and_still_found_whole() -> None:
+    offsets, times = OffsetIndex(7), TimeIndex(7)
+    for number in range(1, 6000):
+        offsets.append(7 + 3 * number, 100 * number)
+        times.append(50 * number, 7 + 3 * number)
+    assert type(offsets._entries) is type(times._timestamps) is array
+    for number in (1, 2, 4095, 4096, 4097, 5999):
+        assert offsets.lookup(8 + 3 * number) == (7 + 3 * number, 100 * number)
+        assert offsets.lookup_position(100 * number + 99) == (7 + 3 * number, 100 * number)
+        assert times.lookup(50 * number + 49) == (50 * number, 7 + 3 * number)
+    assert list(offsets.positions_for([10, 7 + 3 * 5000])) == [100, 500_000]
+    read = OffsetIndex.decode(offsets.encode(), base_offset=7, size=10**6, path="x")
+    assert read.encode() == offsets.encode()
+    assert TimeIndex.decode(times.encode(), base_offset=7, path="x").encode() == times.encode()

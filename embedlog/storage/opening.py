@@ -1,0 +1,129 @@
+"""What is known of a log before it is opened, and making the `Log` of it."""
+
+from __future__ import annotations
+
+from embedlog.storage.leader_epochs import LeaderEpochs
+from embedlog.storage.log import Log
+from embedlog.storage.producer_append import load_producers
+from embedlog.storage.producer_state import ProducerStateManager
+from embedlog.storage.segment import Segment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.common import TopicPartition
+    from embedlog.runtime import Runtime
+    from embedlog.storage.log_config import LogConfig
+    from embedlog.storage.open_files import OpenFiles
+
+
+class Opening:
+    """What is known of a log before it is opened, and what opening it found.
+
+    `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 when
+    they do not say. `gaps_allowed`: the log was compacted, so its offsets need not be contiguous.
+    `same_boot`: the machine has not restarted since the log was written, so no write is missing.
+    """
+
+    __slots__ = (
+        "clean",
+        "config",
+        "directory",
+        "gaps_allowed",
+        "high_watermark",
+        "log_start_offset",
+        "open_files",
+        "recovery_point",
+        "runtime",
+        "same_boot",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        directory: str,
+        config: LogConfig,
+        runtime: Runtime,
+        open_files: OpenFiles,
+        clean: bool = True,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        high_watermark: int = 0,
+        gaps_allowed: bool = False,
+        same_boot: bool = False,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.directory = directory
+        self.config = config
+        self.runtime = runtime
+        self.open_files = open_files
+        self.clean = clean
+        self.recovery_point = recovery_point
+        self.log_start_offset = log_start_offset
+        self.high_watermark = high_watermark
+        self.gaps_allowed = gaps_allowed or config.compact
+        self.same_boot = same_boot
+
+
+def create_log(opening: Opening, checkpoint: Callable[[], None]) -> Log:
+    """A log in a directory that exists and holds no segments."""
+    segment = make_segment(opening, opening.log_start_offset, opening.runtime.clock.wall_ms())
+    segment.create()
+    return make_log(opening, [segment], LeaderEpochs(), checkpoint)
+
+
+def make_log(
+    opening: Opening,
+    segments: list[Segment],
+    epochs: LeaderEpochs,
+    checkpoint: Callable[[], None],
+) -> Log:
+    """The log of these segments, their start and end already known; loads its producers."""
+    end = segments[-1].next_offset
+    start = min(max(opening.log_start_offset, segments[0].base_offset), end)
+    # An epoch that begins at the very end has a leader and no record yet: it is kept.
+    epochs.truncate_from_end(end + 1)
+    epochs.truncate_from_start(start)
+    producers = ProducerStateManager(
+        opening.config.producer_id_expiration_ms, opening.topic_partition
+    )
+    if end > start:
+        load_producers(
+            opening.open_files.files,
+            opening.directory,
+            segments,
+            producers,
+            log_end_offset=end,
+            log_start_offset=start,
+            now_ms=opening.runtime.clock.wall_ms(),
+        )
+    log = Log(
+        opening.topic_partition,
+        directory=opening.directory,
+        config=opening.config,
+        runtime=opening.runtime,
+        open_files=opening.open_files,
+        segments=segments,
+        leader_epochs=epochs,
+        producers=producers,
+        log_start_offset=start,
+        high_watermark=min(max(opening.high_watermark, start), end),
+        synced_offset=min(opening.recovery_point, end),
+        checkpoint=checkpoint,
+    )
+    log.gaps_allowed = opening.gaps_allowed
+    return log
+
+
+def make_segment(opening: Opening, base_offset: int, created_ms: int) -> Segment:
+    """A segment of that log, not yet on disk."""
+    return Segment(
+        opening.open_files,
+        opening.directory,
+        base_offset,
+        created_ms=created_ms,
+        zeroed=opening.config.durability == "fsync",
+    )
