@@ -6,7 +6,13 @@
     reader.py       batch -> tuples                    columns.py   batch -> numpy columns
     scan.py         what a broker checks and learns    control.py   transaction markers
     compression.py  the codecs, framed as Kafka's      crc32c.py    the checksum
-    legacy.py       magic 0 and 1
+    retain.py       a batch with fewer records         legacy.py    magic 0 and 1
+
+How records are read fast, each form proving that it equals the plain loop:
+
+    template.py     values of one length, compared whole
+    layout.py       runs of records laid out alike, compared by columns
+    varying.py      any lengths: a chain of table look-ups, then numpy
 
 Nothing here does I/O, and numpy and the codecs are imported by the first call that needs them.
 """

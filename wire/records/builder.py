@@ -91,10 +91,10 @@ def build_batch(
         from wire.records.compression import compress
 
         parts = [compress(codec, b"".join(parts), level)]
-    return _seal(base_offset, leader_epoch, checked, parts)
+    return seal(base_offset, leader_epoch, checked, parts)
 
 
-def _seal(base_offset: int, leader_epoch: int, checked: bytes, parts: list[Buffer]) -> bytes:
+def seal(base_offset: int, leader_epoch: int, checked: bytes, parts: list[Buffer]) -> bytes:
     """Return the batch of a header from its attributes on, `checked`, and pieces of records."""
     parts[0] = _BLANK_FRAME + checked + parts[0]
     batch = b"".join(parts)

@@ -113,9 +113,9 @@ def plain_payload(arguments: dict[str, Any]) -> bytes:
 def batch_of_payload(payload: bytes, count: int, *, base_timestamp: int = 0) -> bytes:
     """A batch, with a right checksum, around any bytes of records."""
     from wire.records.batch import CHECKED_HEAD
-    from wire.records.builder import _seal
+    from wire.records.builder import seal
 
     checked = CHECKED_HEAD.pack(
         0, max(count - 1, 0), base_timestamp, base_timestamp, -1, -1, -1, count
     )
-    return _seal(0, -1, checked, [payload])
+    return seal(0, -1, checked, [payload])
