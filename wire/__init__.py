@@ -11,27 +11,30 @@
 
 A message is an object of one class for all versions; the version is named when it is encoded:
 
+>>> import wire
 >>> from wire.schemas.find_coordinator import FindCoordinatorRequest
 >>> request = FindCoordinatorRequest(key="my-group")
->>> encode(request, 0)
+>>> wire.encode(request, 0)
 b'\\x00\\x08my-group'
->>> decode(FindCoordinatorRequest, 0, encode(request, 0)) == request
+>>> wire.decode(FindCoordinatorRequest, 0, wire.encode(request, 0)) == request
 True
 """
 
 from __future__ import annotations
 
-from wire.compiler import decode, decode_from, encode, encode_buffers, explain
-from wire.errors import (
-    InvalidMessage,
-    MalformedMessage,
-    RemoteProtocolError,
-    UnknownApi,
-    UnknownVersion,
-    UnsupportedField,
-)
-from wire.registry import LATEST, request_class, response_class, schema_module, valid_versions
-from wire.schema import Payload, declaration
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from wire.compiler import decode, decode_from, encode, encode_buffers, explain
+    from wire.errors import (
+        InvalidMessage,
+        MalformedMessage,
+        RemoteProtocolError,
+        UnknownApi,
+        UnknownVersion,
+        UnsupportedField,
+    )
+    from wire.registry import LATEST, request_class, response_class, schema_module, valid_versions
+    from wire.schema import Payload, declaration
 
 __all__ = [
     "LATEST",
@@ -53,3 +56,34 @@ __all__ = [
     "schema_module",
     "valid_versions",
 ]
+
+_HOMES = {
+    "InvalidMessage": "wire.errors",
+    "LATEST": "wire.registry",
+    "MalformedMessage": "wire.errors",
+    "Payload": "wire.schema",
+    "RemoteProtocolError": "wire.errors",
+    "UnknownApi": "wire.errors",
+    "UnknownVersion": "wire.errors",
+    "UnsupportedField": "wire.errors",
+    "declaration": "wire.schema",
+    "decode": "wire.compiler",
+    "decode_from": "wire.compiler",
+    "encode": "wire.compiler",
+    "encode_buffers": "wire.compiler",
+    "explain": "wire.compiler",
+    "request_class": "wire.registry",
+    "response_class": "wire.registry",
+    "schema_module": "wire.registry",
+    "valid_versions": "wire.registry",
+}
+"""Where each name lives. A program in one process sends objects and never loads the codecs."""
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = __import__(home, fromlist=[name])
+    value = globals()[name] = getattr(module, name)
+    return value

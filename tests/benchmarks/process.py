@@ -20,7 +20,7 @@ with embedlog.open({path!r}) as cluster:
     consumer = cluster.consumer()
     consumer.assign([("events", 0)])
     consumer.seek_to_beginning()
-    assert [r.value for rs in consumer.poll(1000).values() for r in rs] == [b"value"]
+    assert [record.value for record in consumer.poll(1000)] == [b"value"]
 """
 IDLE_SECONDS = 5
 

@@ -91,7 +91,7 @@ class Normaliser:
         return value.hex()
 
     def _batches(self, data: bytes) -> dict[str, Any]:
-        """A record set as its batches: header fields and record bytes; and the size of a cut one."""
+        """A record set as its batches, and how many bytes of a cut one follow."""
         rows = []
         position = 0
         while position + HEADER.size <= len(data):

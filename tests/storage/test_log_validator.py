@@ -318,7 +318,7 @@ def test_a_bomb_is_an_invalid_record():
 def test_a_header_that_contradicts_itself_is_an_invalid_record(fields, text):
     error = refused(87, changed(good(), *fields), log_start=True)
     assert text in str(error)
-    assert str(error).endswith("in topic partition topic-3.")
+    assert str(error).endswith("in topic partition topic-3")
     assert error.record_errors == ()
 
 
@@ -408,7 +408,7 @@ def test_null_values_and_keys_are_fine_on_a_plain_topic():
 def test_a_compacted_topic_needs_keys(policy, codec):
     sent = build_batch([b"a"] * 4, keys=[b"k", None, b"", None], timestamps=NOW, codec=codec)
     error = refused(87, sent, log_start=True, cleanup_policy=policy)
-    message = "Compacted topic cannot accept message without key in topic partition topic-3."
+    message = "Compacted topic cannot accept message without key in topic partition topic-3"
     assert error.record_errors == ((1, message), (3, message))
     assert str(error) == (
         "One or more records have been rejected due to 2 record errors in total, and only showing "

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import struct
 
+from tests.golden.run import Run, scenario
 from wire.schemas.api_versions import ApiVersionsRequest
 from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
-
-from tests.golden.run import Run, scenario
 
 
 def _header(api_key: int, version: int, tail: bytes = b"\x00\x01c") -> bytes:

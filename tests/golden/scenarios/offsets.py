@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tests.golden.batches import BASE_TIMESTAMP, batch, record, simple
+from tests.golden.requests import list_offsets, make_topic, produce
+from tests.golden.run import Run, scenario
 from wire.schemas.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -21,10 +24,6 @@ from wire.schemas.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-
-from tests.golden.batches import BASE_TIMESTAMP, batch, record, simple
-from tests.golden.requests import list_offsets, make_topic, produce
-from tests.golden.run import Run, scenario
 
 
 def _timed(run: Run, topic: tuple[str, bytes]) -> None:
