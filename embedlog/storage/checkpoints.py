@@ -119,7 +119,10 @@ class Checkpoints:
         self._start_offsets = self._read(LOG_START_OFFSETS)
         self._high_watermarks = self._read(HIGH_WATERMARKS)
         self._cleaned = self._read(CLEANER_OFFSETS)
-        self._written: dict[str, dict[TopicPartition, int]] = {}
+        self._written = {
+            LOG_START_OFFSETS: dict(self._start_offsets),
+            HIGH_WATERMARKS: dict(self._high_watermarks),
+        }
 
     def fill(self, opening: Opening) -> None:
         """Tell a log that is about to be opened what is known of it."""
