@@ -15,7 +15,8 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
 
     from wire.records.record import Buffer
 
@@ -35,19 +36,24 @@ def load_crc32c() -> CrcFunction:
     loaded = sys.modules.get("crc32c._crc32c")
     if loaded is not None:
         return loaded.crc32c  # type: ignore[no-any-return]
-    from importlib.machinery import PathFinder
-
-    package = PathFinder.find_spec("crc32c")
-    if package is None or package.submodule_search_locations is None:
-        raise ImportError("crc32c is not installed")
-    spec = PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
-    if spec is None or spec.loader is None:
+    package = _find("crc32c", None)
+    spec = _find("crc32c._crc32c", package.submodule_search_locations)
+    if spec.loader is None:
         raise ImportError("crc32c has no extension module")
     module = spec.loader.create_module(spec)
     if module is None:
         raise ImportError(f"{spec.origin} is not an extension module")
     spec.loader.exec_module(module)
     return module.crc32c  # type: ignore[no-any-return]
+
+
+def _find(name: str, path: Sequence[str] | None) -> ModuleSpec:
+    # As importlib.util.find_spec does, whose import takes longer than all of this.
+    for finder in sys.meta_path:
+        spec = finder.find_spec(name, path)
+        if spec is not None:
+            return spec
+    raise ImportError(f"{name} is not installed")
 
 
 def load_google_crc32c() -> CrcFunction:
