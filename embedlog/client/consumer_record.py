@@ -180,6 +180,49 @@ class PolledColumns:
     def __len__(self) -> int:
         return self.columns.count - self.start
 
+    @property
+    def buffer(self) -> memoryview:
+        """The bytes that all positions point into."""
+        return memoryview(self.columns.buffer)
+
+    @property
+    def offsets(self) -> Any:
+        """int64."""
+        return self.columns.offsets[self.start :]
+
+    @property
+    def timestamps(self) -> Any:
+        """int64, milliseconds."""
+        return self.columns.timestamps[self.start :]
+
+    @property
+    def key_positions(self) -> Any:
+        """int64; meaningless where the size is -1."""
+        return self.columns.key_positions[self.start :]
+
+    @property
+    def key_sizes(self) -> Any:
+        """int64; -1 for null."""
+        return self.columns.key_sizes[self.start :]
+
+    @property
+    def value_positions(self) -> Any:
+        """int64; meaningless where the size is -1."""
+        return self.columns.value_positions[self.start :]
+
+    @property
+    def value_sizes(self) -> Any:
+        """int64; -1 for null."""
+        return self.columns.value_sizes[self.start :]
+
+    def values(self) -> list[bytes | None]:
+        """Copies of the values."""
+        return self.columns.values()[self.start :]
+
+    def keys(self) -> list[bytes | None]:
+        """Copies of the keys."""
+        return self.columns.keys()[self.start :]
+
     def __repr__(self) -> str:
         return f"<PolledColumns {self.topic_partition} {len(self)} records>"
 

@@ -1,0 +1,67 @@
+"""What is public, name by name: a change here is a change for every user."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+
+import pytest
+
+import embedlog
+import wire
+
+PUBLIC = {
+    "embedlog": {
+        "Admin", "ClosedError", "Cluster", "ConfigError", "Consumer", "CorruptRecord",
+        "DirectoryLocked", "EmbedlogError", "KafkaError", "Producer", "StorageFailed", "TimedOut",
+        "TopicPartition", "open",
+    },
+    "wire": {
+        "LATEST", "InvalidMessage", "MalformedMessage", "Payload", "RemoteProtocolError",
+        "UnknownApi", "UnknownVersion", "UnsupportedField", "declaration", "decode", "decode_from",
+        "encode", "encode_buffers", "explain", "request_class", "response_class", "schema_module",
+        "valid_versions",
+    },
+}  # fmt: skip
+NAMES = [(module, name) for module, names in PUBLIC.items() for name in sorted(names)]
+PLAIN_VALUES = {"LATEST", "Payload"}
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_all_lists_exactly_the_public_names(module: str) -> None:
+    loaded = importlib.import_module(module)
+    assert set(loaded.__all__) == PUBLIC[module]
+    assert set(loaded.__all__) <= set(dir(loaded)) | set(loaded.__all__)
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES)
+def test_each_public_name_resolves_and_explains_itself(module: str, name: str) -> None:
+    value = getattr(importlib.import_module(module), name)
+    if name not in PLAIN_VALUES:
+        assert inspect.getdoc(value), f"{module}.{name} has no docstring"
+
+
+@pytest.mark.parametrize("name", ["Admin", "Cluster", "Consumer", "Producer"])
+def test_public_methods_explain_themselves(name: str) -> None:
+    for method, value in vars(getattr(embedlog, name)).items():
+        if callable(value) and not method.startswith("_"):
+            assert inspect.getdoc(value), f"{name}.{method} has no docstring"
+
+
+@pytest.mark.parametrize("name", ["Admin", "Consumer", "Producer", "open"])
+def test_examples_in_public_docstrings_hold(name: str) -> None:
+    value = getattr(embedlog, name)
+    finder = doctest.DocTestFinder(recurse=True)
+    found = [test for test in finder.find(value, name, globs={"embedlog": embedlog})
+             if test.examples]  # fmt: skip
+    assert found, f"{name} shows no example"
+    for example in found:
+        result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example)
+        assert result.failed == 0, f"{name}: {result}"
+
+
+def test_a_wrong_name_is_an_attribute_error() -> None:
+    for module in (embedlog, wire):
+        with pytest.raises(AttributeError, match="no_such_name"):
+            module.no_such_name  # noqa: B018
