@@ -2,9 +2,9 @@
 
 What stands before a value depends on few small numbers (the lengths, the size of the offset delta),
 so it comes out of tables, and every step over the records is a loop in C. The byte that ends a
-record (no headers) is written as the first byte of what precedes the next one. Measured per record
-of 100 B, 1000 to a batch: 33 ns when all values have one length, 80 when they vary, 165 with keys;
-the plain loop takes 600.
+record (no headers) is written as the first byte of what precedes the next one. Batches of 1000
+values of 100 B take 4 times a bare join of the values when all have one length, 10 times when they
+vary, 20 times with keys, and 80 times in the plain loop.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 No keys, no headers, one timestamp: then the length of the first value and the count tell every byte
 of the batch that is not a value. One call cuts a chunk of records into these bytes and the values,
-and one comparison of tuples proves the chunk; it costs 35 ns per record at 145 records, half of
-what proving the same by columns (layout.py) costs. From some hundreds on columns are cheaper.
+and one comparison of tuples proves the chunk. For some hundred records that takes half the time of
+proving the same by columns (layout.py) and cutting out the values then; for many more it does not.
 """
 
 from __future__ import annotations
@@ -57,18 +57,26 @@ def find_values(data: bytes | memoryview, count: int) -> list[bytes] | None:
 
 
 def _plain_value_size(data: bytes | memoryview, count: int) -> int:
-    """Return the size of the first value, -1 if the batch cannot be what this file is for."""
+    """Return the size of the first value, -1 if the batch cannot be what this file is for.
+
+    It looks at the first and the last record only, so that nothing is made for batches that merely
+    begin like one.
+    """
     try:
-        length, position = read_varint(data, 0, MAX_VARINT_SIZE)
+        length, body = read_varint(data, 0, MAX_VARINT_SIZE)
         # attributes, timestamp delta, offset delta, key size
-        if data[position : position + 4] != b"\0\0\0\1":
+        if data[body : body + 4] != b"\0\0\0\1":
             return -1
         # Past 64 records each is longer by a byte of its offset delta, and perhaps one of its
-        # length. Templates are not to be made for batches that only begin alike.
-        longer = max(count - 64, 0)
-        if len(data) - count * (position + length) not in (longer, 2 * longer):
+        # length.
+        growth = 0
+        if count > 64:
+            growth = (len(data) - count * (body + length)) // (count - 64)
+        last = len(data) - (body + length + growth)
+        last_length, last_body = read_varint(data, last, MAX_VARINT_SIZE)
+        if last_body + last_length != len(data) or data[last_body : last_body + 2] != b"\0\0":
             return -1
-        return read_varint(data, position + 4, MAX_VARINT_SIZE)[0]
+        return read_varint(data, body + 4, MAX_VARINT_SIZE)[0]
     except (IndexError, Malformed):
         return -1
 
