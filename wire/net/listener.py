@@ -108,7 +108,7 @@ class Listener:
         self.handle = service.handle
         self.now = clock()
         self.receive_view = memoryview(bytearray(RECEIVE_SIZE))
-        self.quick_size_max = min(_QUICK_SIZE_MAX, self.limits.request_size_max + 4)
+        self.quick_size_max = min(_QUICK_SIZE_MAX, self.limits.request_size_max)
         self.receive_size = 0
         self.starved: deque[Connection] = deque()
         self.poller = poller if poller is not None else make_poller()
@@ -234,12 +234,11 @@ class Listener:
                         connection.write()
                     else:
                         connection.hang_up(mask)
-                except (ConnectionError, TimeoutError):
-                    assert connection is not None, fd
-                    self.drop(connection)
                 except Exception as error:  # the top of the thread: no peer may end the loop
                     self._failed(connection, error)
             timeout = self._finish_turn()
+        # Answers that were given before the end are still written, as far as peers take them.
+        self._take_late()
 
     def _see_to(self, fd: int) -> None:
         """Something that is no connection is ready. (Or was one, dropped a moment ago.)"""
@@ -256,7 +255,7 @@ class Listener:
                 self._take_late()
             try:
                 delay_ms = self._service.turn()
-            except Exception as error:  # as above; and a failing turn must not spin
+            except Exception as error:  # as in `_run`; and a failing turn must not spin
                 _report("a service failed in its turn", error)
                 delay_ms = 1_000
             if not self._late:
@@ -278,16 +277,16 @@ class Listener:
             if connection.is_open:
                 try:
                     action(connection, value)
-                except (ConnectionError, TimeoutError):
-                    self.drop(connection)
-                except Exception as error:  # as above
+                except Exception as error:  # as in `_run`
                     self._failed(connection, error)
 
     def _failed(self, connection: Connection | None, error: Exception) -> None:
+        """End the connection, and report what was not just the peer's leaving."""
         if connection is None:
-            _report("accepting failed", error)
+            _report("accepting connections failed", error)
         else:
-            _report(f"connection from {connection.peer_host} failed", error)
+            if not isinstance(error, ConnectionError | TimeoutError):
+                _report(f"connection from {connection.peer_host} failed", error)
             self.drop(connection)
 
     def _accept(self) -> None:
@@ -304,10 +303,13 @@ class Listener:
                 if error.errno in _OUT_OF_RESOURCES:
                     self._pause_accepting(_SWEEP_S)
                 return
-            if self._is_welcome(peer[0]):
-                self._open(sock, peer)
-            else:
+            if not self._is_welcome(peer[0]):
                 sock.close()
+                continue
+            try:
+                self._open(sock, peer)
+            except OSError:
+                sock.close()  # the peer has gone already
 
     def _open(self, sock: socket.socket, peer: tuple[str, int]) -> None:
         sock.setblocking(False)
@@ -318,7 +320,10 @@ class Listener:
         self._address_counts[peer[0]] = self._address_counts.get(peer[0], 0) + 1
         self.poller.register(connection.fd, READ)
         self.sweep_by(connection.deadline())
-        self._service.connected(connection)
+        try:
+            self._service.connected(connection)
+        except Exception as error:  # as in `_run`
+            self._failed(connection, error)
 
     def _is_welcome(self, host: str) -> bool:
         """May one more peer from `host` come in? Counts it for the rate if so."""
@@ -349,13 +354,15 @@ class Listener:
             self._accept_again_at = _NEVER
             self.poller.modify(self._sock.fileno(), READ)
         next_at = self._accept_again_at
+        # A connection without a deadline gets one again when its request is answered.
+        latest = now + self.limits.idle_ms / 1_000
         for connection in list(self._connections.values()):
             deadline = connection.deadline()
             if deadline <= now:
                 self.drop(connection)
             else:
                 connection.trim(now=now)
-                next_at = min(next_at, deadline)
+                next_at = min(next_at, deadline, latest)
         # Coarse: deadlines that fall into the same second share a wake-up.
         self._sweep_at = max(next_at, now + _SWEEP_S)
 

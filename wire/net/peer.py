@@ -308,25 +308,27 @@ class Connection:
     def _keep_rest(self, view: memoryview, start: int, end: int) -> None:
         """Keep what was received beyond the last frame handled, and see to the buffers."""
         if self._is_parked:
-            # The service owns the bytes now, and what follows the frame moves out of its way.
-            rest = bytes(view[start:end])
+            # The service owns the bytes now, and what follows the frame moves out of their way.
             if self._buffer is None:
                 self._listener.renew_receive_view()
-            else:
-                self._take_buffer(0)
-            if rest:
-                self._take_buffer(len(rest))[:] = rest
-                self._end = len(rest)
+            self._set_aside(view, start, end)
         elif start == end:
             self._start = self._end = 0
             if self._buffer is not None and not RECEIVE_SIZE < len(self._buffer) <= _KEPT_SIZE_MAX:
                 self._take_buffer(0)
+        elif self._queue.size:
+            self._set_aside(view, start, end)
         elif not self._store(view, start, end):
-            self._take_buffer(end - start)[:] = bytes(view[start:end])
-            self._end = end - start
+            self._set_aside(view, start, end)
             self._is_starved = True
             self._set_mask(0)
             self._listener.starved.append(self)
+
+    def _set_aside(self, view: memoryview, start: int, end: int) -> None:
+        """Keep view[start:end] for later, in a buffer of that size: nothing is read meanwhile."""
+        rest = view[start:end]
+        self._take_buffer(len(rest))[:] = rest
+        self._end = len(rest)
 
     def _store(self, view: memoryview, start: int, end: int) -> bool:
         """Keep view[start:end] where the rest of its first frame can be read behind it.
@@ -386,12 +388,14 @@ class Connection:
         return False
 
     def _go_on(self) -> None:
-        """Nothing is owed to the peer: handle its backlog, and then read from it again."""
-        self._frame_started_at = 0.0
+        """An answer is written or a parked request answered: go on if nothing else is open."""
+        if self._queue.size:
+            return  # `write` comes back here
         if self._is_closing:
             self._listener.drop(self)
             return
-        if self._buffer is not None and self._start < self._end:
+        self._frame_started_at = 0.0
+        if self._buffer is not None and self._start < self._end and not self._is_parked:
             self._handle_frames(memoryview(self._buffer), self._start, self._end)
         if self.is_open and not (self._queue.size or self._is_starved):
             # Also while parked: see `_mute`.

@@ -118,6 +118,12 @@ class Served:
         self._clients.append(client)
         return client
 
+    def connect_narrow(self) -> Client:
+        """A connection whose sockets hold a few kilobytes only, so that answers pile up."""
+        # An accepted socket has the size of the listening one.
+        self.listener._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        return self.connect(receive_buffer_size=4_096)
+
     def pass_time(self, seconds: float) -> None:
         """Move the clock, and let the listener see that."""
         self.clock.now += seconds

@@ -204,13 +204,13 @@ def test_nothing_overtakes_a_parked_request_while_an_answer_before_it_is_written
     parking: Served,
 ) -> None:
     park = parking.service.answer
-    payload = bytes(8_000_000)
+    payload = bytes(200_000)  # little enough for the request behind it to be handled
 
     def answer(connection: Connection, frame: memoryview) -> Answer:
         return [framed(payload)] if frame == b"\0\3large" else park(connection, frame)
 
     parking.service.answer = answer
-    client = parking.connect(receive_buffer_size=4_096)
+    client = parking.connect_narrow()
     for _ in range(2):
         client.send(request(b"large") + request(b"one") + request(b"two") + request(b"three"))
         one, _frame = parked(parking).next_parked()
@@ -232,14 +232,14 @@ def test_nothing_overtakes_a_parked_request_while_an_answer_before_it_is_written
 
 def test_an_answer_given_before_the_answers_before_it_are_written_waits(parking: Served) -> None:
     park = parking.service.answer
-    payload = bytes(8_000_000)
+    payload = bytes(200_000)  # little enough for the request behind it to be handled
 
     def answer(connection: Connection, frame: memoryview) -> Answer:
         return [framed(payload)] if frame == b"\0\3large" else park(connection, frame)
 
     parking.service.answer = answer
     for late in ([framed(b"late")], None):
-        client = parking.connect(receive_buffer_size=4_096)
+        client = parking.connect_narrow()
         client.send(request(b"large") + request(b"one") + request(b"two"))
         one, _ = parked(parking).next_parked()
         one.respond(late)
