@@ -34,8 +34,8 @@ if TYPE_CHECKING:
             """Send to `node_id` (ANY_NODE: whichever is best) at `version` (None: the newest both
             sides know). Never waits.
 
-            The pending fails with a `KafkaError`: NetworkException when the connection ended,
-            RequestTimedOut, UnsupportedVersion. A request without an answer (acks 0) completes
+            The pending fails with a `KafkaError`: `Network` when the connection ended,
+            `RequestTimedOut`, `UnsupportedVersion`. A request without an answer (acks 0) completes
             with None once it is on its way.
             """
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
             """End a wait early. Callable from any thread."""
 
         def close(self) -> None:
-            """Give back connections and memory; open requests fail with NetworkException."""
+            """Give back connections and memory; open requests fail with `Network`."""
 
 
 ANY_NODE = -1

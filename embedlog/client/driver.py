@@ -1,11 +1,12 @@
 """Who runs a client's state machine, and how others wait for it.
 
     in process          the caller's thread: `run` does a pass, `wait` parks in the scheduler
-    TCP, no linger      the caller's thread: threads take turns; whoever waits polls the sockets
+    TCP, no linger      the caller's thread: one of those that wait polls the sockets
     TCP, with linger    a thread of its own; callers wake it and wait for its news
 
-A pass never waits. Parking in process holds no lock; polling sockets does, as only one thread may
-use them, and gives its turn away whenever something arrives or somebody asks.
+A pass never waits. Parking in process holds no lock; polling sockets holds the turn, as only one
+thread may use them: whoever wants to send wakes the one that polls, and is next. The other threads
+that wait sleep until something has arrived, or until they are to poll.
 """
 
 from __future__ import annotations
@@ -55,11 +56,6 @@ class TurnLock:
         self._hand_over()
 
     @property
-    def is_wanted(self) -> bool:
-        """Does somebody wait for the turn?"""
-        return bool(self._gates)
-
-    @property
     def is_taken(self) -> bool:
         """Has some thread the turn?"""
         return self._lock.locked()
@@ -89,6 +85,8 @@ class Driver:
         # In process no thread waits while it has the turn: there a plain lock is fair enough.
         self._turns = None if transport.concurrent else TurnLock()
         self._turn = self._turns or allocate_lock()
+        self._polling = allocate_lock()
+        """Held by the thread that polls, of those that wait."""
         self._runner = 0
         self._news: list[Pending[object]] = []
         self._news_lock = allocate_lock()
@@ -126,18 +124,22 @@ class Driver:
                 return True
         deadline = _PARK_MS if timeout_ms is None else timeout_ms
         deadline += self._clock.monotonic_ms()
-        while True:
-            news = self._listen()
-            try:
-                self.run()
-                left = deadline - self._clock.monotonic_ms()
-                if is_done():
-                    return True
-                if left <= 0:
-                    return False
-                self._park(news, left)
-            finally:
-                self._stop_listening(news)
+        try:
+            while True:
+                news = self._listen()
+                try:
+                    self.run()
+                    left = deadline - self._clock.monotonic_ms()
+                    if is_done():
+                        return True
+                    if left <= 0:
+                        return False
+                    self._park(news, left)
+                finally:
+                    self._stop_listening(news)
+        finally:
+            # This thread may have been the one that polls: another that waits takes over.
+            self.arrived()
 
     def arrived(self) -> None:
         """There is something for the next pass, or for those who wait. From any thread."""
@@ -188,6 +190,8 @@ class Driver:
         self._turn.acquire()
         self._runner = get_ident()
         try:
+            if self._turns is not None and not self._threaded:
+                self._transport.poll()  # nobody may be waiting, and answers make room
             self.delay = self._step()
         finally:
             self._runner = 0
@@ -212,16 +216,19 @@ class Driver:
             return
         if self.delay is not None:
             left = min(left, max(self.delay, 1))
-        turns = self._turns
-        if turns is None:
+        if self._transport.concurrent:
             self._transport.wait(news, left)
-            return
-        turns.acquire()
-        try:
-            if not turns.is_wanted:
-                self._transport.wait(news, left)
-        finally:
-            turns.release()
+        elif self._polling.acquire(blocking=False):
+            try:
+                self._turn.acquire()
+                try:
+                    self._transport.wait(news, left)
+                finally:
+                    self._turn.release()
+            finally:
+                self._polling.release()
+        else:
+            self._scheduler.wait(news, left)
 
     # The thread
 

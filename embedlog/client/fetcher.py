@@ -109,6 +109,9 @@ class Fetcher:
         self._buffer: dict[TopicPartition, CompletedFetch] = {}
         self._errors: deque[EmbedlogError] = deque()
         self._moved = False
+        """The last hand-out passed batches that have nothing for the application."""
+        self._backs_off = False
+        """Some partition is to be fetched again later."""
         self._needs_reset = False
         """A position is to be looked up, before anything else is useful."""
 
@@ -116,20 +119,25 @@ class Fetcher:
 
     def advance(self, now_ms: int) -> int | None:
         """Take what arrived and fetch what is missing; milliseconds until more is possible."""
-        for node_id, sent in list(self._sent.items()):
-            if sent.pending.done():
-                del self._sent[node_id]
-                self._take(sent, now_ms)
-        delay = self._send(now_ms)
-        for node_id, sent in list(self._sent.items()):
-            if sent.pending.done():
-                # In process the answer is there at once.
-                del self._sent[node_id]
-                self._take(sent, now_ms)
+        self._take_arrived(now_ms)
+        self._send(now_ms)
+        self._take_arrived(now_ms)  # in process the answers are there at once
         if self._needs_reset:
             self._needs_reset = False
             return 0
-        return delay
+        return self._retry_delay(now_ms) if self._backs_off else None
+
+    def _take_arrived(self, now_ms: int) -> None:
+        for node_id, sent in list(self._sent.items()):
+            if sent.pending.done():
+                del self._sent[node_id]
+                self._take(sent, now_ms)
+
+    def _retry_delay(self, now_ms: int) -> int | None:
+        states = self._subscription.partitions.values()
+        times = [state.retry_at_ms for state in states if state.retry_at_ms > now_ms]
+        self._backs_off = bool(times)
+        return min(times) - now_ms if times else None
 
     def close(self) -> list[Pending[Any]]:
         """End the sessions; the answers may be waited for."""
@@ -142,9 +150,8 @@ class Fetcher:
         self._buffer.clear()
         return closing
 
-    def _send(self, now_ms: int) -> int | None:
+    def _send(self, now_ms: int) -> None:
         wanted: dict[int, dict[TopicPartition, Wanted]] = {}
-        delay: int | None = None
         busy = self._nodes_with_buffered() if self._buffer else self._sent
         for key, state in self._subscription.partitions.items():
             if not state.is_fetchable or key in self._buffer:
@@ -154,11 +161,7 @@ class Fetcher:
                 self._metadata.want(key[0])
                 self._metadata.request_update()
                 continue
-            if leader.leader in busy:
-                continue
-            if state.retry_at_ms > now_ms:
-                left = state.retry_at_ms - now_ms
-                delay = left if delay is None else min(delay, left)
+            if leader.leader in busy or state.retry_at_ms > now_ms:
                 continue
             topic_id = self._metadata.topics[key[0]].topic_id
             wanted.setdefault(leader.leader, {})[key] = (
@@ -169,7 +172,6 @@ class Fetcher:
             )
         for node_id, partitions in wanted.items():
             self._fetch(node_id, partitions)
-        return delay
 
     def _fetch(self, node_id: int, wanted: dict[TopicPartition, Wanted]) -> None:
         session = self._sessions.get(node_id)
@@ -232,6 +234,7 @@ class Fetcher:
             reason = error if isinstance(error, EmbedlogError) else error_for(-1, repr(error))
             self._errors.append(reason)
         self._metadata.request_update()
+        self._backs_off = True
         for state, _, _ in sent.partitions.values():
             state.retry_at_ms = now_ms + self._backoff_ms
 
@@ -250,6 +253,7 @@ class Fetcher:
                     is_committed_only=self._is_committed_only,
                 )
             return
+        self._backs_off = True
         state.retry_at_ms = now_ms + self._backoff_ms
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state)
@@ -308,7 +312,7 @@ class Fetcher:
             found = {key: records for key, records in found.items() if records}
             if not found:
                 raise
-        return ConsumerRecords(found) if found or self._has_moved() else None
+        return ConsumerRecords(found) if found or self._moved else None
 
     def batches(self, count_max: int) -> list[PolledBatch] | None:
         """As `records`, but the plain tuples of each record batch together."""
@@ -328,7 +332,7 @@ class Fetcher:
         except RecordUnreadable:
             if not found:
                 raise
-        return found if found or self._has_moved() else None
+        return found if found or self._moved else None
 
     def columns(self, count_max: int) -> list[PolledColumns] | None:
         """As `records`, but whole record batches read in place, the last may pass `count_max`."""
@@ -356,12 +360,13 @@ class Fetcher:
         except RecordUnreadable:
             if not found:
                 raise
-        return found if found or self._has_moved() else None
+        return found if found or self._moved else None
 
     def _ready(self) -> Iterator[tuple[TopicPartition, CompletedFetch]]:
         """The buffered fetches to hand out from; the one that is drained meanwhile goes."""
         if self._errors:
             raise self._errors.popleft()
+        self._moved = False
         states = self._subscription.partitions
         for key, fetch in list(self._buffer.items()):
             state = states.get(key)
@@ -374,10 +379,6 @@ class Fetcher:
             if fetch.batch is None:
                 self._moved |= fetch.take_moved()
                 del self._buffer[key]
-
-    def _has_moved(self) -> bool:
-        moved, self._moved = self._moved, False
-        return moved
 
     def _decode(
         self, fetch: CompletedFetch, taken: list[RecordTuple], records: list[ConsumerRecord]

@@ -90,12 +90,13 @@ class Producer:
             transactions=self._transactions(),
         )
         linger_ms: int = self._settings["linger.ms"]
-        self._is_eager = not self._transport.in_process
+        threaded = not self._transport.in_process and linger_ms > 0
+        self._is_eager = not self._transport.in_process and not threaded
         """Does every `send` make a pass, or only one that filled a batch?"""
         self._driver = Driver(
             self._transport,
             self._sender.run_once,
-            threaded=self._is_eager and linger_ms > 0,
+            threaded=threaded,
             name="embedlog-producer",
         )
         self._sender.arrived = self._driver.arrived
@@ -228,9 +229,9 @@ class Producer:
         """A batch was begun or closed: send it, or let the scheduler know that it waits."""
         accumulator = self._accumulator
         accumulator.needs_attention = self._is_eager
-        if accumulator.has_sendable or self._is_eager:
+        if self._duty is None or accumulator.has_sendable:
             self._driver.run()
-        elif self._duty is not None and not self._duty.is_armed:
+        elif not self._duty.is_armed:
             self._arm()
 
     def send_batch(

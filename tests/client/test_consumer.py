@@ -149,7 +149,9 @@ def test_a_passing_error_is_retried_after_a_pause(
     assert asked_again == (code != -1), "only what may have moved is asked for again"
 
 
-@pytest.mark.parametrize(("code", "name"), [(29, "TopicAuthorizationFailed"), (2, "CorruptMessage")])
+@pytest.mark.parametrize(
+    ("code", "name"), [(29, "TopicAuthorizationFailed"), (2, "CorruptMessage")]
+)
 def test_an_error_that_stays_is_raised(broker: ScriptedBroker, code: int, name: str) -> None:
     refuse_partition(broker, code, 1)
     with earliest(broker) as consumer, pytest.raises(getattr(errors, name), match="one-0"):
@@ -193,9 +195,7 @@ def damage(broker: ScriptedBroker, index: int) -> None:
 
 
 @pytest.mark.parametrize("read", ["poll", "poll_batches", "poll_columns"])
-def test_a_damaged_batch_stops_the_reader_until_it_seeks(
-    broker: ScriptedBroker, read: str
-) -> None:
+def test_a_damaged_batch_stops_the_reader_until_it_seeks(broker: ScriptedBroker, read: str) -> None:
     put(broker, b"good")
     put(broker, b"damaged")
     put(broker, b"good again")
@@ -227,7 +227,9 @@ def test_a_deserializer_that_fails_stops_at_its_record(broker: ScriptedBroker) -
         records = list(consumer.poll(10))
         assert [(record.key, record.value) for record in records] == [("k", 1), ("k", 2)]
         for _ in range(2):
-            with pytest.raises(RecordUnreadable, match="offset 2: the deserializer says ValueError"):
+            with pytest.raises(
+                RecordUnreadable, match="offset 2: the deserializer says ValueError"
+            ):
                 consumer.poll(10)
         consumer.seek(HERE, 3)
         assert [record.value for record in consumer.poll(10)] == [4]

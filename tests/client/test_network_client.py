@@ -1,0 +1,370 @@
+"""The network client against scripted connections and a simulated clock: no socket, no waiting."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import pytest
+
+from embedlog import errors
+from embedlog.client.network_client import NetworkClient
+from embedlog.client.producer import Producer
+from embedlog.client.settings import COMMON, parse
+from embedlog.errors import ClosedError
+from embedlog.pending import Pending
+from embedlog.testing import SimRuntime, sim_runtime
+from embedlog.testing.loopback_transport import LoopbackTransport
+from embedlog.transport import ANY_NODE
+from tests.client.scripted_broker import VERSIONS, ScriptedBroker
+from wire.connection import ServerConnection
+from wire.schemas.api_versions import ApiVersion, ApiVersionsResponse
+from wire.schemas.list_offsets import ListOffsetsRequest
+from wire.schemas.metadata import MetadataRequest
+from wire.schemas.produce import ProduceRequest
+
+SERVED = {**VERSIONS, 18: (0, 4)}
+
+
+class Event:
+    def __init__(self, channel: Any, frame: Any = None, reason: str = "") -> None:
+        self.channel = channel
+        self.frame = frame
+        self.reason = reason
+
+
+class FakeChannel:
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.address = address
+
+
+class FakeChannels:
+    """Connections to a scripted broker; `holds` answers back, `refuses` addresses."""
+
+    def __init__(self, broker: ScriptedBroker, runtime: SimRuntime) -> None:
+        self.broker = broker
+        self.clock = runtime.clock
+        self.events: deque[Event] = deque()
+        self.attempts: list[tuple[int, tuple[str, int]]] = []
+        self.requests: list[tuple[str, int]] = []
+        self.open: list[FakeChannel] = []
+        self.refuses: set[tuple[str, int]] = set()
+        self.holds = False
+        self.served = dict(SERVED)
+        self.throttle_ms = 0
+
+    def connect(self, host: str, port: int) -> FakeChannel:
+        channel = FakeChannel((host, port))
+        self.attempts.append((self.clock.monotonic_ms(), channel.address))
+        if channel.address in self.refuses:
+            self.events.append(Event(channel, reason="connection refused"))
+        else:
+            self.open.append(channel)
+            self.events.append(Event(channel))
+        return channel
+
+    def send(self, channel: FakeChannel, buffers: Any) -> None:
+        frame = memoryview(b"".join(buffers))[4:]
+        head = ServerConnection().parse(frame)
+        version = head.api_version
+        if head.api_key == 18:
+            if version > self.served[18][1]:
+                listed = ApiVersion(api_key=18, min_version=0, max_version=self.served[18][1])
+                answer: Any = ApiVersionsResponse(error_code=35, api_keys=[listed])
+                version = 0
+            else:
+                keys = [
+                    ApiVersion(api_key=key, min_version=low, max_version=high)
+                    for key, (low, high) in self.served.items()
+                ]
+                answer = ApiVersionsResponse(api_keys=keys)
+            self.requests.append(("ApiVersions", head.api_version))
+        else:
+            request = head.decode()
+            self.requests.append((type(request).__name__, version))
+            if self.holds:
+                return
+            answer = self.broker.answer(request)
+            if answer is None:
+                return
+            if self.throttle_ms:
+                answer.throttle_time_ms, self.throttle_ms = self.throttle_ms, 0
+        data = ServerConnection().respond(head.correlation_id, head.api_key, version, answer)
+        self.events.append(Event(channel, memoryview(b"".join(data))[4:]))
+
+    def poll(self, timeout_ms: int | None) -> list[Event]:
+        if not self.events and timeout_ms:
+            self.clock.advance(timeout_ms)
+        events = [event for event in self.events]
+        self.events.clear()
+        return events
+
+    def close(self, channel: FakeChannel) -> None:
+        if channel in self.open:
+            self.open.remove(channel)
+
+    def close_all(self) -> None:
+        self.open.clear()
+
+    def wake(self) -> None:
+        """Nobody sleeps here."""
+
+    def cut(self, reason: str = "reset by peer") -> None:
+        for channel in list(self.open):
+            self.close(channel)
+            self.events.append(Event(channel, reason=reason))
+
+
+@pytest.fixture
+def runtime() -> SimRuntime:
+    return sim_runtime(seed=1)
+
+
+@pytest.fixture
+def channels(runtime: SimRuntime) -> FakeChannels:
+    return FakeChannels(ScriptedBroker({"one": 1}, runtime), runtime)
+
+
+def client(
+    channels: FakeChannels, runtime: SimRuntime, *addresses: tuple[str, int], **settings: Any
+) -> NetworkClient:
+    return NetworkClient(
+        addresses or [("first", 1)], parse(COMMON, settings), runtime=runtime, channels=channels
+    )
+
+
+def finish(network: NetworkClient, pending: Pending[Any]) -> Any:
+    for _ in range(1000):
+        if network.wait(pending, 1_000):
+            return pending.result()
+    raise AssertionError("no outcome")
+
+
+def test_a_request_connects_and_agrees_on_versions(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime)
+    assert network.versions(ANY_NODE) is None
+    response = finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    assert response.cluster_id == "scripted"
+    # The newest ApiVersions is refused, and asked again in the version that was listed.
+    assert channels.requests == [("ApiVersions", 5), ("ApiVersions", 4), ("MetadataRequest", 13)]
+    assert network.versions(ANY_NODE) == channels.served
+
+
+def test_the_newest_common_version_is_used(channels: FakeChannels, runtime: SimRuntime) -> None:
+    channels.served[3] = (0, 7)
+    network = client(channels, runtime)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    assert channels.requests[-1] == ("MetadataRequest", 7)
+    channels.served[3] = (4, 9)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None), version=5))
+    assert channels.requests[-1] == ("MetadataRequest", 5)
+
+
+def test_a_request_that_no_version_can_carry_is_refused(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    del channels.served[2]
+    network = client(channels, runtime)
+    pending = network.send(ANY_NODE, ListOffsetsRequest())
+    while not network.wait(pending, 1000):
+        pass
+    assert isinstance(pending.error(), errors.UnsupportedVersion)
+    assert "broker none" in str(pending.error())
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    pending = network.send(ANY_NODE, MetadataRequest(topics=[], allow_auto_topic_creation=False))
+    channels.served[3] = (0, 13)
+    finish(network, pending)
+
+
+def test_an_unanswered_request_closes_the_connection(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime, request_timeout_ms=500)
+    channels.holds = True
+    first = network.send(ANY_NODE, MetadataRequest(topics=None))
+    network.wait(first, 100)
+    network.wait(first, 100)
+    runtime.clock.advance(50)
+    second = network.send(ANY_NODE, MetadataRequest(topics=None))
+    while not first.done():
+        network.wait(first, 1000)
+    assert runtime.clock.monotonic_ms() >= 500
+    assert isinstance(first.error(), errors.RequestTimedOut)
+    assert isinstance(second.error(), errors.Network)
+    assert "a request timed out" in str(second.error())
+    assert channels.open == []
+    channels.holds = False
+    assert finish(network, network.send(ANY_NODE, MetadataRequest(topics=None))).controller_id == 1
+
+
+def test_a_broken_connection_fails_what_is_on_the_way(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime)
+    channels.holds = True
+    pending = network.send(ANY_NODE, MetadataRequest(topics=None))
+    for _ in range(3):
+        network.wait(pending, 10)
+    channels.cut("reset by peer")
+    network.wait(pending, 10)
+    assert isinstance(pending.error(), errors.Network)
+    assert "first:1" in str(pending.error())
+    assert "reset by peer" in str(pending.error())
+
+
+def test_an_unreachable_node_is_tried_less_and_less_often(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    channels.refuses.add(("first", 1))
+    network = client(channels, runtime)
+    for _ in range(12):
+        pending = network.send(ANY_NODE, MetadataRequest(topics=None))
+        while not network.wait(pending, 5_000):
+            pass
+        assert isinstance(pending.error(), errors.Network)
+    times = [at for at, _ in channels.attempts]
+    pauses = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    expected = [min(50 << number, 1000) for number in range(11)]
+    assert all(
+        0.8 * want <= pause <= 1.2 * want + 1 for pause, want in zip(pauses, expected, strict=True)
+    ), pauses
+
+
+def test_every_first_address_is_tried(channels: FakeChannels, runtime: SimRuntime) -> None:
+    channels.refuses |= {("first", 1), ("second", 2)}
+    network = client(channels, runtime, ("first", 1), ("second", 2), ("third", 3))
+    for _ in range(10):
+        pending = network.send(ANY_NODE, MetadataRequest(topics=None))
+        while not network.wait(pending, 5_000):
+            pass
+        if pending.error() is None:
+            break
+    assert pending.error() is None
+    assert channels.attempts[-1][1] == ("third", 3)
+
+
+def test_the_clusters_own_addresses_replace_the_first_ones(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    network.set_nodes({1: ("node", 10), 2: ("other", 20)})
+    assert [channel.address for channel in channels.open] == []
+    finish(network, network.send(2, MetadataRequest(topics=None)))
+    assert [channel.address for channel in channels.open] == [("other", 20)]
+    network.set_nodes({1: ("node", 10)})
+    pending = network.send(2, MetadataRequest(topics=None))
+    assert isinstance(pending.error(), errors.Network)
+    assert channels.open == []
+
+
+def test_when_all_nodes_fail_the_first_addresses_count_again(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime)
+    network.set_nodes({1: ("gone", 10)})
+    channels.refuses.add(("gone", 10))
+    for _ in range(3):
+        pending = network.send(ANY_NODE, MetadataRequest(topics=None))
+        while not network.wait(pending, 5_000):
+            pass
+    assert pending.error() is None
+    assert channels.attempts[-1][1] == ("first", 1)
+
+
+def test_a_throttled_node_is_left_alone(channels: FakeChannels, runtime: SimRuntime) -> None:
+    network = client(channels, runtime)
+    channels.throttle_ms = 700
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    before = runtime.clock.monotonic_ms()
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    assert runtime.clock.monotonic_ms() - before == 700
+
+
+def test_only_so_many_requests_are_on_the_way(channels: FakeChannels, runtime: SimRuntime) -> None:
+    network = NetworkClient(
+        [("first", 1)],
+        {**parse(COMMON), "max.in.flight.requests.per.connection": 2},
+        runtime=runtime,
+        channels=channels,
+    )
+    channels.holds = True
+    pendings = [network.send(ANY_NODE, MetadataRequest(topics=None)) for _ in range(5)]
+    for _ in range(4):
+        network.wait(pendings[0], 10)
+    assert channels.requests.count(("MetadataRequest", 13)) == 2
+
+
+def test_acks_0_is_done_when_it_is_written(channels: FakeChannels, runtime: SimRuntime) -> None:
+    network = client(channels, runtime)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    pending = network.send(ANY_NODE, ProduceRequest(acks=0))
+    assert pending.done()
+    assert pending.result() is None
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+
+
+def test_an_idle_connection_is_closed(channels: FakeChannels, runtime: SimRuntime) -> None:
+    network = client(channels, runtime, connections_max_idle_ms=10_000)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    runtime.clock.advance(9_000)
+    network.poll()
+    assert len(channels.open) == 1
+    runtime.clock.advance(1_000)
+    network.poll()
+    assert channels.open == []
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+
+
+def test_a_response_to_nothing_closes_the_connection(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    channels.events.append(Event(channels.open[0], memoryview(bytes(64))))
+    network.poll()
+    assert channels.open == []
+
+
+def test_closing_fails_what_waits(channels: FakeChannels, runtime: SimRuntime) -> None:
+    network = client(channels, runtime)
+    pending = network.send(ANY_NODE, MetadataRequest(topics=None))
+    network.close()
+    network.close()
+    assert isinstance(pending.error(), errors.Network)
+    refused = network.send(ANY_NODE, MetadataRequest(topics=None))
+    assert isinstance(refused.error(), ClosedError)
+
+
+def test_sending_alone_keeps_the_connection_busy() -> None:
+    """Without a thread and without a flush, each send also takes the answers that came."""
+    import embedlog
+
+    with embedlog.open(num_partitions=1) as cluster:
+        with Producer(LoopbackTransport(cluster), linger_ms=0, batch_size=0) as producer:
+            futures = [producer.send("busy", b"%d" % number) for number in range(50)]
+            assert sum(future._batch.is_done for future in futures) >= 40
+
+
+def test_a_producer_lives_through_cut_connections() -> None:
+    """Every acknowledged record is there once, in order, though connections break all the time."""
+    import embedlog
+
+    with embedlog.open(num_partitions=1) as cluster:
+        transport = LoopbackTransport(cluster)
+        with Producer(
+            transport, linger_ms=0, enable_idempotence=True, retry_backoff_ms=1
+        ) as producer:
+            futures = []
+            for number in range(60):
+                futures.append(producer.send("cut", b"%d" % number))
+                if number % 7 == 3:
+                    transport.channels.cut()
+            producer.flush(30)
+            assert [future.result().offset for future in futures[:1]] == [0]
+        with cluster.consumer(auto_offset_reset="earliest") as consumer:
+            consumer.assign([("cut", 0)])
+            values = [record.value for record in consumer.poll(1000)]
+    assert values == [b"%d" % number for number in range(60)]
