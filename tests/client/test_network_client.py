@@ -95,7 +95,7 @@ class FakeChannels:
     def poll(self, timeout_ms: int | None) -> list[Event]:
         if not self.events and timeout_ms:
             self.clock.advance(timeout_ms)
-        events = [event for event in self.events]
+        events = list(self.events)
         self.events.clear()
         return events
 
