@@ -25,38 +25,46 @@ _SMALLEST = 4096
 class MemoryNode:
     """The content of one file, shared by everyone who has it open."""
 
-    __slots__ = ("_writable", "modified_ms", "readable", "size")
+    __slots__ = ("_views", "modified_ms", "size")
 
     def __init__(self) -> None:
-        self._writable = memoryview(bytearray())
-        self.readable = self._writable.toreadonly()
+        self._views = _views(0)
+        """The buffer to write and to read: one pair, so that they are replaced together."""
         self.size = 0
         self.modified_ms = 0
+
+    def view(self, position: int, end: int) -> memoryview:
+        """A read-only view of [position, end)."""
+        return self._views[1][position:end]
 
     def write(self, position: int, buffer: Buffer) -> int:
         """Store a buffer at `position`; what lies between the end and there reads as zeros."""
         with memoryview(buffer).cast("B") as source:
             end = position + len(source)
-            if end > len(self._writable):
-                self._grow(end)
-            self._writable[position:end] = source
+            self._make_room(end)
+            self._views[0][position:end] = source
         self.size = max(self.size, end)
         return end - position
 
     def resize(self, size: int) -> None:
         """Cut or extend with zeros. No view shows what is cut off, so the buffer stays."""
         if size < self.size:
-            self._writable[size : self.size] = bytes(self.size - size)
-        elif size > len(self._writable):
-            self._grow(size)
+            self._views[0][size : self.size] = bytes(self.size - size)
+        else:
+            self._make_room(size)
         self.size = size
 
-    def _grow(self, size: int) -> None:
-        former = self._writable[: self.size]
-        grown = memoryview(bytearray(max(size, 2 * len(self._writable), _SMALLEST)))
-        grown[: len(former)] = former
-        self._writable = grown
-        self.readable = grown.toreadonly()
+    def _make_room(self, size: int) -> None:
+        present = self._views[0]
+        if size > len(present):
+            grown = _views(max(size, 2 * len(present), _SMALLEST))
+            grown[0][: self.size] = present[: self.size]
+            self._views = grown
+
+
+def _views(capacity: int) -> tuple[memoryview, memoryview]:
+    writable = memoryview(bytearray(capacity))
+    return writable, writable.toreadonly()
 
 
 class MemoryFile(File):
@@ -88,7 +96,7 @@ class MemoryFile(File):
         end = position + size
         if end > self._node.size:
             raise ValueError(f"view to byte {end} of a file of {self._node.size}")
-        return self._node.readable[position:end]
+        return self._node.view(position, end)
 
     def size(self) -> int:
         return self._node.size
@@ -141,7 +149,7 @@ class MemoryFiles(Files):
 
     def read(self, path: str) -> bytes:
         node = self._node(path)
-        return bytes(node.readable[: node.size])
+        return bytes(node.view(0, node.size))
 
     def stat(self, path: str) -> FileStat | None:
         found = self._find(path)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from _thread import RLock, allocate_lock
+from _thread import RLock
 from bisect import bisect_right
 from errno import EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM, ENOSPC
 
@@ -106,7 +106,8 @@ class LogState:
         self._first_unstable_offset = producers.first_unstable_offset(high_watermark)
         self._failure: BaseException | None = None
         self._checkpoint = checkpoint
-        self._sync_lock = allocate_lock()
+        # Re-entrant, so that an interrupt at its release does not lock this thread out for good.
+        self._sync_lock = RLock()
         self.lock = RLock()
         """The partition lock. Whoever coordinates the partition may put its own here."""
         self.configure(config)
@@ -369,10 +370,11 @@ class LogState:
         bounded = min(max(offset, self.log_start_offset), self.log_end_offset)
         if bounded == self.high_watermark:
             return False
-        self.high_watermark = bounded
         if self._first_unstable_offset is not None:
             self.producers.forget_transactions_below(bounded)
             self._first_unstable_offset = self.producers.first_unstable_offset(bounded)
+        # Last: if an interrupt comes before it, the next call does all of it again.
+        self.high_watermark = bounded
         return True
 
     def increment_log_start_offset(self, offset: int) -> bool:
@@ -389,11 +391,11 @@ class LogState:
             )
         if offset <= self.log_start_offset:
             return False
-        self.log_start_offset = offset
         if self.leader_epochs.truncate_from_start(offset):
             self.epochs_changed()
         self.producers.forget_transactions_below(offset)
         self._first_unstable_offset = self.producers.first_unstable_offset(self.high_watermark)
+        self.log_start_offset = offset
         self._checkpoint()
         return True
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from _thread import allocate_lock
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.runtime.files import File, Files
@@ -17,44 +15,45 @@ class OpenFiles:
 
     Forgetting drops the segment's reference and nothing else: a thread that is writing or reading
     keeps the file open until it is done, so a descriptor never closes under its user.
+
+    Thread-safe without a lock: each step is one operation of a dictionary.
     """
 
-    __slots__ = ("_limit", "_lock", "_segments", "files")
+    __slots__ = ("_limit", "_segments", "files")
 
     def __init__(self, files: Files, limit: int = OPEN_FILES_MAX) -> None:
         assert limit > 0, limit
         self.files = files
         self._limit = limit
-        self._lock = allocate_lock()
         self._segments: dict[Segment, None] = {}
         """The segments with an open file, in the order in which they will be looked at."""
 
     def open(self, segment: Segment, *, create: bool = False) -> File:
         """Open the segment's file and store it in `segment.opened`."""
         file = self.files.open(segment.path, create=create)
-        with self._lock:
-            while len(self._segments) >= self._limit:
-                self._forget_one()
-            segment.opened = file
-            segment.used = True
-            self._segments[segment] = None
+        while len(self._segments) >= self._limit:
+            self._look_at_oldest()
+        self._segments[segment] = None
+        segment.used = True
+        segment.opened = file
         return file
 
     def forget(self, segment: Segment) -> None:
         """Let go of the segment's file, if it is open."""
-        with self._lock:
-            self._segments.pop(segment, None)
-            segment.opened = None
+        self._segments.pop(segment, None)
+        segment.opened = None
 
     def __len__(self) -> int:
         return len(self._segments)
 
-    def _forget_one(self) -> None:
-        while True:
+    def _look_at_oldest(self) -> None:
+        try:
             oldest = next(iter(self._segments))
-            del self._segments[oldest]
-            if not oldest.used:
-                oldest.opened = None
-                return
+        except (RuntimeError, StopIteration):
+            return  # another thread was faster
+        self._segments.pop(oldest, None)
+        if oldest.used:
             oldest.used = False
             self._segments[oldest] = None
+        else:
+            oldest.opened = None

@@ -14,7 +14,7 @@ append or nothing of it.
 
 from __future__ import annotations
 
-from _thread import allocate_lock
+from _thread import RLock
 
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import read_view, write_fully, write_whole
@@ -41,7 +41,7 @@ _FIRST_STEP = 64 << 10
 _LARGEST_STEP = 16 << 20
 _LARGEST_ZEROED_STEP = 1 << 20
 _ZEROS = bytes(_FIRST_STEP)
-_aborted_lock = allocate_lock()
+_aborted_lock = RLock()
 HINTS_MAX = 256
 EVERYTHING = 1 << 62
 UNKNOWN = -2

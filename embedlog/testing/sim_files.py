@@ -86,7 +86,7 @@ class SimNode(MemoryNode):
 
     def sync(self) -> None:
         """Everything written so far is on the platter."""
-        self.synced = bytes(self.readable[: self.size])
+        self.synced = bytes(self.view(0, self.size))
         self.dirty.clear()
 
     def image(self, sectors: set[int], keeps_size: bool) -> SimNode:
@@ -102,7 +102,7 @@ class SimNode(MemoryNode):
         for sector in sectors:
             start, stop = sector * SECTOR_SIZE, min(end, (sector + 1) * SECTOR_SIZE)
             if start < stop:
-                content[start:stop] = self.readable[start:stop]
+                content[start:stop] = self.view(start, stop)
         made = SimNode()
         made.write(0, content)
         made.sync()
