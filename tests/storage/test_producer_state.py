@@ -312,6 +312,14 @@ def test_the_stable_offset_waits_for_the_oldest_of_open_and_unreplicated(log):
     assert log.state.first_unstable_offset(4) is None
 
 
+def test_transactions_that_end_out_of_order_hold_the_stable_offset_back_in_order(log):
+    for producer_id in range(5):
+        log.append(0, producer_id=producer_id, transactional=True)  # 0 to 4
+    for producer_id in (3, 1, 4, 0, 2):
+        log.mark(commit=True, producer_id=producer_id)  # 5 to 9
+    assert [log.state.first_unstable_offset(at) for at in (5, 8, 9, 10)] == [0, 0, 2, None]
+
+
 def test_a_marker_without_data_completes_nothing(log):
     update = log.mark(commit=False)
     assert update.completed is None
