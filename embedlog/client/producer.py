@@ -6,7 +6,8 @@
 In process everything happens on the caller's thread. Records wait in an open batch until it is
 full, somebody asks (`flush`, `result`, `close`), or a millisecond (linger.ms, if more) is over and
 anything of the cluster waits, be it a consumer's `poll` or a listener. Over the network linger.ms
-is 5 and a thread sends, as in Kafka; with linger.ms=0 the caller's thread does.
+is 5 and a thread sends, as in Kafka; with linger.ms=0 the caller's thread does. What else differs
+in process says `producer_settings.complete`.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ COMMON: Definitions = {
 PRODUCER: Definitions = {
     **COMMON,
     "acks": ("choice", None, ("all", "-1", "0", "1")),
-    "batch.size": ("int", 16_384, NATURAL),
+    "batch.size": ("int", None, NATURAL),
     "buffer.memory": ("int", 33_554_432, (0, LONG_MAX)),
     "compression.type": ("choice", "none", CODECS),
     "compression.gzip.level": ("int", None, (-1, 9)),

@@ -483,7 +483,9 @@ def test_a_full_buffer_waits_for_room(broker: ScriptedBroker) -> None:
 
 def test_a_buffer_that_stays_full_times_out(broker: ScriptedBroker, runtime: SimRuntime) -> None:
     broker.faults.append(lambda request: PASS if _is_not_produce(request) else Pending())
-    with Producer(broker.transport(), buffer_memory=20_000, max_block_ms=500) as producer:
+    with Producer(
+        broker.transport(), buffer_memory=20_000, batch_size=16_384, max_block_ms=500
+    ) as producer:
         producer.send("one", bytes(10_000))
         with pytest.raises(TimedOut, match=r"buffer\.memory=20000"):
             for _ in range(3):
