@@ -6,6 +6,7 @@ from itertools import repeat
 from struct import Struct
 
 from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch, TimestampType
+from wire.records.layout import COUNT_MIN as RUNS_COUNT_MIN
 from wire.records.layout import find_runs, in_fastest_form
 from wire.records.plain import parse_records, read_headers
 from wire.records.template import find_values
@@ -38,6 +39,8 @@ def tuples(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[Recor
     if count == 0:
         return []
     data = in_fastest_form(batch.payload(limit), count)
+    if count < RUNS_COUNT_MIN:
+        return _plain_tuples(batch, data)
     values = find_values(data, count)
     if values is not None:
         timestamp = batch.base_timestamp
