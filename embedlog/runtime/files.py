@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Protocol
 
-    from embedlog.common import Buffer
+    Bytes = bytes | bytearray | memoryview
+    """What is written: one dimension of bytes."""
 else:
     Protocol = object
+    Bytes = None
 
 
 class FileStat:
@@ -50,7 +52,7 @@ class File(Protocol):
 
     __slots__ = ()
 
-    def write(self, buffers: Sequence[Buffer], position: int) -> int:
+    def write(self, buffers: Sequence[Bytes], position: int) -> int:
         """Write the buffers one after the other from `position`; return how many bytes went in.
 
         The file grows as needed. A disk may take less than all: see `write_fully`.
@@ -133,7 +135,7 @@ class Files(Protocol):
 
 
 def write_fully(
-    write: Callable[[Sequence[Buffer], int], int], buffers: Sequence[Buffer], position: int
+    write: Callable[[Sequence[Bytes], int], int], buffers: Sequence[Bytes], position: int
 ) -> int:
     """Write all of `buffers` with as many calls of `write` as it takes; return their size.
 
@@ -161,7 +163,7 @@ def read_view(files: Files, path: str) -> memoryview:
     return file.view(0, size) if size else memoryview(b"")
 
 
-def write_whole(files: Files, path: str, content: Buffer, *, sync: bool) -> None:
+def write_whole(files: Files, path: str, content: Bytes, *, sync: bool) -> None:
     """Replace a small file so that a crash leaves the old content or the new, never a mixture.
 
     `sync` says whether it must also survive loss of power: then the new file is synced before it

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from embedlog.common import Buffer
+    from embedlog.runtime.files import Bytes
 
 _SMALLEST = 4096
 
@@ -37,29 +37,29 @@ class MemoryNode:
         """A read-only view of [position, end)."""
         return self._views[1][position:end]
 
-    def write(self, position: int, buffer: Buffer) -> int:
+    def write(self, position: int, buffer: Bytes) -> int:
         """Store a buffer at `position`; what lies between the end and there reads as zeros."""
-        with memoryview(buffer).cast("B") as source:
-            end = position + len(source)
+        size = len(buffer)
+        end = position + size
+        if end > len(self._views[0]):
             self._make_room(end)
-            self._views[0][position:end] = source
+        self._views[0][position:end] = buffer
         self.size = max(self.size, end)
-        return end - position
+        return size
 
     def resize(self, size: int) -> None:
         """Cut or extend with zeros. No view shows what is cut off, so the buffer stays."""
         if size < self.size:
             self._views[0][size : self.size] = bytes(self.size - size)
-        else:
+        elif size > len(self._views[0]):
             self._make_room(size)
         self.size = size
 
     def _make_room(self, size: int) -> None:
         present = self._views[0]
-        if size > len(present):
-            grown = _views(max(size, 2 * len(present), _SMALLEST))
-            grown[0][: self.size] = present[: self.size]
-            self._views = grown
+        grown = _views(max(size, 2 * len(present), _SMALLEST))
+        grown[0][: self.size] = present[: self.size]
+        self._views = grown
 
 
 def _views(capacity: int) -> tuple[memoryview, memoryview]:
@@ -76,10 +76,11 @@ class MemoryFile(File):
         self._node = node
         self._files = files
 
-    def write(self, buffers: Sequence[Buffer], position: int) -> int:
+    def write(self, buffers: Sequence[Bytes], position: int) -> int:
         start = position
+        write = self._node.write
         for buffer in buffers:
-            position += self._node.write(position, buffer)
+            position += write(position, buffer)
         return position - start
 
     def sync(self) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from mmap import mmap
 
-    from embedlog.common import Buffer
+    from embedlog.runtime.files import Bytes
 
 _OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC
 _NOTHING = memoryview(b"")
@@ -46,7 +46,7 @@ class OsFile(File):
         self._mapped = _NOTHING
         _open[descriptor] = ref(self)
 
-    def write(self, buffers: Sequence[Buffer], position: int) -> int:
+    def write(self, buffers: Sequence[Bytes], position: int) -> int:
         return _pwritev(self._descriptor, buffers, position)
 
     def sync(self) -> None:

@@ -20,10 +20,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from embedlog.common import Buffer, TopicPartition
+    from embedlog.common import TopicPartition
     from embedlog.errors import CorruptRecord
     from embedlog.runtime import Runtime
-    from embedlog.runtime.files import Files
+    from embedlog.runtime.files import Bytes, Files
     from embedlog.storage.leader_epochs import LeaderEpochs
     from embedlog.storage.log_config import LogConfig
     from embedlog.storage.open_files import OpenFiles
@@ -242,7 +242,7 @@ class LogState:
             segment = self._roll(first_offset, now_ms)
         return segment
 
-    def write(self, segment: Segment, buffers: Sequence[Buffer], size: int) -> None:
+    def write(self, segment: Segment, buffers: Sequence[Bytes], size: int) -> None:
         """Write behind the segment's end, publishing nothing. For the appends of this package.
 
         Raises:

@@ -28,8 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from embedlog.common import Buffer
-    from embedlog.runtime.files import File
+    from embedlog.runtime.files import Bytes, File
     from embedlog.storage.open_files import OpenFiles
     from embedlog.storage.segment_scan import SegmentScan
     from embedlog.storage.transaction_index import AbortedTransaction
@@ -148,7 +147,7 @@ class Segment:
         """Make the file."""
         self._open_files.open(self, create=True)
 
-    def write(self, buffers: Sequence[Buffer], size: int) -> None:
+    def write(self, buffers: Sequence[Bytes], size: int) -> None:
         """Store `size` bytes behind the published end; publishes nothing.
 
         Raises:

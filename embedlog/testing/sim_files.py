@@ -21,9 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from embedlog.common import Buffer
     from embedlog.runtime.clock import Clock
-    from embedlog.runtime.files import DirectoryLock, File, FileStat
+    from embedlog.runtime.files import Bytes, DirectoryLock, File, FileStat
     from embedlog.runtime.randomness import Random
 
     Names = dict[str, MemoryNode | MemoryDirectory]
@@ -68,7 +67,7 @@ class SimNode(MemoryNode):
         self.dirty: dict[int, None] = {}
         """Sector numbers, in the order in which they were first written."""
 
-    def write(self, position: int, buffer: Buffer) -> int:
+    def write(self, position: int, buffer: Bytes) -> int:
         written = super().write(position, buffer)
         first = position // SECTOR_SIZE
         last = (position + max(written, 1) - 1) // SECTOR_SIZE
@@ -121,7 +120,7 @@ class SimFile(MemoryFile):
         self._sim = files
         self._path = path
 
-    def write(self, buffers: Sequence[Buffer], position: int) -> int:
+    def write(self, buffers: Sequence[Bytes], position: int) -> int:
         limit = self._sim.begin("write", self._path)
         if limit is not None:
             buffers = [b"".join(buffers)[:limit]]
