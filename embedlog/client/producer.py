@@ -15,9 +15,9 @@ from __future__ import annotations
 from embedlog.client.bulk import Columns, make_batch
 from embedlog.client.connect import connect
 from embedlog.client.delivery import BatchFuture, DeliveryFuture
+from embedlog.client.destinations import Destinations
 from embedlog.client.driver import Driver
 from embedlog.client.metadata import Metadata
-from embedlog.client.partitioner import KeyHashes
 from embedlog.client.producer_batch import ProducerBatch
 from embedlog.client.producer_settings import complete
 from embedlog.client.record_accumulator import (
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from embedlog.client.connect import Target
     from embedlog.client.delivery import DeliveryCallback
-    from embedlog.client.metadata import PartitionInfo, TopicInfo
+    from embedlog.client.metadata import PartitionInfo
     from embedlog.client.producer_batch import Headers
-    from embedlog.client.record_accumulator import PartitionQueue, TopicQueues
+    from embedlog.client.record_accumulator import PartitionQueue
     from embedlog.client.transaction_manager import TransactionManager
 
 _THREAD_STOP_MS = 10_000
@@ -69,20 +69,14 @@ class Producer:
         self._request_size_max: int = self._settings["max.request.size"]
         self._serialize_key = self._settings["key.serializer"]
         self._serialize_value = self._settings["value.serializer"]
-        self._partitioner = self._settings["partitioner.class"]
-        self._ignores_keys: bool = self._settings["partitioner.ignore.keys"]
         self._is_choosy = (
             self._serialize_value is not None
-            or self._partitioner is not None
+            or self._settings["partitioner.class"] is not None
             or min(self._request_size_max, self._settings["buffer.memory"]) < _LEAST_USUAL_SIZE
         )
         """Does even a small record without a key need a closer look?"""
         self._metadata = Metadata(self._transport, self._settings, create_topics=True)
         self._accumulator = RecordAccumulator(self._settings, self, runtime)
-        self._hashes = KeyHashes()
-        self._topics: dict[str, TopicQueues] = {}
-        """What `send` knows; forgotten when metadata has news."""
-        self._metadata.on_news = self._topics.clear
         self._sender = Sender(
             self._transport,
             self._metadata,
@@ -101,6 +95,10 @@ class Producer:
             name="embedlog-producer",
         )
         self._sender.arrived = self._driver.arrived
+        self._destinations = Destinations(
+            self._metadata, self._accumulator, self._driver, self._settings
+        )
+        self._topics = self._destinations.known
         self._accumulator.needs_attention = self._is_eager
         self._duty: _LingerDuty | None = None
         if self._transport.in_process:
@@ -192,11 +190,10 @@ class Producer:
         elif not 0 <= timestamp_ms <= _TIMESTAMP_MAX:
             raise ValueError(f"timestamp_ms={timestamp_ms}: must be between 0 and 2^63 - 1")
         try:
-            queue = self._queue_for(topic, partition, key, value)
+            queue = self._destinations.queue(topic, partition, key, value)
             self._check_size(key, value, headers)
         except (KafkaError, TimedOut) as error:
             return self._failed(topic, partition, error, on_delivery)
-        is_sticky = partition is None and (key is None or self._ignores_keys)
         record = (
             record_size(key, value, headers),
             timestamp_ms,
@@ -204,7 +201,7 @@ class Producer:
             value,
             headers or None,
             on_delivery,
-            is_sticky and self._partitioner is None,
+            self._destinations.is_sticky(partition, key),
         )
         future = self._accumulator.append(queue, *record)
         if future is None:
@@ -212,19 +209,6 @@ class Producer:
         if self._accumulator.needs_attention:
             self._attend()
         return future
-
-    def _queue_for(
-        self, topic: str, partition: int | None, key: bytes | None, value: bytes | None
-    ) -> PartitionQueue:
-        """The queue of the partition that was named, or that the record's key decides."""
-        queues = self._topic(topic)
-        if partition is not None:
-            return self._named_queue(queues, partition)
-        if self._partitioner is not None:
-            return self._named_queue(queues, self._partitioner(queues.info, key, value))
-        if key is not None and not self._ignores_keys:
-            return queues.queue(self._hashes(key) % len(queues.info.partitions))
-        return self._accumulator.sticky_queue(queues)
 
     def _attend(self) -> None:
         """A batch was begun or closed: send it, or let the scheduler know that it waits."""
@@ -265,7 +249,7 @@ class Producer:
         if len(values) == 0:
             return BatchFuture(batches)
         try:
-            for queue, records in self._divided(topic, columns, partition):
+            for queue, records in self._destinations.divide(topic, columns, partition):
                 for piece in records.pieces(self._request_size_max):
                     batches.append(self._add_batch(queue, piece))
         except (KafkaError, TimedOut) as error:
@@ -298,7 +282,7 @@ class Producer:
         if self._is_closed:
             return
         self._is_closed = True
-        self._topics.clear()
+        self._destinations.close()
         try:
             if not self._driver.is_running_here:
                 self._flush(timeout)
@@ -316,7 +300,7 @@ class Producer:
         Raises:
             TimedOut: the cluster did not tell within max.block.ms; KafkaError: it refused.
         """
-        return list(self._topic(topic).info.partitions)
+        return list(self._destinations.topic(topic).info.partitions)
 
     def metrics(self) -> dict[str, int]:
         """A few counters, under Kafka's names."""
@@ -372,55 +356,6 @@ class Producer:
         self._duty.is_armed = True
         self._transport.runtime.scheduler.notify()
 
-    def _topic(self, name: str) -> TopicQueues:
-        """The queues of a topic that metadata knows, waiting for metadata if it does not yet."""
-        queues = self._topics.get(name)
-        if queues is None:
-            self._check_open()
-            info = self._metadata.topics.get(name)
-            if info is None:
-                info = self._await_topic(name)
-            queues = self._topics[name] = self._accumulator.topic(info)
-        return queues
-
-    def _await_topic(self, name: str) -> TopicInfo:
-        metadata = self._metadata
-        metadata.want(name)
-
-        def is_settled() -> bool:
-            known = name in metadata.topics or metadata.topic_error(name) is not None
-            return known or metadata.failure is not None
-
-        self._driver.wait(is_settled, self._max_block_ms)
-        info = metadata.topics.get(name)
-        if info is not None:
-            return info
-        error = metadata.topic_error(name) or metadata.failure
-        if error is not None:
-            raise error
-        last = metadata.errors.get(name)
-        raise TimedOut(
-            f"topic {name!r} is not in the cluster's metadata after max.block.ms="
-            f"{self._max_block_ms}: {last if last is not None else 'no broker answered'}"
-        )
-
-    def _named_queue(self, queues: TopicQueues, partition: int) -> PartitionQueue:
-        if partition < 0:
-            raise ValueError(f"partition={partition}: must not be negative")
-        if partition >= len(queues.info.partitions):
-            metadata = self._metadata
-            before = metadata.answer_count
-            metadata.request_update()
-            self._driver.wait(lambda: metadata.answer_count > before, self._max_block_ms)
-            queues = self._topic(queues.name)
-            if partition >= len(queues.info.partitions):
-                raise error_for(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"topic {queues.name!r} has no partition {partition}, only "
-                    f"{len(queues.info.partitions)}",
-                )
-        return queues.queue(partition)
-
     def _check_size(self, key: bytes | None, value: bytes | None, headers: Headers | None) -> None:
         size = size_upper_bound(key, value, headers)
         for name in ("max.request.size", "buffer.memory"):
@@ -467,28 +402,6 @@ class Producer:
                 f"buffer.memory={pool.total} has {pool.available} bytes free after max.block.ms="
                 f"{self._max_block_ms}: records come faster than the brokers take them"
             )
-
-    def _divided(
-        self, topic: str, columns: Columns, partition: int | None
-    ) -> list[tuple[PartitionQueue, Columns]]:
-        """The records of each partition, with its queue."""
-        queues = self._topic(topic)
-        if partition is not None:
-            return [(self._named_queue(queues, partition), columns)]
-        if self._partitioner is not None:
-            info = queues.info
-            choose = self._partitioner
-            parts = columns.by_partition(lambda key, value: int(choose(info, key, value)))
-            return [(self._named_queue(queues, number), part) for number, part in parts.items()]
-        sticky = self._accumulator.sticky_queue(queues)
-        if columns.keys is None or self._ignores_keys:
-            return [(sticky, columns)]
-        count = len(queues.info.partitions)
-        hashes = self._hashes
-        parts = columns.by_partition(
-            lambda key, _: sticky.partition if key is None else hashes(bytes(key)) % count
-        )
-        return [(queues.queue(number), part) for number, part in parts.items()]
 
     def _add_batch(self, queue: PartitionQueue, columns: Columns) -> ProducerBatch:
         if len(columns.values) == 1:

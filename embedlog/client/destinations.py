@@ -1,0 +1,144 @@
+"""Where a record goes: from a topic's name, a partition or a key to the queue that it joins."""
+
+from __future__ import annotations
+
+from embedlog.client.partitioner import KeyHashes
+from embedlog.errors import ClosedError, TimedOut, error_for
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.client.bulk import Columns
+    from embedlog.client.driver import Driver
+    from embedlog.client.metadata import Metadata, TopicInfo
+    from embedlog.client.record_accumulator import (
+        PartitionQueue,
+        RecordAccumulator,
+        TopicQueues,
+    )
+    from embedlog.client.settings import Settings
+
+
+class Destinations:
+    """The topics that one producer has sent to. Waits for metadata where it must."""
+
+    def __init__(
+        self,
+        metadata: Metadata,
+        accumulator: RecordAccumulator,
+        driver: Driver,
+        settings: Settings,
+    ) -> None:
+        self._metadata = metadata
+        self._accumulator = accumulator
+        self._driver = driver
+        self._max_block_ms: int = settings["max.block.ms"]
+        self._partitioner = settings["partitioner.class"]
+        self._ignores_keys: bool = settings["partitioner.ignore.keys"]
+        self._hashes = KeyHashes()
+        self._is_closed = False
+        self.known: dict[str, TopicQueues] = {}
+        """What `topic` has found; forgotten when metadata has news."""
+        metadata.on_news = self.known.clear
+
+    def close(self) -> None:
+        """Find nothing any more: every look-up raises ClosedError."""
+        self._is_closed = True
+        self.known.clear()
+
+    def is_sticky(self, partition: int | None, key: bytes | None) -> bool:
+        """Does such a record go wherever there is room?"""
+        return (
+            partition is None and (key is None or self._ignores_keys) and self._partitioner is None
+        )
+
+    def topic(self, name: str) -> TopicQueues:
+        """The queues of a topic, waiting for metadata if it is not known.
+
+        Raises:
+            ClosedError: the producer is closed.
+            TimedOut: the topic is not known after max.block.ms.
+            KafkaError: the cluster refuses to tell.
+        """
+        queues = self.known.get(name)
+        if queues is None:
+            if self._is_closed:
+                raise ClosedError("the producer is closed")
+            info = self._metadata.topics.get(name)
+            if info is None:
+                info = self._await_topic(name)
+            queues = self.known[name] = self._accumulator.topic(info)
+        return queues
+
+    def queue(
+        self, topic: str, partition: int | None, key: bytes | None, value: bytes | None
+    ) -> PartitionQueue:
+        """The queue of the partition that was named, or that the record's key decides."""
+        queues = self.topic(topic)
+        if partition is not None:
+            return self._named(queues, partition)
+        if self._partitioner is not None:
+            return self._named(queues, self._partitioner(queues.info, key, value))
+        if key is not None and not self._ignores_keys:
+            return queues.queue(self._hashes(key) % len(queues.info.partitions))
+        return self._accumulator.sticky_queue(queues)
+
+    def divide(
+        self, topic: str, columns: Columns, partition: int | None
+    ) -> list[tuple[PartitionQueue, Columns]]:
+        """The records of each partition, with its queue."""
+        queues = self.topic(topic)
+        if partition is not None:
+            return [(self._named(queues, partition), columns)]
+        if self._partitioner is not None:
+            info = queues.info
+            choose = self._partitioner
+            parts = columns.by_partition(lambda key, value: int(choose(info, key, value)))
+            return [(self._named(queues, number), part) for number, part in parts.items()]
+        sticky = self._accumulator.sticky_queue(queues)
+        if columns.keys is None or self._ignores_keys:
+            return [(sticky, columns)]
+        count = len(queues.info.partitions)
+        hashes = self._hashes
+        parts = columns.by_partition(
+            lambda key, _: sticky.partition if key is None else hashes(bytes(key)) % count
+        )
+        return [(queues.queue(number), part) for number, part in parts.items()]
+
+    def _await_topic(self, name: str) -> TopicInfo:
+        metadata = self._metadata
+        metadata.want(name)
+
+        def is_settled() -> bool:
+            known = name in metadata.topics or metadata.topic_error(name) is not None
+            return known or metadata.failure is not None
+
+        self._driver.wait(is_settled, self._max_block_ms)
+        info = metadata.topics.get(name)
+        if info is not None:
+            return info
+        error = metadata.topic_error(name) or metadata.failure
+        if error is not None:
+            raise error
+        last = metadata.errors.get(name)
+        raise TimedOut(
+            f"topic {name!r} is not in the cluster's metadata after max.block.ms="
+            f"{self._max_block_ms}: {last if last is not None else 'no broker answered'}"
+        )
+
+    def _named(self, queues: TopicQueues, partition: int) -> PartitionQueue:
+        if partition < 0:
+            raise ValueError(f"partition={partition}: must not be negative")
+        if partition >= len(queues.info.partitions):
+            metadata = self._metadata
+            before = metadata.answer_count
+            metadata.request_update()
+            self._driver.wait(lambda: metadata.answer_count > before, self._max_block_ms)
+            queues = self.topic(queues.name)
+            if partition >= len(queues.info.partitions):
+                raise error_for(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"topic {queues.name!r} has no partition {partition}, only "
+                    f"{len(queues.info.partitions)}",
+                )
+        return queues.queue(partition)
