@@ -103,6 +103,7 @@ class Listener:
         self._accept_second = 0
         self._accepted_count = 0
         self._unwritten_size = 0
+        self._large_count = 0
         self._waker = Waker()
         # What the connections share; see `peer`.
         self.handle = service.handle
@@ -197,13 +198,27 @@ class Listener:
 
     def has_room_for(self, capacity: int) -> bool:
         """May one more buffer of `capacity` be taken for a large frame?"""
-        size_max = self.limits.receive_size_max
-        if capacity <= RECEIVE_SIZE or self.receive_size + capacity <= size_max:
+        if self._has_room_for(capacity):
             return True
         for connection in self._connections.values():
             connection.trim(now=_NEVER)
-        # The first one may always: a single frame larger than the limit has to come through.
-        return not self.receive_size or self.receive_size + capacity <= size_max
+        return self._has_room_for(capacity)
+
+    def _has_room_for(self, capacity: int) -> bool:
+        # Without a large frame on its way none would end and make room: the next one may come,
+        # however much lies aside behind parked requests, and however large it is.
+        return (
+            capacity <= RECEIVE_SIZE
+            or not self._large_count
+            or self.receive_size + capacity <= self.limits.receive_size_max
+        )
+
+    def count_buffer(self, capacity: int, *, is_read_into: bool) -> None:
+        """A connection took a buffer of its own, or gave one back (negative)."""
+        if abs(capacity) > RECEIVE_SIZE:
+            self.receive_size += capacity
+            if is_read_into:
+                self._large_count += 1 if capacity > 0 else -1
 
     def count_unwritten(self, difference: int) -> None:
         """More or fewer bytes wait for peers; too many, and the slowest peer has to go."""

@@ -52,6 +52,7 @@ class Connection:
         "_held_size",
         "_is_closing",
         "_is_parked",
+        "_is_read_into",
         "_is_starved",
         "_last_active_at",
         "_listener",
@@ -86,6 +87,7 @@ class Connection:
         # Received and not yet handled: _buffer[_start:_end]. Without a buffer of its own, which
         # only part of a frame or a backlog needs, a connection reads into the listener's.
         self._buffer: bytearray | None = None
+        self._is_read_into = False
         self._start = 0
         self._end = 0
         self._needed = _SIZE.size
@@ -343,7 +345,7 @@ class Connection:
             if not listener.has_room_for(capacity):
                 return False
             rest = view[start:end]
-            self._take_buffer(capacity)[:size] = rest
+            self._take_buffer(capacity, is_read_into=True)[:size] = rest
             self._end = size
         elif start + needed > len(buffer):
             buffer[:size] = bytes(view[start:end])
@@ -364,15 +366,15 @@ class Connection:
             return _SIZE_AND_KEY.size
         return _SIZE.size + int(size)
 
-    def _take_buffer(self, capacity: int) -> bytearray:
+    def _take_buffer(self, capacity: int, *, is_read_into: bool = False) -> bytearray:
         """Replace the connection's own buffer by an empty one of `capacity`; 0 for none."""
         listener = self._listener
-        if self._buffer is not None and len(self._buffer) > RECEIVE_SIZE:
-            listener.receive_size -= len(self._buffer)
-        if capacity > RECEIVE_SIZE:
-            listener.receive_size += capacity
+        if self._buffer is not None:
+            listener.count_buffer(-len(self._buffer), is_read_into=self._is_read_into)
+        listener.count_buffer(capacity, is_read_into=is_read_into)
         fresh = bytearray(capacity)
         self._buffer = fresh if capacity else None
+        self._is_read_into = is_read_into
         self._start = self._end = 0
         return fresh
 
