@@ -90,6 +90,10 @@ class DirectoryLock(Protocol):
 
     __slots__ = ()
 
+    @property
+    def is_held(self) -> bool:
+        """Whether this process still owns the directory: not once closed, nor after a fork."""
+
     def close(self) -> None:
         """Let the next opener have the directory. A second call does nothing."""
 

@@ -28,7 +28,7 @@ class MemoryNode:
     __slots__ = ("_views", "modified_ms", "size")
 
     def __init__(self) -> None:
-        self._views = _views(0)
+        self._views = _EMPTY
         """The buffer to write and to read: one pair, so that they are replaced together."""
         self.size = 0
         self.modified_ms = 0
@@ -65,6 +65,9 @@ class MemoryNode:
 def _views(capacity: int) -> tuple[memoryview, memoryview]:
     writable = memoryview(bytearray(capacity))
     return writable, writable.toreadonly()
+
+
+_EMPTY = _views(0)
 
 
 class MemoryFile(File):
@@ -117,6 +120,10 @@ class MemoryLock(DirectoryLock):
         if path in locks:
             raise DirectoryLocked(f"{path} is held by this process")
         locks.add(path)
+
+    @property
+    def is_held(self) -> bool:
+        return self._path in self._locks
 
     def close(self) -> None:
         self._locks.discard(self._path)

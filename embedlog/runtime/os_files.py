@@ -6,7 +6,9 @@ which kills the host program. A mapping is never closed or resized, only forgott
 still in use keeps it alive.
 
 After `fork` the child owns nothing: locks, files and descriptors of the parent are closed in it
-and every call on them fails, because two writers would ruin the log.
+and every call on them fails, because two writers would ruin the log. Views stay readable in the
+child: their mappings are inherited on purpose (not MADV_DONTFORK), as touching a missing one would
+kill it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import sys
 from _weakref import ref
 from stat import S_ISDIR
 
-from embedlog.errors import DirectoryLocked
+from embedlog.errors import ClosedError, DirectoryLocked
 from embedlog.runtime.files import DirectoryLock, File, Files, FileStat
 
 TYPE_CHECKING = False
@@ -122,6 +124,10 @@ class OsLock(DirectoryLock):
         self._descriptor = descriptor
         _open[descriptor] = ref(self)
 
+    @property
+    def is_held(self) -> bool:
+        return self._descriptor >= 0
+
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         _close(descriptor)
@@ -131,11 +137,15 @@ class OsLock(DirectoryLock):
 
 
 class OsFiles(Files):
-    """The operating system's file system. See `Files`."""
+    """The operating system's file system. See `Files`.
 
-    __slots__ = ("boot_id",)
+    Calls that could change something raise `ClosedError` in a process forked since.
+    """
+
+    __slots__ = ("_made_in", "boot_id")
 
     def __init__(self) -> None:
+        self._made_in = os.getpid()
         try:
             with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as file:
                 self.boot_id = file.read(64).decode().strip()
@@ -144,6 +154,7 @@ class OsFiles(Files):
             self.boot_id = ""
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
+        self._check_process()
         flags = _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS
         return OsFile(os.open(path, flags, 0o644))
 
@@ -166,12 +177,15 @@ class OsFiles(Files):
         return sorted(os.listdir(path))
 
     def make_directory(self, path: str) -> None:
+        self._check_process()
         os.makedirs(path, exist_ok=True)
 
     def rename(self, old: str, new: str) -> None:
+        self._check_process()
         os.replace(old, new)
 
     def remove(self, path: str) -> None:
+        self._check_process()
         try:
             os.unlink(path)
         except (IsADirectoryError, PermissionError):
@@ -187,8 +201,13 @@ class OsFiles(Files):
     def lock(self, path: str) -> OsLock:
         from time import strftime
 
+        self._check_process()
         owner = f"pid {os.getpid()} since {strftime('%Y-%m-%dT%H:%M:%S%z')} boot {self.boot_id}\n"
         return OsLock(path, owner)
+
+    def _check_process(self) -> None:
+        if self._made_in != os.getpid():
+            raise ClosedError("a file system that was opened before the process forked")
 
 
 def _close(descriptor: int, _close: Callable[[int], None] = os.close) -> None:

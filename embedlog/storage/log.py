@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from struct import Struct
 
+from embedlog.errors import CorruptRecord, KafkaError
 from embedlog.storage.append_origin import AppendOrigin
 from embedlog.storage.log_state import LogState, segments_from
 from embedlog.storage.log_validator import validate
@@ -87,14 +88,18 @@ class Log(LogState):
             self._check_usable()
         update = None
         if batch.producer_id > -1:
-            judged = judge(
-                self.producers,
-                batch,
-                first_offset=first_offset,
-                origin=origin,
-                verification=verification,
-                transaction_version=transaction_version,
-            )
+            try:
+                judged = judge(
+                    self.producers,
+                    batch,
+                    first_offset=first_offset,
+                    origin=origin,
+                    verification=verification,
+                    transaction_version=transaction_version,
+                )
+            except KafkaError as error:
+                error.log_start_offset = self.log_start_offset
+                raise
             if isinstance(judged, Duplicate):
                 return self._duplicate(judged)
             update = judged
@@ -180,12 +185,13 @@ class Log(LogState):
 
         Raises:
             OffsetOutOfRange: `offset` is outside [log_start_offset, log_end_offset].
-            CorruptRecord: the batches on disk are damaged.
+            CorruptRecord: the batches on disk are damaged, or have rotted from `offset` on.
         """
         segments = self._segments
         segment = segments[-1]
         next_offset, size, _, _ = segment.end
         if not self.log_start_offset <= offset <= next_offset:
+            self._check_rot()
             raise self._out_of_range(offset, next_offset)
         if offset < segment.base_offset:
             return read_older(self, offset, max_bytes, end_offset, min_one)
@@ -202,15 +208,22 @@ class Log(LogState):
             )
         if end != position:
             if end > segment.trusted_size:
-                verify(self, segment, position, end)
+                verify(self, segment, position, end, offset)
             hints = segment.hints
             if len(hints) >= HINTS_MAX:
                 hints.clear()
             hints[next_offset] = end
-            view = segment.file.view(position, end - position)
+            view = segment.view(position, end)
         else:
             view = NOTHING
+            if self._failure is not None and offset == segment.end[0]:
+                self._check_rot()
         return LogRead((view, next_offset, segment.base_offset, position))
+
+    def _check_rot(self) -> None:
+        """Raise if the log ends where rot begins: a reader must not wait there, nor start over."""
+        if isinstance(self._failure, CorruptRecord):
+            raise self._failure
 
     def fetch_offset(
         self, timestamp: int, *, end_offset: int | None = None

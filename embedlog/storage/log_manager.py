@@ -187,6 +187,9 @@ class LogManager:
         with self._mutex:
             if self._closed:
                 return
+            if not self._directory_lock.is_held:
+                self._closed = True  # a forked child: everything here is its parent's
+                return
             if not self.clean:
                 for topic_partition in list(self._unloaded):
                     self._load(topic_partition)

@@ -115,7 +115,9 @@ class LogState:
     def configure(self, config: LogConfig) -> None:
         """Obey another configuration from the next append on."""
         self.config = config
-        self._segments[-1].time_max = -1
+        active = self._segments[-1]
+        active.time_max = -1
+        active.zeroed = config.durability == "fsync"
         self._memory = config.durability == "memory"
         jitter = min(config.segment_jitter_ms, config.segment_ms)
         self._segment_age_max = config.segment_ms - (
@@ -346,9 +348,7 @@ class LogState:
                 if self._failure is not None:
                     raise self._refusal()
                 segments = segments_from(self._segments, self.synced_offset)
-                end = segments[-1].end[0]
-                assert offset <= end, (offset, end)
-                self._sync(end, segments)
+                self._sync(segments[-1].end[0], segments)
 
     def _sync(self, end: int, segments: tuple[Segment, ...]) -> None:
         try:

@@ -43,7 +43,7 @@ def read_older(log: Log, offset: int, max_bytes: int, end_offset: int, min_one: 
         if end != size:
             segment.remember(next_offset, end)
         if end > segment.trusted_size:
-            verify(log, segment, position, end)
+            verify(log, segment, position, end, offset)
         view = segment.view(position, end)
         return LogRead((view, next_offset, segment.base_offset, position))
     raise AssertionError((offset, segments))
@@ -70,25 +70,24 @@ def cut(
     return fitting_end, next_offset
 
 
-def verify(log: LogState, segment: Segment, position: int, end: int) -> None:
+def verify(log: LogState, segment: Segment, position: int, end: int, offset: int) -> None:
     """Check the headers of batches that an earlier process wrote, when they are first read.
+
+    `offset` is what the reader asked for: the first batch holds it.
 
     Readers check the checksums, which leave the base offset and the leader epoch uncovered.
 
     Raises:
         CorruptRecord: the offsets do not continue, or the epochs are not the log's.
     """
-    expected = -1
+    expected = segment.base_offset if position == 0 else -1
     gaps_allowed = log.gaps_allowed or log.config.compact
     epoch_of = log.leader_epochs.epoch_for_offset
     for at, _, base_offset, last_offset, _, epoch in walk(
         segment.view(0, end), position, end, segment.path
     ):
-        if (
-            base_offset != expected
-            and expected >= 0
-            and not (gaps_allowed and base_offset > expected)
-        ):
+        is_next = base_offset == expected if expected >= 0 else base_offset <= offset
+        if not is_next and not (gaps_allowed and base_offset > expected):
             reason = f"offsets {base_offset}..{last_offset}, expected {expected}"
             raise CorruptRecord(segment.path, at, reason)
         known = epoch_of(base_offset)

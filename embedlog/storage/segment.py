@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from _thread import RLock
 
-from embedlog.errors import CorruptRecord
+from embedlog.errors import CorruptRecord, KafkaStorageError
 from embedlog.runtime.files import read_view, write_fully, write_whole
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import ends_with, locate, walk
@@ -296,13 +296,20 @@ class Segment:
     # Reading. No lock
 
     def view(self, position: int, end: int) -> memoryview:
-        """A view of published bytes."""
+        """A view of published bytes.
+
+        Raises:
+            CorruptRecord: the file is shorter than what was published.
+            KafkaStorageError: the file cannot be opened (removed meanwhile, or too many are open).
+        """
         if position == end:
             return memoryview(b"")
         try:
             return self.file.view(position, end - position)
         except ValueError as error:
             raise CorruptRecord(self.path, position, str(error)) from None
+        except OSError as error:
+            raise KafkaStorageError(f"{self.path}: {error}") from error
 
     def position_of(self, offset: int, size: int) -> int:
         """Where the first batch that ends at or after `offset` begins; `size` when none does.

@@ -76,7 +76,9 @@ class Tasks:
 
     def _flush(self, now_ms: int) -> None:
         """Obey flush.ms and flush.messages, for the few topics that set them."""
-        for log in self._manager.logs():
+        logs = self._manager.logs()
+        self._flushed = {log: self._flushed[log] for log in logs if log in self._flushed}
+        for log in logs:
             config = log.config
             if config.flush_ms == NO_LIMIT and config.flush_messages == NO_LIMIT:
                 continue

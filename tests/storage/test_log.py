@@ -520,3 +520,22 @@ def test_a_late_epoch_of_an_unclean_open_is_kept() -> None:
     append(again, b"b", epoch=2)
     assert [one.partition_leader_epoch for one in batches(again)] == [2, 3]
     check(again)
+
+
+def test_errors_of_the_producer_state_carry_the_log_start_offset() -> None:
+    log = new_log()
+    append(log, b"a", b"b", producer=(7, 0, 0))
+    log.update_high_watermark(2)
+    log.increment_log_start_offset(1)
+    with pytest.raises(errors.OutOfOrderSequenceNumber) as caught:
+        append(log, b"x", producer=(7, 0, 9))
+    assert caught.value.log_start_offset == 1
+
+
+def test_a_topic_that_becomes_durable_keeps_its_sync_window() -> None:
+    log = new_log(max_message_bytes=4 << 20)
+    for _ in range(3):
+        append(log, b"x" * 2_000_000)
+    log.configure(log.config.replace(durability="fsync"))
+    append(log, b"y" * 2_000_000)
+    assert log.synced_offset == 3

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from embedlog import errors
 from embedlog.common import TopicPartition, uuid_to_text
-from embedlog.errors import ClosedError, CorruptRecord, DirectoryLocked
+from embedlog.errors import ClosedError, CorruptRecord, DirectoryLocked, EmbedlogError
+from embedlog.runtime import real_runtime
 from embedlog.runtime.randomness import seeded
 from embedlog.storage import checkpoints, paths
 from embedlog.storage.log_config import LogConfig
@@ -368,3 +372,45 @@ def test_the_name_of_a_doomed_log_fits_the_file_system() -> None:
     name = paths.deleted_log_name(TopicPartition("t" * 249, 7), TOPIC_ID)
     assert len(name) == 255
     assert paths.is_deleted_log(name)
+
+
+def test_a_read_of_a_log_that_was_removed_is_a_typed_error() -> None:
+    owner = manager()
+    log = owner.get_or_create(PARTITION)
+    append(log, b"a")
+    owner.delete(PARTITION)
+    with pytest.raises(errors.KafkaStorageError):
+        log.read(0, max_bytes=100, end_offset=1)
+
+
+def test_a_forked_child_cannot_touch_its_parents_directory(tmp_path: Path) -> None:
+    owner = LogManager(real_runtime(), str(tmp_path), LogConfig(durability="fsync"))
+    log = owner.get_or_create(PARTITION)
+    append(log, b"parent")
+    view = log.read(0, max_bytes=1000, end_offset=1).records
+    content = bytes(view)
+    child = os.fork()
+    if child == 0:
+        refused = 0
+        for work in (
+            lambda: append(log, b"child"),
+            lambda: owner.get_or_create(OTHER),
+            lambda: log.read(0, max_bytes=1000, end_offset=1),
+            lambda: owner.delete(PARTITION),
+        ):
+            try:
+                work()
+            except EmbedlogError:
+                refused += 1
+        owner.close()
+        os._exit(0 if refused == 4 and bytes(view) == content else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert ".kafka_cleanshutdown" not in os.listdir(tmp_path)
+    append(log, b"parent again")
+    assert values(log) == [b"parent", b"parent again"]
+    owner.close()
+    again = LogManager(real_runtime(), str(tmp_path), LogConfig())
+    assert again.clean
+    assert again.partitions() == [PARTITION]
+    again.close()

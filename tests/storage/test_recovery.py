@@ -412,3 +412,17 @@ def test_a_directory_without_segments_is_an_empty_log() -> None:
     assert (again.log_start_offset, again.log_end_offset) == (0, 0)
     append(again, b"a")
     check(again)
+
+
+def test_a_reader_is_told_of_the_rot_and_neither_waits_nor_starts_over() -> None:
+    log = new_log(durability="fsync")
+    append(log, b"a")
+    append(log, b"b")
+    log.sync(2)
+    log._checkpoint()
+    disk = _killed(log)
+    _flip(disk, FIRST, log.size - 1)
+    again = _open(disk, durability="fsync")
+    for offset in (1, 2):
+        with pytest.raises(CorruptRecord):
+            again.read(offset, max_bytes=100, end_offset=again.log_end_offset)
