@@ -417,19 +417,6 @@ class LogState:
             self._reload_producers()
         self.update_high_watermark(self.high_watermark)
 
-    def drop_oldest(self, count: int) -> None:
-        """Remove the first `count` segments; the log then starts where the rest does.
-
-        Views of their batches stay readable.
-        """
-        doomed, kept = self._segments[:count], self._segments[count:]
-        self.replace_segments(kept)
-        try:
-            for segment in doomed:
-                segment.remove()
-        except OSError as error:
-            raise self.refused(error) from error
-
     def epochs_changed(self) -> None:
         """Store the epoch cache, with a checksum; Kafka's text form is written at the close.
 

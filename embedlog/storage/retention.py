@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 def delete_old_segments(log: Log, now_ms: int) -> int:
     """Apply the topic's retention; return how many segments went. `now_ms` is wall time.
 
-    Requires: the partition lock.
+    Views of their batches stay readable. Requires: the partition lock.
+
+    Raises:
+        KafkaStorageError: the disk refuses.
     """
     deleted = _delete(log, lambda segment, following: following <= log.log_start_offset)
     if not log.config.delete:
@@ -73,5 +76,10 @@ def _delete(log: Log, must_go: Rule) -> int:
     if doomed == len(segments):
         log.roll()
         segments = log.segments
-    log.drop_oldest(doomed)
+    log.replace_segments(segments[doomed:])
+    try:
+        for segment in segments[:doomed]:
+            segment.remove()
+    except OSError as error:
+        raise log.refused(error) from error
     return doomed
