@@ -177,9 +177,9 @@ class Driver:
         return self._runner == get_ident()
 
     def close(self, timeout_ms: int) -> None:
-        """Stop the thread, if there is one. Requires: nobody waits."""
+        """Stop the thread, if there is one; it ends by itself when it is the one that calls."""
         self._is_closed = True
-        if self._thread is not None:
+        if self._thread is not None and not self.is_running_here:
             self._transport.wake()
             self._thread.join(timeout_ms)
             self._threaded = False

@@ -18,6 +18,7 @@ from embedlog.client.consumer_record import (
 )
 from embedlog.client.errors import RecordUnreadable
 from embedlog.client.fetch_session import FetchSession, is_broken_session
+from embedlog.client.metadata import STALE_METADATA
 from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError, KafkaError, error_for
 from wire.error_codes import ErrorCode
@@ -39,20 +40,6 @@ if TYPE_CHECKING:
     from embedlog.transport import Transport
     from wire.records.record import RecordTuple
     from wire.schemas.fetch import PartitionData
-
-_STALE_METADATA = frozenset(
-    (
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-    )
-)
 
 
 class _Sent:
@@ -213,7 +200,7 @@ class Fetcher:
         if not sent.session.answered(response.error_code, response.session_id):
             if not is_broken_session(response.error_code):
                 self._failed(sent, error_for(response.error_code), now_ms)
-            elif response.error_code in _STALE_METADATA:
+            elif response.error_code in STALE_METADATA:
                 self._metadata.request_update()
             return
         for topic in response.responses:
@@ -257,7 +244,7 @@ class Fetcher:
         state.retry_at_ms = now_ms + self._backoff_ms
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state)
-        elif code in _STALE_METADATA:
+        elif code in STALE_METADATA:
             self._metadata.request_update()
         elif code != ErrorCode.UNKNOWN_SERVER_ERROR:
             self._errors.append(error_for(code, f"fetch of {state.topic_partition}"))

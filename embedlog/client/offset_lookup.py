@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from embedlog.client.metadata import as_kafka_error
+from embedlog.client.metadata import STALE_METADATA, as_kafka_error
 from embedlog.errors import error_class, error_for
-from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,19 +27,6 @@ if TYPE_CHECKING:
     _OffsetBase = tuple[int, int, int]
 else:
     _OffsetBase = tuple
-
-_STALE_METADATA = frozenset(
-    (
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-    )
-)
 
 
 class OffsetAndTimestamp(_OffsetBase):
@@ -185,7 +171,7 @@ class OffsetLookup:
 
     def _refused(self, key: TopicPartition, error: KafkaError, now_ms: int) -> None:
         timestamp = self._asked.pop(key)
-        if not error.retriable and error.code not in _STALE_METADATA:
+        if not error.retriable and error.code not in STALE_METADATA:
             self.failed[key] = error
             return
         self._left[key] = timestamp

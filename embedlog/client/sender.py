@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from embedlog.client.metadata import STALE_METADATA
 from embedlog.errors import EmbedlogError, KafkaError, TimedOut, error_for
 from wire.error_codes import ErrorCode
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -26,22 +27,6 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from embedlog.transport import Transport
     from wire.schemas.produce import PartitionProduceResponse, ProduceResponse
-
-_STALE_METADATA = frozenset(
-    (
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.LISTENER_NOT_FOUND,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-    )
-)
-"""Errors which say that the client knows the wrong leader or topic."""
 
 _WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
 """A duplicate is written too, though nobody knows any more where."""
@@ -102,6 +87,7 @@ class Sender:
         self._answers: deque[_Sent] = deque()
         self._settled: deque[ProducerBatch] = deque()
         """Batches with an outcome that their callbacks do not know yet."""
+        self._is_telling = False
         self._watched: Pending[Any] | None = None
         self._lacks_leader = False
         """A batch has nowhere to go."""
@@ -374,7 +360,7 @@ class Sender:
 
     def _refused(self, batch: ProducerBatch, error: KafkaError, now_ms: int) -> None:
         code = error.code
-        if code in _STALE_METADATA:
+        if code in STALE_METADATA:
             self._metadata.request_update()
         if code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1:
             half = batch.size // 2 if batch.is_split_product else self._batch_size
@@ -455,15 +441,21 @@ class Sender:
 
         Nothing is lost when a callback raises: it was taken off the queue, the rest is on it.
         """
-        settled = self._settled
-        while settled:
-            batch = settled[0]
-            while batch.callbacks:
-                index, callback = batch.callbacks.popleft()
-                callback(batch.metadata(index), batch.error)
-            settled.popleft()
-            batch.finish()
-            self._accumulator.finished(batch)
+        if self._is_telling:
+            return  # called from a callback: the loop around it goes on
+        self._is_telling = True
+        try:
+            settled = self._settled
+            while settled:
+                batch = settled[0]
+                while batch.callbacks:
+                    index, callback = batch.callbacks.popleft()
+                    callback(batch.metadata(index), batch.error)
+                settled.popleft()
+                batch.finish()
+                self._accumulator.finished(batch)
+        finally:
+            self._is_telling = False
         self.arrived()
 
 

@@ -104,6 +104,22 @@ def test_a_callback_that_raises_does_not_end_the_senders_thread(
     assert [str(error) for error in raised] == ["from the callback"]
 
 
+def test_a_callback_may_close_the_producer(connect: Any) -> None:
+    closed = threading.Event()
+
+    def close(metadata: Any, error: Exception | None) -> None:
+        if not closed.is_set():
+            closed.set()
+            producer.close()
+
+    producer = Producer(connect())
+    first = producer.send("close", b"a", on_delivery=close)
+    assert first.result(10).offset == 0
+    assert closed.is_set()
+    with pytest.raises(embedlog.ClosedError):
+        producer.send("close", b"b")
+
+
 def test_a_closed_client_leaves_no_thread_and_no_descriptor(cluster: embedlog.Cluster) -> None:
     import os
 

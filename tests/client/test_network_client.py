@@ -343,9 +343,10 @@ def test_sending_alone_keeps_the_connection_busy() -> None:
     import embedlog
 
     with embedlog.open(num_partitions=1) as cluster:
-        with Producer(LoopbackTransport(cluster), linger_ms=0, batch_size=0) as producer:
-            futures = [producer.send("busy", b"%d" % number) for number in range(50)]
-            assert sum(future._batch.is_done for future in futures) >= 40
+        producer = Producer(LoopbackTransport(cluster), linger_ms=0, batch_size=0)
+        futures = [producer.send("busy", b"%d" % number) for number in range(50)]
+        assert sum(future._batch.is_done for future in futures) >= 40
+        producer.close()
 
 
 def test_a_producer_lives_through_cut_connections() -> None:
