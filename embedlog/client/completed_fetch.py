@@ -124,7 +124,8 @@ class CompletedFetch:
         state = self.state
         if batch.base_offset < state.offset:
             # By count, as compaction may have taken records before the position.
-            start = len(tuples(batch)) - len(self._from_position(tuples(batch)))
+            records = self._readable_all(batch)
+            start = len(records) - len(self._from_position(records))
         state.offset_epoch = batch.partition_leader_epoch
         state.offset = batch.next_offset
         return batch, start
@@ -159,15 +160,13 @@ class CompletedFetch:
         return None
 
     def _readable(self, batch: RecordBatch | LegacyBatch) -> list[RecordTuple]:
+        return self._from_position(self._readable_all(batch))
+
+    def _readable_all(self, batch: RecordBatch | LegacyBatch) -> list[RecordTuple]:
         try:
-            records: list[RecordTuple]
-            if isinstance(batch, RecordBatch):
-                records = tuples(batch)
-            else:
-                records = list(batch.records())
+            return tuples(batch) if isinstance(batch, RecordBatch) else list(batch.records())
         except RecordsError as error:
             raise self._unreadable(error) from error
-        return self._from_position(records)
 
     def _from_position(self, records: list[RecordTuple]) -> list[RecordTuple]:
         offset = self.state.offset

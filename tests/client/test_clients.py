@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import embedlog
 from embedlog import Admin, Consumer, Producer, TopicPartition, errors
@@ -18,6 +23,7 @@ from embedlog.client.admin_results import (
 )
 
 Connect = Callable[[], Any]
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def read(consumer: Consumer, count: int) -> list[Any]:
@@ -310,3 +316,75 @@ def test_a_record_above_the_topics_limit_is_refused(connect: Connect) -> None:
     with Consumer(connect(), auto_offset_reset="earliest") as consumer:
         consumer.assign([("small", 0)])
         assert len(read(consumer, 50)) == 50
+
+
+_RECORDS = st.lists(
+    st.tuples(
+        st.none() | st.binary(max_size=40),
+        st.none() | st.sampled_from([b"", b"a", b"bb", b"ccc"]),
+        st.lists(st.tuples(st.text(max_size=3), st.none() | st.binary(max_size=3)), max_size=2),
+        st.integers(0, 2**40),
+        st.none() | st.integers(0, 2),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(records=_RECORDS, batch_size=st.sampled_from([0, 200, 65536]), idempotent=st.booleans())
+def test_whatever_is_sent_comes_back_in_order(
+    records: list[Any], batch_size: int, idempotent: bool
+) -> None:
+    expected: dict[int, list[Any]] = {}
+    with embedlog.open(num_partitions=3) as cluster:
+        with cluster.producer(batch_size=batch_size, enable_idempotence=idempotent) as producer:
+            futures = []
+            for value, key, headers, stamp, partition, flushes in records:
+                futures.append(
+                    producer.send(
+                        "any",
+                        value,
+                        key,
+                        headers=headers,
+                        timestamp_ms=stamp,
+                        partition=partition,
+                    )
+                )
+                if flushes:
+                    producer.flush()
+        for future, (value, key, headers, stamp, partition, _) in zip(
+            futures, records, strict=True
+        ):
+            where = future.result()
+            assert partition is None or where.partition == partition
+            mine = expected.setdefault(where.partition, [])
+            assert where.offset == len(mine)
+            mine.append((where.offset, stamp, key, value, tuple(headers)))
+        with cluster.consumer(auto_offset_reset="earliest", max_poll_records=7) as consumer:
+            consumer.assign([("any", partition) for partition in range(3)])
+            found: dict[int, list[Any]] = {}
+            for record in read(consumer, len(records)):
+                found.setdefault(record.partition, []).append(
+                    (record.offset, record.timestamp, record.key, record.value)
+                    + (tuple(record.headers),)
+                )
+    assert found == expected
+
+
+def test_producing_and_consuming_in_process_loads_nothing_heavy() -> None:
+    script = """
+import sys
+before = set(sys.modules)
+import embedlog
+with embedlog.open() as cluster, cluster.producer() as producer:
+    producer.send("events", b"value").result()
+    with cluster.consumer(auto_offset_reset="earliest") as consumer:
+        consumer.assign([("events", 0)])
+        assert len(consumer.poll(1000)) == 1
+heavy = {"numpy", "socket", "selectors", "typing", "dataclasses", "enum", "logging", "re"}
+assert not heavy & (set(sys.modules) - before), heavy & (set(sys.modules) - before)
+"""
+    paths = f"import sys; sys.path[:0] = {[str(ROOT), *sys.path]!r}\n"
+    subprocess.run([sys.executable, "-S", "-c", paths + script], check=True)
