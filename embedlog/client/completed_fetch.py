@@ -9,7 +9,7 @@ from __future__ import annotations
 from heapq import heapify, heappop
 
 from embedlog.client.errors import RecordUnreadable
-from wire.records import RecordBatch, RecordsError, iter_batches, tuples
+from wire.records import RecordBatch, RecordsError, build_batch, iter_batches, tuples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,18 +110,22 @@ class CompletedFetch:
             RecordUnreadable: as `take`.
         """
         if self._index < len(self._records):
-            batch, start = self.batch, self._index
-            self._records, self._index = [], 0
+            batch = self.batch
         else:
-            batch, start = self._next_batch(), 0
+            self._records, self._index = [], 0
+            batch = self._next_batch()
             if batch is None:
                 return None
+        assert batch is not None, self
         if not isinstance(batch, RecordBatch):
-            from wire.records.legacy import up_convert
-
-            assert batch is not None, self
-            batch = RecordBatch(memoryview(up_convert(batch.buffer)))
+            self._records, self._index = self._records[self._index :] or self._readable(batch), 0
+            if self._records:
+                return self._take_run(batch), 0
+            self._pass_over(batch)
+            return self.take_batch()
+        self._records, self._index = [], 0
         state = self.state
+        start = 0
         if batch.base_offset < state.offset:
             # By count, as compaction may have taken records before the position.
             records = self._readable_all(batch)
@@ -129,6 +133,23 @@ class CompletedFetch:
         state.offset_epoch = batch.partition_leader_epoch
         state.offset = batch.next_offset
         return batch, start
+
+    def _take_run(self, batch: LegacyBatch) -> RecordBatch:
+        """Records of an old format with offsets that follow each other, as a batch of the new."""
+        records = self._records
+        first = records[0][0]
+        run = [record for index, record in enumerate(records) if record[0] == first + index]
+        rest = self._records = records[len(run) :]
+        self.state.offset = rest[0][0] if rest else batch.next_offset
+        _, timestamps, keys, values, _ = zip(*run, strict=True)
+        data = build_batch(
+            values,
+            keys=keys,
+            timestamps=timestamps,
+            base_offset=first,
+            timestamp_type=max(batch.timestamp_type, 0),
+        )
+        return RecordBatch(memoryview(data))
 
     def give_back(self, records: list[RecordTuple]) -> None:
         """Take back the last `records` that `take` returned; the position returns to the first."""

@@ -20,6 +20,7 @@ from embedlog.errors import ClosedError, ConfigError, TimedOut
 from embedlog.testing import SimRuntime, sim_runtime
 from tests.client.scripted_broker import PASS, ScriptedBroker
 from wire.records import build_batch
+from wire.records.legacy import down_convert
 from wire.schemas.fetch import AbortedTransaction, FetchRequest, FetchResponse
 from wire.schemas.list_offsets import ListOffsetsRequest
 from wire.schemas.metadata import MetadataRequest
@@ -410,3 +411,37 @@ def test_a_missing_partition_of_a_lookup_is_named(broker: ScriptedBroker) -> Non
             consumer.end_offsets([("one", 5)], timeout_ms=300)
         assert consumer.end_offsets([HERE]) == {HERE: 0}
     assert len(broker.of_kind(ListOffsetsRequest)) == 1
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_messages_of_old_formats_are_read_too(broker: ScriptedBroker, magic: int) -> None:
+    put(broker, b"a", b"b", b"c")
+    batch = memoryview(broker.logs["one", 0][0])
+    old = bytes(down_convert(batch, magic=magic, first_offset=0))
+
+    def answer_in_old_format(request: Any) -> Any:
+        if not isinstance(request, FetchRequest) or not request.topics:
+            return PASS
+        answer = broker.fetch_partition("one", request.topics[0].partitions[0])
+        answer.records = memoryview(old) if answer.records else b""
+        response = FetchResponse()
+        response.responses = _wrapped(request, answer)
+        return response
+
+    broker.faults.append(answer_in_old_format)
+    with earliest(broker) as consumer:
+        for seek in (0, 1):
+            consumer.seek(HERE, seek)
+            records = list(consumer.poll(10))
+            while len(records) < 3 - seek:
+                records += consumer.poll(10)
+            assert [(r.offset, r.value) for r in records] == [
+                (0, b"a"),
+                (1, b"b"),
+                (2, b"c"),
+            ][seek:]
+            assert records[0].timestamp_type == (0 if magic else -1)
+        consumer.seek(HERE, 1)
+        found = consumer.poll_columns(10)
+        assert [v for each in found for v in each.columns.values()[each.start :]] == [b"b", b"c"]
+        assert consumer.position(HERE) == 3
