@@ -224,9 +224,7 @@ def _looks_bad(facts: ScanResult, config: LogConfig, now_ms: int) -> bool:
 # What cannot be stored as it came
 
 
-def _rebuild(
-    batch: RecordBatch, config: LogConfig, now_ms: int
-) -> tuple[RecordBatch, int] | None:
+def _rebuild(batch: RecordBatch, config: LogConfig, now_ms: int) -> tuple[RecordBatch, int] | None:
     """The batch in the topic's codec; None if it is so already.
 
     Kafka keeps odd offsets of plain batches, and never compresses plain control batches.
