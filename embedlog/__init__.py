@@ -17,7 +17,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.cluster import Cluster, open
     from embedlog.client.admin import Admin
+    from embedlog.client.admin_results import (
+        AlterOperation,
+        ConfigResource,
+        NewTopic,
+        OffsetSpec,
+        ResourceType,
+    )
     from embedlog.client.consumer import Consumer
+    from embedlog.client.errors import WakeupError
     from embedlog.client.producer import Producer
     from embedlog.common import TopicPartition
     from embedlog.errors import (
@@ -33,27 +41,39 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Admin",
+    "AlterOperation",
     "ClosedError",
     "Cluster",
     "ConfigError",
+    "ConfigResource",
     "Consumer",
     "CorruptRecord",
     "DirectoryLocked",
     "EmbedlogError",
     "KafkaError",
+    "NewTopic",
+    "OffsetSpec",
     "Producer",
+    "ResourceType",
     "StorageFailed",
     "TimedOut",
     "TopicPartition",
+    "WakeupError",
     "open",
 ]
 
 _HOMES = {
     "Admin": "client.admin",
+    "AlterOperation": "client.admin_results",
     "Cluster": "broker.cluster",
+    "ConfigResource": "client.admin_results",
     "Consumer": "client.consumer",
+    "NewTopic": "client.admin_results",
+    "OffsetSpec": "client.admin_results",
     "Producer": "client.producer",
+    "ResourceType": "client.admin_results",
     "TopicPartition": "common",
+    "WakeupError": "client.errors",
     "open": "broker.cluster",
 }
 

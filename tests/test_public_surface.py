@@ -13,9 +13,10 @@ import wire
 
 PUBLIC = {
     "embedlog": {
-        "Admin", "ClosedError", "Cluster", "ConfigError", "Consumer", "CorruptRecord",
-        "DirectoryLocked", "EmbedlogError", "KafkaError", "Producer", "StorageFailed", "TimedOut",
-        "TopicPartition", "open",
+        "Admin", "AlterOperation", "ClosedError", "Cluster", "ConfigError", "ConfigResource",
+        "Consumer", "CorruptRecord", "DirectoryLocked", "EmbedlogError", "KafkaError", "NewTopic",
+        "OffsetSpec", "Producer", "ResourceType", "StorageFailed", "TimedOut", "TopicPartition",
+        "WakeupError", "open",
     },
     "wire": {
         "LATEST", "InvalidMessage", "MalformedMessage", "Payload", "RemoteProtocolError",

@@ -46,6 +46,11 @@ class Admin:
 
     `target` is a cluster of this process or "host:port". `timeout_ms` of a call defaults to
     default.api.timeout.ms; a call that gets no answer in that time raises TimedOut.
+
+    >>> with embedlog.open() as cluster, embedlog.Admin(cluster) as admin:
+    ...     made = admin.create_topics({"events": 3})
+    ...     len(admin.describe_topics(["events"])["events"].partitions)
+    3
     """
 
     def __init__(

@@ -54,6 +54,14 @@ class Consumer:
 
     `target` is a cluster of this process or "host:port"; settings are Kafka's keys, as keyword
     arguments (`max_poll_records=100`) or in a dict.
+
+    >>> with embedlog.open() as cluster, embedlog.Producer(cluster) as producer:
+    ...     written = producer.send("events", b"value").result()
+    ...     with embedlog.Consumer(cluster) as consumer:
+    ...         consumer.assign([("events", 0)])
+    ...         consumer.seek_to_beginning()
+    ...         [record.value for record in consumer.poll(1000)]
+    [b'value']
     """
 
     def __init__(

@@ -54,6 +54,10 @@ class Producer:
 
     `target` is a cluster of this process or "host:port"; settings are Kafka's keys, as keyword
     arguments (`linger_ms=5`) or in a dict (`{"linger.ms": 5}`).
+
+    >>> with embedlog.open() as cluster, embedlog.Producer(cluster) as producer:
+    ...     producer.send("events", b"value", key=b"key").result().offset
+    0
     """
 
     def __init__(
