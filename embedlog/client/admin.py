@@ -65,12 +65,15 @@ class Admin:
 
     def create_topics(
         self,
-        topics: Iterable[NewTopic | str],
+        topics: Iterable[NewTopic | str] | dict[str, int],
         *,
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> ItemResults[str, CreatedTopic]:
-        """Make topics; a plain name leaves every choice to the broker."""
+        """Make topics: of each a `NewTopic`, its name, or in a dict its name and partition count.
+
+        A plain name leaves every choice to the broker.
+        """
         from wire.schemas.create_topics import (
             CreatableReplicaAssignment,
             CreatableTopic,
@@ -78,7 +81,11 @@ class Admin:
             CreateTopicsRequest,
         )
 
-        wanted = [NewTopic(each) if isinstance(each, str) else each for each in topics]
+        wanted = (
+            [NewTopic(name, count) for name, count in topics.items()]
+            if isinstance(topics, dict)
+            else [NewTopic(each) if isinstance(each, str) else each for each in topics]
+        )
         request = CreateTopicsRequest(
             topics=[
                 CreatableTopic(
