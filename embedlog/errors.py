@@ -8,7 +8,7 @@ log. What has no code on the wire derives from `EmbedlogError` alone.
 
 from __future__ import annotations
 
-from wire.error_codes import ERRORS
+from wire.error_codes import ERRORS, ErrorCode
 
 
 class EmbedlogError(Exception):
@@ -109,13 +109,21 @@ def _class_name(name: str) -> str:
     return "".join(word.capitalize() for word in name.removesuffix("_EXCEPTION").split("_"))
 
 
+def _code_of(name: str) -> int:
+    """The other way: the code of a class name; 0 for what is none."""
+    words = "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in name)
+    known: dict[str, int] = ErrorCode.__dict__  # type: ignore[assignment]
+    code = known.get(words[1:]) or known.get(words[1:] + "_EXCEPTION")
+    return code if code and _class_name(_rows[code][1]) == name else 0
+
+
 def __getattr__(name: str) -> type[KafkaError]:
-    for code, row_name, _, _ in ERRORS:
-        if code != 0 and _class_name(row_name) == name:
-            made = error_class(code)
-            globals()[name] = made
-            return made
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    code = 0 if name.startswith("_") else _code_of(name)
+    if code == 0:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    made = error_class(code)
+    globals()[name] = made
+    return made
 
 
 def __dir__() -> list[str]:
