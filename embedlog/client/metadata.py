@@ -249,7 +249,10 @@ class Metadata:
         self._refreshed_ms = now_ms
         unsettled = [name for name in self._wanted if self._is_unsettled(name)]
         if unsettled:
+            # Brokers answer that a topic is unknown, and make it. One of this process has made it.
+            is_made = self._transport.in_process and self._failures == 0
             self._back_off(now_ms)
+            self._not_before_ms = now_ms if is_made else self._not_before_ms
         else:
             self._failures = 0
             self._not_before_ms = now_ms + self._backoff_ms if self._update_requested else 0
