@@ -1,15 +1,18 @@
 """Small values that every layer shares: topic partitions, uuids, and typing stand-ins.
 
-Nothing here imports `typing` at run time: it costs more than opening a log does.
+Nothing here imports `typing` or `collections` at run time: either costs more than opening a log
+does. For the same reason modules on the way to the first record take what they need of `operator`,
+`bisect` and `heapq` from the C modules below them.
 """
 
 from __future__ import annotations
 
+from _operator import itemgetter
 from binascii import a2b_base64, b2a_base64
-from operator import itemgetter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections import deque as deque
     from typing import Generic as Generic
     from typing import TypeVar
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 else:
+    from _collections import deque as deque
 
     class Generic:
         """`Generic[T]` for a type checker; at run time only the subscription."""

@@ -117,9 +117,10 @@ _INVALID_CONFIG = 40
 
 
 def _module(api_key: int) -> ModuleType:
-    from importlib import import_module
-
-    return import_module(f"embedlog.broker.apis.{HANDLERS[api_key][0]}")
+    name = HANDLERS[api_key][0]
+    # Not importlib: it would be the only one to need `importlib` and `warnings`.
+    module: ModuleType = __import__(f"embedlog.broker.apis.{name}", fromlist=(name,))
+    return module
 
 
 def _load(api_key: int) -> Handler:

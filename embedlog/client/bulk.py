@@ -6,9 +6,9 @@ the partition.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from _bisect import bisect_right
+from _operator import add
 from itertools import accumulate
-from operator import add
 
 from embedlog.client.producer_batch import ProducerBatch
 from embedlog.client.record_accumulator import BATCH_OVERHEAD, headers_size

@@ -6,7 +6,7 @@ are the batches of aborted transactions.
 
 from __future__ import annotations
 
-from heapq import heapify, heappop
+from _heapq import heapify, heappop
 
 from embedlog.client.errors import RecordUnreadable
 from wire.records import RecordBatch, RecordsError, build_batch, iter_batches, tuples

@@ -12,8 +12,8 @@ that wait sleep until something has arrived, or until they are to poll.
 from __future__ import annotations
 
 from _thread import allocate_lock, get_ident
-from collections import deque
 
+from embedlog.common import deque
 from embedlog.errors import EmbedlogError
 from embedlog.pending import Pending
 

@@ -7,8 +7,6 @@ the others waiting. What arrives is kept until the application polls it; a seek 
 
 from __future__ import annotations
 
-from collections import deque
-
 from embedlog.client.completed_fetch import CompletedFetch
 from embedlog.client.consumer_record import (
     ConsumerRecord,
@@ -19,7 +17,7 @@ from embedlog.client.consumer_record import (
 from embedlog.client.errors import RecordUnreadable
 from embedlog.client.fetch_session import FetchSession, is_broken_session
 from embedlog.client.metadata import STALE_METADATA
-from embedlog.common import TopicPartition
+from embedlog.common import TopicPartition, deque
 from embedlog.errors import EmbedlogError, KafkaError, error_for
 from wire.error_codes import ErrorCode
 

@@ -9,8 +9,7 @@ answered in their order.
 
 from __future__ import annotations
 
-from collections import deque
-
+from embedlog.common import deque
 from embedlog.errors import KafkaError, error_for
 from embedlog.pending import Pending
 from embedlog.transport import newest_common

@@ -6,7 +6,7 @@ and asks again where an error says so. Consumer and admin client drive it.
 
 from __future__ import annotations
 
-from operator import itemgetter
+from _operator import itemgetter
 
 from embedlog.client.metadata import STALE_METADATA, as_kafka_error
 from embedlog.errors import error_class, error_for

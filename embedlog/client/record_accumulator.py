@@ -8,12 +8,12 @@ another one) or has waited linger.ms.
 from __future__ import annotations
 
 from _thread import allocate_lock
-from collections import deque
 
 from embedlog.client.buffer_pool import BufferPool
 from embedlog.client.delivery import DeliveryFuture
 from embedlog.client.partitioner import StickyPartition
 from embedlog.client.producer_batch import ProducerBatch
+from embedlog.common import deque
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

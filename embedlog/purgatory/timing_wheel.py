@@ -24,11 +24,11 @@ tasks and nothing due costs nothing.
 
 from __future__ import annotations
 
+from _bisect import bisect_right
+from _heapq import heappop, heappush
+from _operator import attrgetter
 from _thread import allocate_lock
 from abc import ABC, abstractmethod
-from bisect import bisect_right
-from heapq import heappop, heappush
-from operator import attrgetter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

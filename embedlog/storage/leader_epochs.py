@@ -14,7 +14,7 @@ The file is Kafka's `leader-epoch-checkpoint`, text, one line each:
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from _bisect import bisect_left, bisect_right
 
 from embedlog.errors import CorruptRecord
 

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+from _bisect import bisect_right
 from _thread import RLock
-from bisect import bisect_right
 from errno import EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM, ENOSPC
 
 from embedlog import errors

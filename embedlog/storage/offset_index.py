@@ -11,7 +11,7 @@ lack entries, and whoever uses one checks the batch that it points to.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from _bisect import bisect_left, bisect_right
 from struct import pack, unpack
 
 from embedlog.errors import CorruptRecord

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from _bisect import bisect_right
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage.batch_walk import walk

@@ -16,7 +16,7 @@ recovery leaves a directory that recovers to the same log.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from _bisect import bisect_right
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths

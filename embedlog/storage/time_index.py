@@ -10,7 +10,7 @@ hint: it may lack entries, and whoever uses one checks the batch that it points 
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from _bisect import bisect_left, bisect_right
 from struct import Struct
 
 from embedlog.errors import CorruptRecord

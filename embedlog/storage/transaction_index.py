@@ -13,7 +13,7 @@ file, which exists only when something was aborted. The whole index can be rebui
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from _bisect import bisect_left
 from struct import Struct
 
 from embedlog.errors import CorruptRecord

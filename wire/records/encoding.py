@@ -9,8 +9,8 @@ vary, 20 times with keys, and 80 times in the plain loop.
 
 from __future__ import annotations
 
+from _operator import add
 from itertools import repeat
-from operator import add
 
 from wire.records.varint import TABLE_SIZE_MAX, VARINTS, encode_varint, varint_size
 

@@ -9,7 +9,7 @@ and `value` are bytes or None (a null value is a tombstone), `headers` is a sequ
 
 from __future__ import annotations
 
-from operator import itemgetter
+from _operator import itemgetter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
