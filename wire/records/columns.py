@@ -10,7 +10,7 @@ from wire.records.batch import DECOMPRESSED_SIZE_MAX, TimestampType
 from wire.records.layout import find_runs, in_fastest_form
 from wire.records.plain import parse_records
 from wire.records.reader import field_of
-from wire.records.template import find_values
+from wire.records.template import find_plain_runs
 from wire.records.varying import cut, fields_of, find_fields
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ class RecordColumns:
     size, and a position that means nothing.
     """
 
-    __slots__ = ("_arrays", "_batch", "_cache", "_data", "_runs", "_values", "buffer", "count")
+    __slots__ = ("_arrays", "_batch", "_cache", "_data", "_runs", "buffer", "count")
 
     def __init__(
         self,
@@ -45,13 +45,11 @@ class RecordColumns:
         *,
         runs: list[Run] | None = None,
         arrays: FieldArrays | None = None,
-        values: list[bytes] | None = None,
     ) -> None:
         self.buffer = buffer
         self.count = batch.record_count
         self._batch = batch
         self._runs = runs or []
-        self._values = values  # all there is, if this is so plain a batch
         self._arrays = arrays
         self._data = data  # the buffer, in the form that is read fastest
         self._cache: dict[str, Int64s] = {}
@@ -91,7 +89,7 @@ class RecordColumns:
         if self._arrays is not None:
             return cut(self._data, self._arrays.key_positions, self._arrays.key_sizes)
         keys: list[bytes | None] = []
-        for run in self._found_runs():
+        for run in self._runs:
             keys += field_of(self._data, run, run.key_at, run.key_size)
         return keys
 
@@ -100,21 +98,12 @@ class RecordColumns:
         if self._arrays is not None:
             return cut(self._data, self._arrays.value_positions, self._arrays.value_sizes)
         values: list[bytes | None] = []
-        if self._values is not None:
-            return values + self._values
-        for run in self._found_runs():
+        for run in self._runs:
             values += field_of(self._data, run, run.value_at, run.value_size)
         return values
 
     def __len__(self) -> int:
         return self.count
-
-    def _found_runs(self) -> list[Run]:
-        if self._values is not None and not self._runs:
-            runs = find_runs(self._data, self.count)
-            assert runs is not None, self._batch
-            self._runs = runs
-        return self._runs
 
     def _column(self, name: str, make: Callable[[], Int64s]) -> Int64s:
         column = self._cache.get(name)
@@ -150,7 +139,7 @@ class RecordColumns:
         import numpy as np
 
         column = np.empty(self.count, np.int64)
-        for run in self._found_runs():
+        for run in self._runs:
             column[run.index : run.index + run.count] = column_of(run)
         return column
 
@@ -165,10 +154,11 @@ def columns(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> RecordCol
     if batch.record_count == 0:
         return RecordColumns(batch, b"", b"", runs=[])
     payload = batch.payload(limit)
+    view = memoryview(payload)
+    runs = find_plain_runs(view, batch.record_count)
+    if runs is not None:
+        return RecordColumns(batch, payload, view, runs=runs)
     data = in_fastest_form(payload, batch.record_count)
-    values = find_values(data, batch.record_count)
-    if values is not None:
-        return RecordColumns(batch, payload, data, values=values)
     runs = find_runs(data, batch.record_count)
     if runs is not None:
         return RecordColumns(batch, payload, data, runs=runs)

@@ -9,7 +9,8 @@ from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch, TimestampType
 from wire.records.layout import COUNT_MIN as RUNS_COUNT_MIN
 from wire.records.layout import find_runs, in_fastest_form
 from wire.records.plain import parse_records, read_headers
-from wire.records.template import find_values
+from wire.records.rows import NO_ROWS, Rows, rows_of
+from wire.records.template import CUT_COUNT_MAX, find_plain_runs, find_values
 from wire.records.varint import int64, timestamps_of
 from wire.records.varying import cut, find_fields
 
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from wire.records.layout import Run
-    from wire.records.record import RecordTuple
+    from wire.records.record import Buffer, RecordTuple
     from wire.records.varying import FieldArrays
 
 # Records are unpacked so many at a time; runs break at 64 anyway.
 CHUNK = 64
 UNPACKERS_MAX = 256
+# From so many on, numpy cuts them out faster.
+GATHER_COUNT_MIN = 400
 
 
 def tuples(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[RecordTuple]:
@@ -35,54 +38,83 @@ def tuples(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[Recor
         InvalidRecord: a record is malformed, or their number differs from the declared one.
         CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
     """
+    return list(rows(batch, limit))
+
+
+def rows(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> Rows:
+    """As `tuples`, but the tuples yet to be made.
+
+    All errors come here, none while iterating.
+    """
     count = batch.record_count
     if count == 0:
-        return []
-    data = in_fastest_form(batch.payload(limit), count)
+        return NO_ROWS
+    payload = batch.payload(limit)
     if count < RUNS_COUNT_MIN:
-        return _plain_tuples(batch, data)
-    values = find_values(data, count)
+        return rows_of(_plain_tuples(batch, payload))
+    values = plain_values(payload, count)
     if values is not None:
         timestamp = batch.base_timestamp
         if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
             timestamp = batch.max_timestamp
         offsets = range(batch.base_offset, batch.base_offset + count)
-        return list(zip(offsets, repeat(timestamp), repeat(None), values, repeat(())))  # noqa: B905
+        return Rows(offsets, repeat(timestamp), repeat(None), values)
+    data = in_fastest_form(payload, count)
     runs = find_runs(data, count)
     if runs is not None:
-        return _run_tuples(batch, data, runs)
+        return _run_rows(batch, data, runs)
     fields = find_fields(data, count)
     if fields is not None:
-        return _field_tuples(batch, data, fields)
-    return _plain_tuples(batch, data)
+        return _field_rows(batch, data, fields)
+    return rows_of(_plain_tuples(batch, data))
 
 
-def _run_tuples(batch: RecordBatch, data: bytes | memoryview, runs: list[Run]) -> list[RecordTuple]:
-    base_offset = batch.base_offset
-    base_timestamp = batch.base_timestamp
-    is_append_time = batch.timestamp_type == TimestampType.LOG_APPEND_TIME
-    records: list[RecordTuple] = []
+def plain_values(payload: Buffer, count: int) -> Sequence[bytes | None] | None:
+    """Return the values of a batch that is nothing but values of one length, else None."""
+    if count <= CUT_COUNT_MAX:
+        return find_values(payload if type(payload) is bytes else bytes(payload), count)
+    view = memoryview(payload)
+    runs = find_plain_runs(view, count)
+    if runs is None:
+        return None
+    values: list[bytes | None] = []
     for run in runs:
-        timestamps: Iterable[int]
-        if is_append_time:
-            timestamps = repeat(batch.max_timestamp)
-        elif not run.raw_deltas:
-            timestamps = repeat(int64(base_timestamp + run.delta))
-        else:
-            stamps = timestamps_of(base_timestamp, list(run.decoded_deltas.values()))
-            stamp_of = dict(zip(run.decoded_deltas, stamps, strict=True))
-            timestamps = map(stamp_of.__getitem__, run.raw_deltas)
-        keys, values = keys_and_values(data, run)
-        first = base_offset + run.index
-        # The offsets come first: zip ends with them.
-        offsets = range(first, first + run.count)
-        records += zip(offsets, timestamps, keys, values, repeat(()))  # noqa: B905
-    return records
+        values += field_of(view, run, run.value_at, run.value_size)
+    return values
 
 
-def _field_tuples(
-    batch: RecordBatch, data: bytes | memoryview, fields: FieldArrays
-) -> list[RecordTuple]:
+def _run_rows(batch: RecordBatch, data: bytes | memoryview, runs: list[Run]) -> Rows:
+    timestamps: Iterable[int]
+    if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
+        timestamps = repeat(batch.max_timestamp)
+    elif any(run.raw_deltas or run.delta != runs[0].delta for run in runs):
+        timestamps = [stamp for run in runs for stamp in _timestamps(batch.base_timestamp, run)]
+    else:
+        timestamps = repeat(int64(batch.base_timestamp + runs[0].delta))
+    offsets = range(batch.base_offset, batch.base_offset + batch.record_count)
+    if all(run.key_size < 0 for run in runs):
+        values: list[bytes | None] = []
+        for run in runs:
+            values += field_of(data, run, run.value_at, run.value_size)
+        return Rows(offsets, timestamps, repeat(None), values)
+    keys: list[bytes | None] = []
+    values = []
+    for run in runs:
+        run_keys, run_values = keys_and_values(data, run)
+        keys += run_keys
+        values += run_values
+    return Rows(offsets, timestamps, keys, values)
+
+
+def _timestamps(base_timestamp: int, run: Run) -> Iterable[int]:
+    if not run.raw_deltas:
+        return repeat(int64(base_timestamp + run.delta), run.count)
+    stamps = timestamps_of(base_timestamp, list(run.decoded_deltas.values()))
+    stamp_of = dict(zip(run.decoded_deltas, stamps, strict=True))
+    return map(stamp_of.__getitem__, run.raw_deltas)
+
+
+def _field_rows(batch: RecordBatch, data: bytes | memoryview, fields: FieldArrays) -> Rows:
     timestamps: Iterable[int]
     if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
         timestamps = repeat(batch.max_timestamp)
@@ -93,8 +125,7 @@ def _field_tuples(
     if int(fields.key_sizes.max()) >= 0:
         keys = cut(data, fields.key_positions, fields.key_sizes)
     values = cut(data, fields.value_positions, fields.value_sizes)
-    offsets = (fields.offset_deltas + batch.base_offset).tolist()
-    return list(zip(offsets, timestamps, keys, values, repeat(())))  # noqa: B905
+    return Rows((fields.offset_deltas + batch.base_offset).tolist(), timestamps, keys, values)
 
 
 def keys_and_values(
@@ -111,7 +142,17 @@ def keys_and_values(
 
 def field_of(data: bytes | memoryview, run: Run, at: int, size: int) -> Iterable[bytes | None]:
     """Return the field that stands `at` bytes into each record, as copies."""
-    return repeat(None, run.count) if size < 0 else _unpack(data, run, ((at, size),))
+    if size < 0:
+        return repeat(None, run.count)
+    if run.count < GATHER_COUNT_MIN or size == 0:
+        return _unpack(data, run, ((at, size),))
+    import numpy as np
+
+    # One loop in C for all.
+    fields: list[bytes | None] = np.ndarray(
+        (run.count,), f"V{size}", data, run.position + at, (run.stride,)
+    ).tolist()
+    return fields
 
 
 def _unpack(
@@ -156,7 +197,7 @@ def _unpacker(stride: int, places: tuple[tuple[int, int], ...], count: int) -> S
     return unpacker
 
 
-def _plain_tuples(batch: RecordBatch, data: bytes | memoryview) -> list[RecordTuple]:
+def _plain_tuples(batch: RecordBatch, data: Buffer) -> list[RecordTuple]:
     if type(data) is not bytes:
         data = bytes(data)
     base_offset = batch.base_offset

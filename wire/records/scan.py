@@ -6,7 +6,7 @@ from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch
 from wire.records.layout import COUNT_MIN as RUNS_COUNT_MIN
 from wire.records.layout import find_runs, in_fastest_form
 from wire.records.plain import parse_records
-from wire.records.template import find_values
+from wire.records.template import is_plain
 from wire.records.varint import int64, timestamps_of
 from wire.records.varying import find_fields
 
@@ -77,7 +77,7 @@ def scan(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> ScanResult:
     data = in_fastest_form(batch.payload(limit), count)
     if count < RUNS_COUNT_MIN:
         return _scan_plainly(data, count, batch.base_timestamp)
-    if find_values(data, count) is not None:
+    if is_plain(data, count):
         return ScanResult(batch.base_timestamp, 0, batch.base_timestamp, 0, True)
     runs = find_runs(data, count)
     if runs is not None:

@@ -1,0 +1,74 @@
+"""Records as Python values, field by field: the form from which tuples are made last."""
+
+from __future__ import annotations
+
+from itertools import repeat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import TypeVar
+
+    from wire.records.record import Headers, RecordTuple
+
+    T = TypeVar("T")
+
+
+class Rows:
+    """The fields of consecutive records. `offsets` has one for each record; any other field is a
+    sequence as long, or an endless `repeat` of what all records have in common.
+
+    Iterating makes the tuples, (offset, timestamp, key, value, headers), each time anew.
+
+    >>> rows = Rows(range(5, 8), repeat(1700000000000), repeat(None), [b"a", b"b", b"c"])
+    >>> list(rows.part(1, 2))
+    [(6, 1700000000000, None, b'b', ())]
+    """
+
+    __slots__ = ("headers", "keys", "offsets", "timestamps", "values")
+
+    def __init__(
+        self,
+        offsets: Sequence[int],
+        timestamps: Iterable[int],
+        keys: Iterable[bytes | None],
+        values: Iterable[bytes | None],
+        headers: Iterable[Headers] = repeat(()),  # noqa: B008  endless, and without state
+    ) -> None:
+        self.offsets = offsets
+        self.timestamps = timestamps
+        self.keys = keys
+        self.values = values
+        self.headers = headers
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def __iter__(self) -> Iterator[RecordTuple]:
+        # The offsets come first: zip ends with them.
+        return zip(self.offsets, self.timestamps, self.keys, self.values, self.headers)  # noqa: B905
+
+    def part(self, start: int, stop: int) -> Rows:
+        """Records start..stop-1, by number, or those of them that there are."""
+        return Rows(
+            self.offsets[start:stop],
+            _part(self.timestamps, start, stop),
+            _part(self.keys, start, stop),
+            _part(self.values, start, stop),
+            _part(self.headers, start, stop),
+        )
+
+
+def rows_of(records: Sequence[RecordTuple]) -> Rows:
+    """The fields of records that are tuples already."""
+    return Rows(*zip(*records, strict=True)) if records else NO_ROWS
+
+
+def _part(field: Iterable[T], start: int, stop: int) -> Iterable[T]:
+    if type(field) is repeat:
+        return field
+    sequence: Sequence[T] = field  # type: ignore[assignment]
+    return sequence[start:stop]
+
+
+NO_ROWS = Rows((), (), (), (), ())
