@@ -53,6 +53,7 @@ def _is_flexible(api_key: int, version: int) -> bool:
 def encode_request_header(
     *, api_key: int, api_version: int, correlation_id: int, client_id: str | None
 ) -> bytes:
+    """Return the header that goes before the body of such a request."""
     if client_id is None:
         head = _REQUEST.pack(api_key, api_version, correlation_id, -1)
     else:

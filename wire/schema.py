@@ -129,34 +129,42 @@ DEFAULT = _Default()
 
 
 def int8(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
+    """A signed integer of one byte."""
     return Field("int8", versions, default=default, **options)
 
 
 def int16(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
+    """A signed integer of two bytes."""
     return Field("int16", versions, default=default, **options)
 
 
 def int32(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
+    """A signed integer of four bytes."""
     return Field("int32", versions, default=default, **options)
 
 
 def int64(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
+    """A signed integer of eight bytes."""
     return Field("int64", versions, default=default, **options)
 
 
 def uint16(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
+    """An unsigned integer of two bytes."""
     return Field("uint16", versions, default=default, **options)
 
 
 def uint32(versions: str = "0+", *, default: int = 0, **options: Any) -> Any:
+    """An unsigned integer of four bytes."""
     return Field("uint32", versions, default=default, **options)
 
 
 def float64(versions: str = "0+", *, default: float = 0.0, **options: Any) -> Any:
+    """An IEEE 754 number of eight bytes."""
     return Field("float64", versions, default=default, **options)
 
 
 def boolean(versions: str = "0+", *, default: bool = False, **options: Any) -> Any:
+    """One byte; any but 0 reads as True."""
     return Field("boolean", versions, default=default, **options)
 
 
@@ -171,6 +179,7 @@ def string(versions: str = "0+", *, default: str | None = "", **options: Any) ->
 
 
 def bytes_(versions: str = "0+", *, default: bytes | None = b"", **options: Any) -> Any:
+    """Bytes, which decoding copies."""
     return Field("bytes_", versions, default=default, **options)
 
 
@@ -191,6 +200,7 @@ def array(element: Any, versions: str = "0+", *, default: object = DEFAULT, **op
 def struct_(
     struct: type[Any], versions: str = "0+", *, default: object = DEFAULT, **options: Any
 ) -> Any:
+    """One struct; None where it is nullable and absent."""
     return Field("struct_", versions, default=default, struct=struct, **options)
 
 

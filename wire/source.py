@@ -46,6 +46,8 @@ class Source:
 
 
 class Block:
+    """What follows `with source.block(...)` stands one step further to the right."""
+
     __slots__ = ("_source",)
 
     def __init__(self, source: Source) -> None:

@@ -262,22 +262,22 @@ def test_a_compact_string_of_more_is_malformed() -> None:
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [
-        (HeartbeatRequest(group_id=None), "group_id is null"),  # type: ignore[arg-type]
+        (HeartbeatRequest(group_id=None), "group_id is null"),
         (HeartbeatRequest(generation_id=2**31), "generation_id is 2147483648, which is no int32"),
-        (HeartbeatRequest(generation_id="1"), "no int32"),  # type: ignore[arg-type]
+        (HeartbeatRequest(generation_id="1"), "no int32"),
         (HeartbeatRequest(group_id="\ud800"), "group_id is .* no string"),
-        (MetadataRequest(topics=5), "topics is 5, which is no list"),  # type: ignore[arg-type]
-        (MetadataRequest(topics=["t"]), "is 't', not a MetadataRequestTopic"),  # type: ignore[list-item]
-        (ListGroupsRequest(states_filter=[None]), r"states_filter\[\] is null"),  # type: ignore[list-item]
-        (FetchRequest(cluster_id=3), "cluster_id is 3"),  # type: ignore[arg-type]
+        (MetadataRequest(topics=5), "topics is 5, which is no list"),
+        (MetadataRequest(topics=["t"]), "is 't', not a MetadataRequestTopic"),
+        (ListGroupsRequest(states_filter=[None]), r"states_filter\[\] is null"),
+        (FetchRequest(cluster_id=3), "cluster_id is 3"),
         (
-            ProduceRequest(topic_data=[TopicProduceData(partition_data=None)]),  # type: ignore[arg-type]
+            ProduceRequest(topic_data=[TopicProduceData(partition_data=None)]),
             r"topic_data\[\].partition_data is null",
         ),
         (
             ProduceRequest(
                 topic_data=[
-                    TopicProduceData(partition_data=[PartitionProduceData(records="x")])  # type: ignore[arg-type]
+                    TopicProduceData(partition_data=[PartitionProduceData(records="x")])
                 ]
             ),
             r"partition_data\[\].records is 'x', which is no records",
@@ -324,7 +324,7 @@ def test_explain_shows_the_generated_source() -> None:
 
 def test_tracebacks_show_generated_lines() -> None:
     try:
-        wire.encode(CreateTopicsResponse(throttle_time_ms="soon"), 5)  # type: ignore[arg-type]
+        wire.encode(CreateTopicsResponse(throttle_time_ms="soon"), 5)
     except wire.InvalidMessage as error:
         assert error.__cause__ is not None
         text = "".join(traceback.format_exception(error.__cause__))

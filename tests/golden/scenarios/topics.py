@@ -29,7 +29,7 @@ CREATE_VERSIONS = range(2, 8)
 
 
 def _one(**fields: object) -> CreateTopicsRequest:
-    return CreateTopicsRequest(topics=[CreatableTopic(**fields)], timeout_ms=15000)  # type: ignore[arg-type]
+    return CreateTopicsRequest(topics=[CreatableTopic(**fields)], timeout_ms=15000)
 
 
 @scenario
@@ -189,7 +189,7 @@ def create_partitions(run: Run) -> None:
         topic = CreatePartitionsTopic(
             name=name, count=count, assignments=None if null and not rows else rows
         )
-        return CreatePartitionsRequest(topics=[topic], timeout_ms=15000, **fields)  # type: ignore[arg-type]
+        return CreatePartitionsRequest(topics=[topic], timeout_ms=15000, **fields)
 
     for version in range(4):
         name, _ = make_topic(run, f"v{version}")
@@ -217,7 +217,7 @@ def create_partitions(run: Run) -> None:
 
 def _metadata(*names: str | None, **fields: object) -> MetadataRequest:
     topics = [MetadataRequestTopic(name=name) for name in names]
-    return MetadataRequest(topics=topics, **fields)  # type: ignore[arg-type]
+    return MetadataRequest(topics=topics, **fields)
 
 
 @scenario
