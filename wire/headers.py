@@ -100,6 +100,7 @@ def _has_tags(api_key: int, api_version: int) -> bool:
 
 
 def encode_response_header(*, api_key: int, api_version: int, correlation_id: int) -> bytes:
+    """Return the header that goes before the body of such a response."""
     head = _RESPONSE.pack(correlation_id)
     return head + b"\0" if response_header_version(api_key, api_version) else head
 

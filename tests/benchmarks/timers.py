@@ -7,10 +7,9 @@ import itertools
 import random
 import time
 
-from embedlog.testing.sim_clock import SimClock
-
 import embedlog
 from embedlog.purgatory.timer import Timer, TimerTask
+from embedlog.testing.sim_clock import SimClock
 from tests.benchmarks.table import show
 
 COUNT = 1_000_000

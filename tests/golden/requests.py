@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tests.golden.run import Run
 from wire.schemas.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -18,8 +19,6 @@ from wire.schemas.list_offsets import (
     ListOffsetsTopic,
 )
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-
-from tests.golden.run import Run
 
 LATEST_CREATE_TOPICS = 7
 PRODUCE_BY_ID = 13

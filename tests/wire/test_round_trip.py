@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import wire
 from tests.wire.generate import all_versions, message_strategy, messages, random_message, versions
+from wire.interpreter import interpret
 from wire.layout import layout
 
 EVERY = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
@@ -40,6 +41,7 @@ def check_round_trip(message: Any, version: int) -> None:
     assert end == len(data)
     assert wire.encode(decoded, version) == data
     assert b"".join(wire.encode_buffers(message, version)) == data
+    assert interpret(message, version) == data
     shifted = memoryview(bytearray(b"??" + data + b"trailing"))
     assert wire.decode_from(type(message), version, shifted, 2) == (message, end + 2)
 

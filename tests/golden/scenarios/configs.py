@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.golden.requests import make_topic
+from tests.golden.run import Run, scenario
 from wire.schemas.alter_configs import AlterableConfig as LegacyConfig
 from wire.schemas.alter_configs import AlterConfigsRequest
 from wire.schemas.alter_configs import AlterConfigsResource as LegacyResource
@@ -13,9 +15,6 @@ from wire.schemas.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-
-from tests.golden.requests import make_topic
-from tests.golden.run import Run, scenario
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from tests.golden.batches import simple
+from tests.golden.requests import fetch, make_topic, produce
+from tests.golden.run import Run, scenario
 from wire.schemas.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
 from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
-
-from tests.golden.batches import simple
-from tests.golden.requests import fetch, make_topic, produce
-from tests.golden.run import Run, scenario
 
 VERSIONS = range(4, 19)
 V = 12

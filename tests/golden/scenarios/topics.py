@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.golden.requests import creation, make_topic
+from tests.golden.run import Run, scenario
 from wire.schemas.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -20,9 +22,6 @@ from wire.schemas.describe_topic_partitions import (
     TopicRequest,
 )
 from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
-
-from tests.golden.requests import creation, make_topic
-from tests.golden.run import Run, scenario
 
 MISSING_ID = bytes(range(1, 17))
 CREATE_VERSIONS = range(2, 8)
