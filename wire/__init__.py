@@ -4,6 +4,7 @@
     schemas/                  all messages, declared as data; `registry` finds them by API key
     schema                    the language of those declarations
     layout, encoder, decoder  from a declaration to generated functions; `compiler` calls them
+    interpreter               the encoder of what is encoded a few times: it generates nothing
     headers                   what precedes a message in a frame
     framing, connection       bytes in, requests or responses out, for clients and servers
     records/                  record batches, which are payload to the messages

@@ -16,6 +16,7 @@ from embedlog.controller.replay import ImageBuilder, snapshot
 from embedlog.controller.topic_names import METADATA_TOPIC
 from embedlog.errors import CorruptRecord
 from embedlog.storage.append_origin import AppendOrigin
+from wire.interpreter import interpret
 from wire.primitives import read_uvarint, uvarint
 from wire.records import build_batch, iter_batches
 from wire.schema import declaration
@@ -140,6 +141,6 @@ def _encode(record: Any) -> bytes:
     version = declared.last_version
     assert declared.record_type is not None, record
     header = uvarint(FRAME_VERSION) + uvarint(declared.record_type) + uvarint(version)
-    return header + wire.encode(record, version)
+    return header + interpret(record, version)
 
 
