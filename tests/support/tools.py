@@ -79,8 +79,8 @@ def need_jars(kind: str) -> str:
     return f"{folder}/*"
 
 
-def install(kinds: tuple[str, ...] = ("debian", "kafkajs", "tools")) -> None:
-    """Install what is missing; says what it does. `broker` is needed to record answers only."""
+def install(kinds: tuple[str, ...] = ("debian", "kafkajs", "tools", "broker")) -> None:
+    """Install what is missing; says what it does."""
     if "debian" in kinds:
         _install_debian()
     if "kafkajs" in kinds and not (TOOLS / "node" / "node_modules" / "fzstd").is_dir():
@@ -121,4 +121,4 @@ def _run(*command: str) -> None:
 
 
 if __name__ == "__main__":
-    install(tuple(sys.argv[1:]) or ("debian", "kafkajs", "tools"))
+    install(tuple(sys.argv[1:]) or ("debian", "kafkajs", "tools", "broker"))
