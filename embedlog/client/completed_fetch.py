@@ -10,6 +10,8 @@ from _heapq import heapify, heappop
 
 from embedlog.client.errors import RecordUnreadable
 from wire.records import RecordBatch, RecordsError, build_batch, iter_batches, tuples
+from wire.records.reader import rows
+from wire.records.rows import NO_ROWS, Rows, rows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 
     from embedlog.client.subscription_state import PartitionState
     from wire.records.legacy import LegacyBatch
-    from wire.records.record import RecordTuple
     from wire.schemas.fetch import PartitionData
 
 _ABORT_KEY = b"\x00\x00\x00\x00"
@@ -36,7 +37,7 @@ class CompletedFetch:
         "_index",
         "_is_committed_only",
         "_moved",
-        "_records",
+        "_rows",
         "batch",
         "generation",
         "state",
@@ -55,7 +56,7 @@ class CompletedFetch:
         self.batch: RecordBatch | LegacyBatch | None = None
         """The batch that the records handed out last are from; None at the end."""
         self._batches: Iterator[RecordBatch | LegacyBatch] = iter_batches(data.records or b"")
-        self._records: list[RecordTuple] = []
+        self._rows = NO_ROWS
         self._index = 0
         self._check_crcs = check_crcs
         self._is_committed_only = is_committed_only
@@ -73,33 +74,29 @@ class CompletedFetch:
         moved, self._moved = self._moved, False
         return moved
 
-    def take(self, count_max: int) -> list[RecordTuple]:
-        """Up to `count_max` records of one batch, moving the position past them; empty at the end.
+    def take(self, count_max: int) -> Rows:
+        """Up to `count_max` records of one batch, moving the position past them; none at the end.
 
         Raises:
             RecordUnreadable: the batch at the position is damaged; every call says so again.
         """
-        while self._index == len(self._records):
+        while self._index == len(self._rows):
             batch = self._next_batch()
             if batch is None:
-                return []
+                return NO_ROWS
             self._index = 0
-            self._records = self._readable(batch)
-            if not self._records:
+            self._rows = self._readable(batch)
+            if not self._rows:
                 self._pass_over(batch)
         batch = self.batch
         assert batch is not None, self
-        records = self._records
-        start, end = self._index, self._index + count_max
+        found = self._rows
+        start, end = self._index, min(self._index + count_max, len(found))
+        self._index = end
         state = self.state
         state.offset_epoch = batch.partition_leader_epoch
-        if end >= len(records):
-            self._records, self._index = [], 0
-            state.offset = batch.next_offset
-            return records[start:] if start else records
-        self._index = end
-        state.offset = records[end][0]
-        return records[start:end]
+        state.offset = found.offsets[end] if end < len(found) else batch.next_offset
+        return found if end - start == len(found) else found.part(start, end)
 
     def take_batch(self) -> tuple[RecordBatch, int] | None:
         """The next whole batch and the index of its first record at the position; None at the end.
@@ -109,39 +106,40 @@ class CompletedFetch:
         Raises:
             RecordUnreadable: as `take`.
         """
-        if self._index < len(self._records):
-            batch = self.batch
-        else:
-            self._records, self._index = [], 0
+        batch = self.batch
+        if self._index == len(self._rows):
+            self._rows, self._index = NO_ROWS, 0
             batch = self._next_batch()
             if batch is None:
                 return None
         assert batch is not None, self
         if not isinstance(batch, RecordBatch):
-            self._records, self._index = self._records[self._index :] or self._readable(batch), 0
-            if self._records:
+            if not self._rows:
+                self._rows, self._index = self._readable(batch), 0
+            if self._rows:
                 return self._take_run(batch), 0
             self._pass_over(batch)
             return self.take_batch()
-        self._records, self._index = [], 0
+        self._rows, self._index = NO_ROWS, 0
         state = self.state
         start = 0
         if batch.base_offset < state.offset:
             # By count, as compaction may have taken records before the position.
-            records = self._readable_all(batch)
-            start = len(records) - len(self._from_position(records))
+            found = self._readable_all(batch)
+            start = len(found) - len(self._from_position(found))
         state.offset_epoch = batch.partition_leader_epoch
         state.offset = batch.next_offset
         return batch, start
 
     def _take_run(self, batch: LegacyBatch) -> RecordBatch:
         """Records of an old format with offsets that follow each other, as a batch of the new."""
-        records = self._records
-        first = records[0][0]
-        run = [record for index, record in enumerate(records) if record[0] == first + index]
-        rest = self._records = records[len(run) :]
-        self.state.offset = rest[0][0] if rest else batch.next_offset
-        _, timestamps, keys, values, _ = zip(*run, strict=True)
+        found = self._rows.part(self._index, len(self._rows))
+        offsets = found.offsets
+        first = offsets[0]
+        count = sum(offset == first + index for index, offset in enumerate(offsets))
+        self._index += count
+        self.state.offset = offsets[count] if count < len(found) else batch.next_offset
+        _, timestamps, keys, values, _ = zip(*found.part(0, count), strict=True)
         data = build_batch(
             values,
             keys=keys,
@@ -151,11 +149,10 @@ class CompletedFetch:
         )
         return RecordBatch(memoryview(data))
 
-    def give_back(self, records: list[RecordTuple]) -> None:
-        """Take back the last `records` that `take` returned; the position returns to the first."""
-        self._records = records + self._records[self._index :]
-        self._index = 0
-        self.state.offset = records[0][0]
+    def give_back(self, count: int) -> None:
+        """Take back the last `count` records that `take` returned; the position returns there."""
+        self._index -= count
+        self.state.offset = self._rows.offsets[self._index]
 
     # Batches
 
@@ -180,20 +177,22 @@ class CompletedFetch:
         self.batch = None
         return None
 
-    def _readable(self, batch: RecordBatch | LegacyBatch) -> list[RecordTuple]:
+    def _readable(self, batch: RecordBatch | LegacyBatch) -> Rows:
         return self._from_position(self._readable_all(batch))
 
-    def _readable_all(self, batch: RecordBatch | LegacyBatch) -> list[RecordTuple]:
+    def _readable_all(self, batch: RecordBatch | LegacyBatch) -> Rows:
         try:
-            return tuples(batch) if isinstance(batch, RecordBatch) else list(batch.records())
+            if isinstance(batch, RecordBatch):
+                return rows(batch)
+            return rows_of(list(batch.records()))
         except RecordsError as error:
             raise self._unreadable(error) from error
 
-    def _from_position(self, records: list[RecordTuple]) -> list[RecordTuple]:
+    def _from_position(self, found: Rows) -> Rows:
         offset = self.state.offset
-        if records and records[0][0] >= offset:
-            return records
-        return [record for record in records if record[0] >= offset]
+        if found and found.offsets[0] >= offset:
+            return found
+        return rows_of([record for record in found if record[0] >= offset])
 
     def _is_passed_over(self, batch: RecordBatch | LegacyBatch) -> bool:
         """Is it a marker, or aborted? Keeps the account of aborted transactions."""

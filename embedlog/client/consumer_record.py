@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from _operator import itemgetter
+from itertools import chain, repeat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
+    from typing import Any, TypeAlias
 
     from embedlog.common import TopicPartition
     from wire.records.columns import RecordColumns
     from wire.records.record import RecordTuple
+    from wire.records.rows import Rows
+
+    Chunk: TypeAlias = "list[ConsumerRecord] | RecordChunk"
 
     _RecordBase = tuple[str, int, int, int, int, int, Any, Any, Sequence[tuple[str, bytes | None]]]
 else:
@@ -76,6 +80,29 @@ class ConsumerRecord(_RecordBase):
         )
 
 
+class RecordChunk:
+    """Records of one batch that are made when iterated: then most die at once, and cost little.
+
+    Thousands alive together would cost twice as much: fresh memory, and work for the garbage
+    collector.
+    """
+
+    __slots__ = ("_head", "_rows")
+
+    def __init__(self, head: tuple[str, int, int, int], rows: Rows) -> None:
+        """`head` is what all records begin with."""
+        self._head = head
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        rows = self._rows
+        fields = (rows.offsets, rows.timestamps, rows.keys, rows.values, rows.headers)
+        return map(ConsumerRecord, zip(*map(repeat, self._head), *fields))  # noqa: B905
+
+
 class ConsumerRecords:
     """The records of one poll, by partition. Iterating gives the records, partition by partition.
 
@@ -86,7 +113,7 @@ class ConsumerRecords:
 
     __slots__ = ("_by_partition",)
 
-    def __init__(self, by_partition: dict[TopicPartition, list[ConsumerRecord]]) -> None:
+    def __init__(self, by_partition: dict[TopicPartition, list[Chunk]]) -> None:
         self._by_partition = by_partition
 
     def partitions(self) -> list[TopicPartition]:
@@ -95,62 +122,77 @@ class ConsumerRecords:
 
     def records(self, topic_partition: TopicPartition) -> list[ConsumerRecord]:
         """The records of one partition, in order; empty if there are none."""
-        return self._by_partition.get(topic_partition, [])
+        return self[topic_partition] if topic_partition in self._by_partition else []
 
     def items(self) -> Iterator[tuple[TopicPartition, list[ConsumerRecord]]]:
         """(partition, its records) for each partition that has some."""
-        return iter(self._by_partition.items())
+        for topic_partition in self._by_partition:
+            yield topic_partition, self[topic_partition]
 
     def __getitem__(self, topic_partition: TopicPartition) -> list[ConsumerRecord]:
-        return self._by_partition[topic_partition]
+        chunks = self._by_partition[topic_partition]
+        if len(chunks) == 1 and isinstance(chunks[0], list):
+            return chunks[0]
+        records = list(chain.from_iterable(chunks))
+        self._by_partition[topic_partition] = [records]
+        return records
 
     def __contains__(self, topic_partition: TopicPartition) -> bool:
         return topic_partition in self._by_partition
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        for records in self._by_partition.values():
-            yield from records
+        return chain.from_iterable(chain.from_iterable(self._by_partition.values()))
 
     def __len__(self) -> int:
-        return sum(map(len, self._by_partition.values()))
+        return sum(map(len, chain.from_iterable(self._by_partition.values())))
 
     def __bool__(self) -> bool:
         return bool(self._by_partition)
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{key}: {len(rs)}" for key, rs in self._by_partition.items())
+        counts = ", ".join(
+            f"{key}: {sum(map(len, chunks))}" for key, chunks in self._by_partition.items()
+        )
         return f"<ConsumerRecords {counts}>"
 
 
 class PolledBatch:
     """Records of one record batch as plain tuples: the light way to read.
 
-    `records` are (offset, timestamp, key, value, headers), keys and values undecoded.
+    They are (offset, timestamp, key, value, headers), keys and values undecoded. Iterating makes
+    the tuples one by one, `records` is the list of all.
     """
 
-    __slots__ = ("leader_epoch", "records", "timestamp_type", "topic_partition")
+    __slots__ = ("_records", "_rows", "leader_epoch", "timestamp_type", "topic_partition")
 
     def __init__(
-        self,
-        topic_partition: TopicPartition,
-        leader_epoch: int,
-        timestamp_type: int,
-        records: list[RecordTuple],
+        self, topic_partition: TopicPartition, leader_epoch: int, timestamp_type: int, rows: Rows
     ) -> None:
         self.topic_partition = topic_partition
         self.leader_epoch = leader_epoch
         self.timestamp_type = timestamp_type
-        self.records = records
+        self._rows = rows
+        self._records: list[RecordTuple] | None = None
+
+    @property
+    def records(self) -> list[RecordTuple]:
+        """All tuples, made when first asked for."""
+        if self._records is None:
+            self._records = list(self._rows)
+        return self._records
 
     def values(self) -> list[bytes | None]:
         """The values alone."""
-        return list(map(_VALUE, self.records))
+        return self._rows.value_list()
+
+    def __iter__(self) -> Iterator[RecordTuple]:
+        return iter(self._rows)
 
     def __len__(self) -> int:
-        return len(self.records)
+        return len(self._rows)
 
     def __repr__(self) -> str:
-        return f"<PolledBatch {self.topic_partition} {len(self.records)} records>"
+        return f"<PolledBatch {self.topic_partition} {len(self)} records>"
 
 
 class PolledColumns:
@@ -225,6 +267,3 @@ class PolledColumns:
 
     def __repr__(self) -> str:
         return f"<PolledColumns {self.topic_partition} {len(self)} records>"
-
-
-_VALUE = itemgetter(3)

@@ -13,6 +13,7 @@ from embedlog.client.consumer_record import (
     ConsumerRecords,
     PolledBatch,
     PolledColumns,
+    RecordChunk,
 )
 from embedlog.client.errors import RecordUnreadable
 from embedlog.client.fetch_session import FetchSession, is_broken_session
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from embedlog.client.consumer_record import Chunk
     from embedlog.client.fetch_session import Wanted
     from embedlog.client.metadata import Metadata
     from embedlog.client.settings import Settings
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     )
     from embedlog.pending import Pending
     from embedlog.transport import Transport
-    from wire.records.record import RecordTuple
+    from wire.records.rows import Rows
     from wire.schemas.fetch import PartitionData
 
 
@@ -273,28 +275,29 @@ class Fetcher:
             RecordUnreadable: the next record cannot be handed out.
             KafkaError: a fetch was refused.
         """
-        found: dict[TopicPartition, list[ConsumerRecord]] = {}
+        found: dict[TopicPartition, list[Chunk]] = {}
         decodes = self._key_of is not None or self._value_of is not None
         left = count_max
         try:
             for key, fetch in self._ready():
-                records: list[ConsumerRecord] = []
+                chunks: list[Chunk] = []
                 while left:
                     taken = fetch.take(left)
                     if not taken:
                         break
                     left -= len(taken)
-                    found[key] = records
+                    found[key] = chunks
                     if decodes:
-                        self._decode(fetch, taken, records)
+                        decoded: list[ConsumerRecord] = []
+                        chunks.append(decoded)
+                        self._decode(fetch, taken, decoded)
                     else:
-                        head = _head(fetch)
-                        records += map(ConsumerRecord, map(head.__add__, taken))
+                        chunks.append(RecordChunk(_head(fetch), taken))
                 if not left:
                     break
         except RecordUnreadable:
             # What comes before it is handed out first; the next poll raises.
-            found = {key: records for key, records in found.items() if records}
+            found = {key: chunks for key, chunks in found.items() if any(chunks)}
             if not found:
                 raise
         return ConsumerRecords(found) if found or self._moved else None
@@ -365,9 +368,7 @@ class Fetcher:
                 self._moved |= fetch.take_moved()
                 del self._buffer[key]
 
-    def _decode(
-        self, fetch: CompletedFetch, taken: list[RecordTuple], records: list[ConsumerRecord]
-    ) -> None:
+    def _decode(self, fetch: CompletedFetch, taken: Rows, records: list[ConsumerRecord]) -> None:
         """Deserialize; at the first failure the rest is given back and the error raised."""
         head = _head(fetch)
         for index, (offset, timestamp, key, value, headers) in enumerate(taken):
@@ -377,7 +378,7 @@ class Fetcher:
                 if self._value_of is not None:
                     value = self._value_of(value)
             except Exception as error:
-                fetch.give_back(taken[index:])
+                fetch.give_back(len(taken) - index)
                 topic, partition = fetch.state.topic_partition
                 reason = f"the deserializer says {error!r}"
                 raise RecordUnreadable(topic, partition, offset, reason) from error

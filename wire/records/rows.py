@@ -46,7 +46,13 @@ class Rows:
 
     def __iter__(self) -> Iterator[RecordTuple]:
         # The offsets come first: zip ends with them.
-        return zip(self.offsets, self.timestamps, self.keys, self.values, self.headers)  # noqa: B905
+        return zip(  # noqa: B905
+            self.offsets, self.timestamps, self.keys, self.values, self.headers
+        )
+
+    def value_list(self) -> list[bytes | None]:
+        """The values of all records, in a new list."""
+        return [value for _, value in zip(self.offsets, self.values)]  # noqa: B905
 
     def part(self, start: int, stop: int) -> Rows:
         """Records start..stop-1, by number, or those of them that there are."""
