@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class RequestContext:
-    """Everything about a request but its body. Read-only for handlers.
+    """Everything about a request but its body. Read-only for handlers, but for `fetch_first`.
 
     A transport may use one object for all requests of a connection, as there is one in flight at
-    a time: nothing here is kept beyond the answer. `advertised_host` and `advertised_port` are
+    a time: nothing else here is kept beyond the answer. `advertised_host` and `advertised_port` are
     those of the listener that the request came through.
     """
 
@@ -32,7 +32,9 @@ class RequestContext:
         "client_software_version",
         "connection",
         "correlation_id",
+        "fetch_first",
         "in_process",
+        "is_awaited",
         "listener_name",
         "principal",
     )
@@ -53,6 +55,7 @@ class RequestContext:
         advertised_port: int = 0,
         connection: Connection | None = None,
         in_process: bool = True,
+        is_awaited: bool = False,
     ) -> None:
         self.api_key = api_key
         self.api_version = api_version
@@ -69,3 +72,8 @@ class RequestContext:
         """None in process."""
         self.in_process = in_process
         """Is the request an object that the caller still holds? Otherwise its buffers are ours."""
+        self.is_awaited = is_awaited
+        """Does the calling thread wait for this very answer? Then it may as well wait for the disk
+        inside the call."""
+        self.fetch_first: tuple[str, int] | None = None
+        """The partition at which the connection's next fetch without a session begins to read."""

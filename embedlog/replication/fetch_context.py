@@ -28,28 +28,46 @@ if TYPE_CHECKING:
     from embedlog.replication.partition import Partition
 
     Load = Callable[[str, int], Partition | None]
+    PartitionKey = tuple[str, int]
 
 NO_SESSION = 0
 
 
 class FullFetch:
-    """A fetch that names all its partitions.
+    """A fetch that names all its partitions, and is answered in their order.
 
     `begin_session`, when given, begins a session with them and returns its id, 0 for none.
+
+    Reading begins at the partition `first`, where there is one. After a reading `cut_at` is the
+    first one that was left out because the target was reached: if the next fetch begins there, a
+    client that names its partitions in the same order each time still gets to the last of them.
+    (Where its own limit leaves some out it has to rotate them, as with Kafka.)
     """
 
-    __slots__ = ("_begin_session", "_known", "wanted")
+    __slots__ = ("_begin_session", "_known", "cut_at", "first", "wanted")
 
     def __init__(
         self, wanted: Sequence[FetchPartition], begin_session: Callable[[], int] | None = None
     ) -> None:
         self.wanted = wanted
+        self.first: PartitionKey | None = None
+        self.cut_at: PartitionKey | None = None
         self._begin_session = begin_session
         self._known: list[FetchPartition] = []
 
     def read(self, partitions: Partitions, params: FetchParams, load: Load) -> FetchRead:
         """Read all the partitions."""
-        return read_partitions(partitions, params, self.wanted, load)
+        wanted = order = self.wanted
+        count = 0
+        if self.first is not None:
+            count = next((i for i, asked in enumerate(wanted) if asked.key == self.first), 0)
+            order = [*wanted[count:], *wanted[:count]]
+        found = read_partitions(partitions, params, order, load)
+        self.cut_at = None if found.cut_at is None else order[found.cut_at].key
+        if count:
+            found.asked = wanted
+            found.data = found.data[-count:] + found.data[:-count]
+        return found
 
     def watch_keys(self, partitions: Partitions) -> Sequence[Hashable]:
         """What a parked fetch waits for: the partitions that exist. Only they can end the wait."""

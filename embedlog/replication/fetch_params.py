@@ -21,6 +21,7 @@ class FetchParams:
         "max_wait_ms",
         "min_bytes",
         "replica_id",
+        "target_bytes",
         "uses_topic_ids",
     )
 
@@ -33,6 +34,7 @@ class FetchParams:
         isolation: int,
         replica_id: int,
         uses_topic_ids: bool,
+        target_bytes: int | None = None,
     ) -> None:
         self.max_wait_ms = max_wait_ms
         self.min_bytes = min_bytes
@@ -41,6 +43,8 @@ class FetchParams:
         self.replica_id = replica_id
         """-1 is a consumer, as is every other negative number."""
         self.uses_topic_ids = uses_topic_ids
+        self.target_bytes = max_bytes if target_bytes is None else target_bytes
+        """Once that much was read no further partition is; None for `max_bytes`."""
 
 
 class FetchPartition:

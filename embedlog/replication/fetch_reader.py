@@ -28,7 +28,7 @@ _CONSUMER_MAX = -1
 class FetchRead:
     """What one pass over the partitions found."""
 
-    __slots__ = ("asked", "data", "must_answer", "size")
+    __slots__ = ("asked", "cut_at", "data", "must_answer", "size")
 
     def __init__(
         self,
@@ -37,6 +37,7 @@ class FetchRead:
         *,
         size: int,
         must_answer: bool,
+        cut_at: int | None = None,
     ) -> None:
         self.asked = asked
         self.data = data
@@ -45,6 +46,8 @@ class FetchRead:
         """Bytes of records."""
         self.must_answer = must_answer
         """Is there news that must not wait for `min_bytes`: an error, or a diverging epoch?"""
+        self.cut_at = cut_at
+        """The place in `asked` from which on nothing was read, with the target reached; or None."""
 
 
 def read_partitions(
@@ -56,12 +59,15 @@ def read_partitions(
     """Read each wanted partition within the limits of the fetch.
 
     The first batch found is returned whole even if it is larger than every limit (KIP-74); later
-    partitions get what room is left, in whole batches. Unknown partitions do not make the answer
-    urgent: they are only noted in it. `load` finds those that are not in `partitions`.
+    partitions get what room is left, in whole batches, and no records once `target_bytes` were
+    read. Unknown partitions do not make the answer urgent: they are only noted in it. `load` finds
+    those that are not in `partitions`.
     """
-    data = []
+    data: list[PartitionData] = []
     total_size = 0
     room = params.max_bytes
+    target_size = params.target_bytes
+    cut_at = None
     must_answer = False
     for asked in wanted:
         try:
@@ -82,9 +88,13 @@ def read_partitions(
         if size := len(records):
             total_size += size
             room = max(0, room - size)
+            if room and total_size >= target_size:
+                room = 0
+                if len(data) < len(wanted):
+                    cut_at = len(data)
         elif found.diverging_epoch.epoch != UNDEFINED:
             must_answer = True
-    return FetchRead(wanted, data, size=total_size, must_answer=must_answer)
+    return FetchRead(wanted, data, size=total_size, must_answer=must_answer, cut_at=cut_at)
 
 
 def read_partition(

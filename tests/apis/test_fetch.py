@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.apis.conftest import Client, Loopback
+from tests.apis.conftest import Client, InProcess, Loopback, Tcp
 from tests.golden.batches import simple
 from tests.golden.requests import Topic, fetch, produce
 from wire.error_codes import ErrorCode
@@ -443,3 +443,44 @@ def test_a_repeated_request_of_a_session(client: Client) -> None:
     again = fetch(None, 12, session_id=begun.session_id, session_epoch=1)
     assert client.call(again, 12).error_code == NONE
     assert client.call(again, 12).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+def test_a_full_answer_ends_soon_and_the_next_goes_on_where_it_ended(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("embedlog.broker.apis.fetch.TARGET_SIZE", 1500)
+    topic = client.make_topic(partitions=5)
+    for partition in range(5):
+        for _ in range(3):
+            put(client, topic, b"x" * 1000, partition=partition)
+    everything = [[0, 1, 2]] * 5
+
+    def found(partition_max_bytes: int, **limits: Any) -> list[list[int]]:
+        more = [(topic, partition, 0) for partition in range(1, 5)]
+        request = fetch(topic, 12, more=more, partition_max_bytes=partition_max_bytes, **limits)
+        for asked in request.topics[0].partitions:
+            asked.partition_max_bytes = partition_max_bytes
+        [answered] = client.call(request, 12).responses
+        assert [each.partition_index for each in answered.partitions] == [0, 1, 2, 3, 4]
+        assert [each.high_watermark for each in answered.partitions] == [3] * 5
+        return [offsets(each) for each in answered.partitions]
+
+    if type(client) is InProcess:
+        # Nothing travels, so that there is nothing to send off early.
+        assert found(1100) == [[0]] * 5
+        assert found(1 << 20) == everything
+        return
+    if type(client) is Loopback:
+        # A connection of its own each time: nobody remembers where it ended.
+        assert found(1100) == [[0], [0], [], [], []]
+        assert found(1100) == [[0], [0], [], [], []]
+        return
+    assert type(client) is Tcp
+    assert found(1100) == [[0], [0], [], [], []]
+    assert found(1100) == [[], [], [0], [0], []]
+    assert found(1100) == [[0], [], [], [], [0]]
+    assert found(1100) == [[], [0], [0], [], []]
+    # A partition is read as far as its own limit goes.
+    assert found(1 << 20) == [[], [], [], [0, 1, 2], []]
+    # `min_bytes` above the target raises it.
+    assert found(1 << 20, min_bytes=1 << 20, max_wait_ms=1) == everything

@@ -5,6 +5,9 @@ v4 isolation level. v5 log start offset. v7 sessions (KIP-227). v9 leader epochs
 diverging epochs (KIP-595). v13 topic ids. v16 tells the leader (KIP-951). The answer waits until
 `min_bytes` can be read, at most `max_wait_ms`; the first batch is whole whatever the limits.
 Replicas of other brokers are refused. Not served: tiered storage.
+
+Answers that travel end with the partition that brings them to `TARGET_SIZE`, also where the client
+and the broker would allow more: clients look into an answer when all of it is there.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.broker.topics import this_node
 from embedlog.replication.delayed_fetch import DelayedFetch, fetch
+from embedlog.replication.fetch_context import FullFetch
 from embedlog.replication.fetch_params import FetchParams
 from embedlog.replication.fetch_reader import refusal
 from wire.error_codes import ErrorCode
@@ -32,6 +36,10 @@ if TYPE_CHECKING:
     from wire.schemas.fetch import FetchRequest
 
 VERSIONS = (0, 18)
+
+TARGET_SIZE = 4 * 1024 * 1024
+"""Bytes of records that are worth sending off. Measured with librdkafka, which read 1.4 to 1.6
+times faster than with answers of 50 MiB."""
 
 _FIRST_WITH_TIMESTAMPS = 2
 _FIRST_WITH_ANSWER_LIMIT = 3
@@ -55,18 +63,24 @@ def handle(
     except errors.KafkaError as error:
         return FetchResponse(error_code=error.code)
     max_bytes = min(request.max_bytes, broker.fetch_max_bytes)
+    min_bytes = min(request.min_bytes, max_bytes)
     params = FetchParams(
         max_wait_ms=request.max_wait_ms,
-        min_bytes=min(request.min_bytes, max_bytes),
+        min_bytes=min_bytes,
         max_bytes=max_bytes,
         isolation=isolation,
         replica_id=max(request.replica_id, request.replica_state.replica_id),
         uses_topic_ids=version >= _FIRST_WITH_IDS,
+        target_bytes=max_bytes if context.in_process else max(min_bytes, TARGET_SIZE),
     )
+    if isinstance(asked, FullFetch):
+        asked.first = context.fetch_first
 
     def respond(found: FetchRead) -> FetchResponse:
         if version < _FIRST_WITH_STORAGE_ERROR:
             _make_older(found, version)
+        if isinstance(asked, FullFetch):
+            context.fetch_first = asked.cut_at
         response = asked.respond(found)
         if found.must_answer and version >= _FIRST_WITH_LEADER:
             _tell_leaders(broker, context, response)
