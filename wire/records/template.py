@@ -34,6 +34,8 @@ _whole: dict[tuple[int, int], tuple[Struct, tuple[bytes, ...]] | None] = {}
 # By value size and index of the first record whose offset delta takes as many bytes: how many bytes
 # there are between two values, and the bytes between, of so many records as were asked for.
 _heads: dict[tuple[int, int], tuple[int, bytes]] = {}
+# By size of the data and number of records: the runs of the last such batch.
+_runs: dict[tuple[int, int], list[Run]] = {}
 
 
 def find_values(data: bytes | memoryview, count: int) -> list[bytes] | tuple[bytes, ...] | None:
@@ -108,6 +110,9 @@ def find_plain_runs(data: bytes | memoryview, count: int) -> list[Run] | None:
     """
     if not COUNT_MIN <= count <= RUNS_COUNT_MAX:
         return None
+    known = _runs.get((len(data), count))
+    if known is not None and _are_plain(data, known):
+        return known
     value_size = _plain_value_size(data, count)
     if value_size < 0:
         return None
@@ -117,9 +122,12 @@ def find_plain_runs(data: bytes | memoryview, count: int) -> list[Run] | None:
         head_size, _ = _heads_of(value_size, start, stop)
         runs.append(_plain_run(start, stop - start, position, head_size, value_size))
         position += (stop - start) * (head_size + value_size)
-    if position != len(data) or data[-1]:
+    if position != len(data) or not _are_plain(data, runs):
         return None
-    return runs if all(_is_plain(data, run) for run in runs) else None
+    if len(_runs) >= WHOLE_MAX:
+        _runs.clear()
+    _runs[len(data), count] = runs
+    return runs
 
 
 def _plain_run(index: int, count: int, position: int, head_size: int, value_size: int) -> Run:
@@ -138,18 +146,21 @@ def _plain_run(index: int, count: int, position: int, head_size: int, value_size
     return run
 
 
-def _is_plain(data: bytes | memoryview, run: Run) -> bool:
-    """Compare what stands between the values of the run, and before them."""
+def _are_plain(data: bytes | memoryview, runs: list[Run]) -> bool:
+    """Compare all that stands around the values of runs that fill `data`."""
     import numpy as np
 
-    head_size, heads = _heads_of(run.value_size, run.index, run.index + run.count)
-    first = b""
-    position, rows = run.position - 1, run.count
-    if run.index == 0:  # no record before it, of which to take the last byte
-        first = b"\0" + bytes(data[: head_size - 1])
-        position, rows = position + run.stride, rows - 1
-    found = np.ndarray((rows,), f"V{head_size}", data, position, (run.stride,))
-    return heads.startswith(first + found.tobytes())
+    for run in runs:
+        head_size, heads = _heads_of(run.value_size, run.index, run.index + run.count)
+        if run.index:
+            shape, position, first = (run.count,), run.position - 1, b""
+        else:  # no record is before it, of which to take the last byte
+            shape, position = (run.count - 1,), run.stride - 1
+            first = b"\0" + bytes(data[: head_size - 1])
+        found = np.ndarray(shape, f"V{head_size}", data, position, (run.stride,)).tobytes()
+        if not heads.startswith(first + found if first else found):
+            return False
+    return not data[-1]
 
 
 def _heads_of(value_size: int, start: int, stop: int) -> tuple[int, bytes]:
