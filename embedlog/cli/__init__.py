@@ -25,7 +25,9 @@ EXIT_CANNOT = 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments` (None: those of the process); returns the exit status."""
     parser = ArgumentParser(
-        prog="embedlog", description="A message log with Kafka wire compatibility."
+        prog="embedlog",
+        description="A message log with Kafka wire compatibility.",
+        formatter_class=serve.help_formatter,
     )
     parser.add_argument("--version", action="version", version=f"embedlog {VERSION}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
+from argparse import ArgumentTypeError, HelpFormatter
 from signal import SIG_DFL, SIGINT, SIGTERM, signal
 from sys import stderr, stdout
 
@@ -35,12 +35,22 @@ class CannotListen(EmbedlogError):
     """The address cannot be served; the message names it."""
 
 
+def help_formatter(prog: str) -> HelpFormatter:
+    """Lays help out for 80 columns.
+
+    Every argument that is declared makes one of these. To ask for the terminal's width it would
+    load shutil, and with it three compressors: 4 ms and 1 MB before anything is served.
+    """
+    return HelpFormatter(prog, width=78)
+
+
 def add_command(commands: _SubParsersAction[Any]) -> None:
     """Describe the command's arguments."""
     parser = commands.add_parser(
         "serve",
         help="serve a log to Kafka clients",
         description="Serve a log to Kafka clients until SIGINT or SIGTERM.",
+        formatter_class=help_formatter,
     )
     parser.add_argument(
         "--data", metavar="DIR", help="keep everything in DIR (default: in memory only)"

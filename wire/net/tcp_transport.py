@@ -150,7 +150,9 @@ class SocketChannels:
         """
         channel = Channel(host, port, self._frame_size_max)
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            # As bytes: for text Python loads its tables of international names, 1 MB and 3 ms.
+            name = host.encode() if host.isascii() else host
+            found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
         except OSError as error:
             self._events.append(
                 ChannelEvent(
