@@ -3,10 +3,11 @@
     batch.py        the layout, drawn once; RecordBatch, a view; iter_batches; stamp
     record.py       one record as a tuple              plain.py     the loop that defines validity
     builder.py      values -> batch                    encoding.py  its joins and tables
-    reader.py       batch -> tuples                    columns.py   batch -> numpy columns
+    reader.py       batch -> rows -> tuples            columns.py   batch -> numpy columns
     scan.py         what a broker checks and learns    control.py   transaction markers
     compression.py  the codecs, framed as Kafka's      crc32c.py    the checksum
     retain.py       a batch with fewer records         legacy.py    magic 0 and 1
+    rows.py         fields of records, yet to be tuples
 
 How records are read fast, each form proving that it equals the plain loop:
 

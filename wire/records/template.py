@@ -20,7 +20,7 @@ from wire.records.varint import MAX_VARINT_SIZE, Malformed, read_varint, varint_
 
 COUNT_MIN = 8
 CUT_COUNT_MAX = 400
-RUNS_COUNT_MAX = 1 << 14
+RUNS_COUNT_MAX = 1 << 13  # beyond, the last record may be longer than the guess below
 CHUNK = 64
 CACHED_MAX = 1 << 12
 WHOLE_MAX = 128
