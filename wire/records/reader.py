@@ -12,7 +12,6 @@ from wire.records.plain import parse_records, read_headers
 from wire.records.rows import NO_ROWS, Rows, rows_of
 from wire.records.template import CUT_COUNT_MAX, find_plain_runs, find_values
 from wire.records.varint import int64, timestamps_of
-from wire.records.varying import cut, find_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +62,8 @@ def rows(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> Rows:
     runs = find_runs(data, count)
     if runs is not None:
         return _run_rows(batch, data, runs)
+    from wire.records.varying import find_fields
+
     fields = find_fields(data, count)
     if fields is not None:
         return _field_rows(batch, data, fields)
@@ -115,6 +116,8 @@ def _timestamps(base_timestamp: int, run: Run) -> Iterable[int]:
 
 
 def _field_rows(batch: RecordBatch, data: bytes | memoryview, fields: FieldArrays) -> Rows:
+    from wire.records.varying import cut
+
     timestamps: Iterable[int]
     if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
         timestamps = repeat(batch.max_timestamp)

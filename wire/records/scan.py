@@ -8,7 +8,6 @@ from wire.records.layout import find_runs, in_fastest_form
 from wire.records.plain import parse_records
 from wire.records.template import is_plain
 from wire.records.varint import int64, timestamps_of
-from wire.records.varying import find_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,6 +81,8 @@ def scan(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> ScanResult:
     runs = find_runs(data, count)
     if runs is not None:
         return _scan_runs(runs, batch.base_timestamp)
+    from wire.records.varying import find_fields
+
     fields = find_fields(data, count)
     if fields is not None:
         return _scan_fields(fields, count, batch.base_timestamp)
