@@ -92,6 +92,7 @@ class InProcessTransport:
         self._make_context = make_context
         self._versions = versions
         self._contexts: dict[type[Message], Any] = {}
+        self._awaiting_contexts: dict[type[Message], Any] = {}
         self._is_closed = False
 
     def send(self, node_id: int, request: Any, *, version: int | None = None) -> Pending[Any]:
@@ -111,6 +112,24 @@ class InProcessTransport:
         pending = Pending()
         pending.complete(answer)
         return pending
+
+    def ask(self, request: Any, *, is_awaited: bool = False) -> Any:
+        """The answer to a request, or a `Pending` of it when the broker has to wait.
+
+        `is_awaited`: the calling thread would wait for it anyway, and may do so inside the broker.
+
+        Raises:
+            ClosedError: the client was closed; KafkaError: the broker does not know the request.
+        """
+        contexts = self._awaiting_contexts if is_awaited else self._contexts
+        context = contexts.get(type(request))
+        if context is None or self._is_closed:
+            context = self._context(type(request), None)
+            if is_awaited:
+                context = self._make_context(context.api_key, context.api_version)
+                context.is_awaited = True
+                contexts[type(request)] = context
+        return self._handle(context, request)
 
     def versions(self, node_id: int) -> Mapping[int, tuple[int, int]]:
         return self._versions

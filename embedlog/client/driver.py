@@ -105,8 +105,20 @@ class Driver:
         if self._threaded:
             self._start()
             self._transport.wake()
-        elif self._runner != get_ident():
-            self._pass()
+        elif self._turns is not None:
+            if self._runner != get_ident():
+                self._pass()
+        else:
+            # In process: the pass itself, without a call for it, as one happens for each record.
+            me = get_ident()
+            if self._runner != me:
+                self._turn.acquire()
+                self._runner = me
+                try:
+                    self.delay = self._step()
+                finally:
+                    self._runner = 0
+                    self._turn.release()
 
     def wait(self, is_done: Callable[[], bool], timeout_ms: int | None) -> bool:
         """Drive until `is_done()`, at most `timeout_ms` (None: for ever); say whether it is.

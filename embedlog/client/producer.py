@@ -332,6 +332,10 @@ class Producer:
     def wait_for(self, batch: ProducerBatch, timeout: float | None) -> None:
         """Send `batch` now if it still waits, and return when it is done; else raise TimedOut."""
         batch.is_wanted = True
+        if self._duty is not None:
+            self._driver.run()
+            if batch.is_done:
+                return
         timeout_ms = None if timeout is None else int(timeout * 1000)
         if not self._driver.wait(lambda: batch.is_done, timeout_ms):
             raise TimedOut(

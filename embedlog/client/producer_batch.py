@@ -6,10 +6,10 @@ that costs 35-165 ns a record, while encoding one by one costs 600.
 
 from __future__ import annotations
 
-from collections import deque
-
 from embedlog.client.delivery import BatchMetadata, RecordMetadata
+from embedlog.common import deque
 from wire.records.builder import build_batch
+from wire.records.built import BuiltBatch, NotPlain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class ProducerBatch:
     is_done = False
     """The outcome is known, and the callbacks know it."""
     is_split_product = False
-    encoded: bytes | None = None
+    encoded: bytes | BuiltBatch | None = None
     attempts = 0
     retry_at_ms = 0
     producer_id = -1
@@ -116,15 +116,26 @@ class ProducerBatch:
 
     # Sending
 
-    def encode(self, codec: int, level: int | None, *, transactional: bool = False) -> bytes:
-        """The bytes of the record batch, made once for all attempts with these sequences."""
+    def encode(
+        self,
+        codec: int,
+        level: int | None,
+        *,
+        transactional: bool = False,
+        in_process: bool = False,
+    ) -> bytes | BuiltBatch:
+        """The record batch, made once for all attempts with these sequences.
+
+        With `in_process` it may be one that the broker need not check again.
+        """
         encoded = self.encoded
+        if encoded is None and in_process and not codec and not transactional:
+            encoded = self.encode_built()
         if encoded is None:
-            timestamps = self.timestamps
             encoded = self.encoded = build_batch(
                 self.values,
                 keys=self.keys,
-                timestamps=timestamps[0] if len(timestamps) == 1 else timestamps,
+                timestamps=self._stamps,
                 headers=self.headers,
                 codec=codec,
                 level=level,
@@ -134,6 +145,24 @@ class ProducerBatch:
                 transactional=transactional,
             )
         return encoded
+
+    def encode_built(self) -> BuiltBatch | None:
+        """The record batch as one that need not be checked; None if it cannot be one."""
+        if self.headers is not None:
+            return None
+        producer = (self.producer_id, self.producer_epoch, self.base_sequence)
+        try:
+            encoded = self.encoded = BuiltBatch(
+                self.values, keys=self.keys, timestamps=self._stamps, producer=producer
+            )
+        except NotPlain:
+            return None
+        return encoded
+
+    @property
+    def _stamps(self) -> int | list[int]:
+        stamps = self.timestamps
+        return stamps[0] if len(stamps) == 1 else stamps
 
     def set_producer(self, producer_id: int, epoch: int, base_sequence: int) -> None:
         """Number the records for an idempotent producer; bytes made before are forgotten."""

@@ -142,10 +142,12 @@ class RecordAccumulator:
         lock.acquire()  # `with` costs 160 ns more than this
         try:
             batch = queue.open
-            if batch is None or batch.size + size > batch.size_limit:
+            if batch is None:
+                batch = self._begin(queue, size)
+            elif batch.size + size > batch.size_limit:
                 batch = self._next_batch(queue, size, is_sticky)
-                if batch is None:
-                    return None
+            if batch is None:
+                return None
             batch.size += size
             values = batch.values
             index = len(values)
@@ -178,7 +180,7 @@ class RecordAccumulator:
             self.incomplete[batch] = None
             self.active[queue] = None
             self.has_sendable = True
-            self._produced(queue, batch.size, is_full=True)
+            self.produced(queue, batch.size, is_full=True)
         return True
 
     def sticky_queue(self, topic: TopicQueues) -> PartitionQueue:
@@ -236,7 +238,7 @@ class RecordAccumulator:
         batch = queue.batches.popleft()
         if not batch.is_closed:
             queue.close_open()
-            self._produced(queue, batch.size, is_full=False)
+            self.produced(queue, batch.size, is_full=False)
         if not queue.batches:
             del self.active[queue]
         return batch
@@ -245,13 +247,12 @@ class RecordAccumulator:
         self, queue: PartitionQueue, size: int, is_sticky: bool
     ) -> ProducerBatch | None:
         """The batch that a record of `size` bytes joins when the open one has no room."""
-        if queue.open is not None:
-            self._close_full(queue)
-            if is_sticky and queue.topic.sticky_queue is None:
-                queue = self._choose_sticky(queue.topic)
-                batch = queue.open
-                if batch is not None and batch.size + size <= batch.size_limit:
-                    return batch
+        self._close_full(queue)
+        if is_sticky and queue.topic.sticky_queue is None:
+            queue = self._choose_sticky(queue.topic)
+            batch = queue.open
+            if batch is not None and batch.size + size <= batch.size_limit:
+                return batch
         return self._begin(queue, size)
 
     def _close_full(self, queue: PartitionQueue) -> None:
@@ -259,7 +260,7 @@ class RecordAccumulator:
         size = queue.open.size
         queue.close_open()
         self.has_sendable = self.needs_attention = True
-        self._produced(queue, size, is_full=True)
+        self.produced(queue, size, is_full=True)
 
     def _begin(self, queue: PartitionQueue, size: int) -> ProducerBatch | None:
         memory = self._batch_size if size < self._batch_size else size
@@ -285,7 +286,8 @@ class RecordAccumulator:
         self.needs_attention = True
         return batch
 
-    def _produced(self, queue: PartitionQueue, size: int, *, is_full: bool) -> None:
+    def produced(self, queue: PartitionQueue, size: int, *, is_full: bool) -> None:
+        """Count what went to a partition: after enough of it the topic's next one is chosen."""
         topic = queue.topic
         if queue is topic.sticky_queue and topic.sticky.produced(size, batch_is_full=is_full):
             topic.sticky_queue = None

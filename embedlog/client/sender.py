@@ -7,10 +7,12 @@ give up what is too old, drain, send.
 
 from __future__ import annotations
 
-from collections import deque
-
 from embedlog.client.metadata import STALE_METADATA
+from embedlog.client.produce_answers import by_partition, error_of
+from embedlog.client.short_way import find_short_way
+from embedlog.common import deque
 from embedlog.errors import EmbedlogError, KafkaError, TimedOut, error_for
+from embedlog.pending import Pending, completed
 from wire.error_codes import ErrorCode
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -24,9 +26,7 @@ if TYPE_CHECKING:
     from embedlog.client.record_accumulator import PartitionQueue, RecordAccumulator
     from embedlog.client.settings import Settings
     from embedlog.client.transaction_manager import TransactionManager
-    from embedlog.pending import Pending
     from embedlog.transport import Transport
-    from wire.schemas.produce import PartitionProduceResponse, ProduceResponse
 
 _WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
 """A duplicate is written too, though nobody knows any more where."""
@@ -72,7 +72,15 @@ class Sender:
         self._acks = _ACKS[settings["acks"]]
         self._retries: int = settings["retries"]
         self._linger_ms: int = settings["linger.ms"]
-        if transport.in_process:
+        self._in_process = transport.in_process
+        self._short_way = (
+            find_short_way(transport, metadata, accumulator, settings, self._acks)
+            if transactions is None and not self._codec
+            else None
+        )
+        self._straight_until_ms = 0
+        """Until then neither metadata nor the age of batches ask for a whole pass."""
+        if self._in_process:
             # A pass for a full batch must not also send the one that was begun a moment ago.
             self._linger_ms = max(self._linger_ms, 1)
         self._request_timeout_ms: int = settings["request.timeout.ms"]
@@ -107,6 +115,11 @@ class Sender:
         now_ms = self._clock.monotonic_ms()
         accumulator = self._accumulator
         accumulator.has_sendable = False
+        way = self._short_way
+        if way is not None and now_ms < self._straight_until_ms:
+            while not (self._sent or self._answers or self._settled) and way.send(self):
+                if not accumulator.active:
+                    return None
         while True:
             while self._answers:
                 self._take_answer(self._answers.popleft(), now_ms)
@@ -133,17 +146,31 @@ class Sender:
         self._answers.clear()
         self._tell()
 
+    # For the short way
+
+    def defect(self, batch: ProducerBatch, error: BaseException) -> None:
+        """Sending the batch raised: let those who wait for its records know."""
+        self._settle_failed(batch, error_for(-1, repr(error)), in_flight=True)
+
+    def follow(self, batch: ProducerBatch, node_id: int, answer: Any) -> None:
+        """See to a batch that was sent, and to what was answered so far."""
+        batch.queue.is_muted = self._in_flight_max == 1
+        sent = self._note_sent(node_id, [batch])
+        self._await(sent, answer if type(answer) is Pending else completed(answer))
+
     # A pass
 
     def _advance(self, now_ms: int) -> int | None:
         try:
-            delay = self._metadata.advance(now_ms)
+            delay = metadata_delay = self._metadata.advance(now_ms)
             if self._metadata.pending is not None:
                 self._watch(self._metadata.pending)
             if not self._accumulator.active and not self._sent:
                 return delay
             if now_ms >= self._expiry_ms:
                 self._expire(now_ms)
+            if metadata_delay is not None:
+                self._straight_until_ms = min(now_ms + metadata_delay, self._expiry_ms)
             if self._transactions is not None:
                 delay = _sooner(delay, self._transactions.advance(now_ms))
                 self._watch(self._transactions.pending)
@@ -234,9 +261,7 @@ class Sender:
         return node_id
 
     def _send(self, node_id: int, batches: list[ProducerBatch]) -> None:
-        sent = _Sent(node_id, batches)
-        self._sent[sent] = None
-        self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
+        sent = self._note_sent(node_id, batches)
         try:
             request = self._request(sent)
             if request is None:
@@ -248,8 +273,17 @@ class Sender:
             # and so shall whoever waits for the records.
             self._forget(sent)
             for batch in sent.batches:
-                self._settle_failed(batch, error_for(-1, repr(error)), in_flight=True)
+                self.defect(batch, error)
             raise
+        self._await(sent, pending)
+
+    def _note_sent(self, node_id: int, batches: list[ProducerBatch]) -> _Sent:
+        sent = _Sent(node_id, batches)
+        self._sent[sent] = None
+        self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
+        return sent
+
+    def _await(self, sent: _Sent, pending: Pending[Any]) -> None:
         sent.pending = pending
         if pending.done():
             self._answers.append(sent)
@@ -283,7 +317,7 @@ class Sender:
 
     def _fits(self, batch: ProducerBatch) -> bool:
         """Encode the batch; when it is too large for a request, queue its parts instead."""
-        encoded = batch.encode(self._codec, self._level)
+        encoded = batch.encode(self._codec, self._level, in_process=self._in_process)
         if self._codec:
             batch.queue.topic.learn_ratio(len(encoded) / max(batch.size, 1))
         if len(encoded) <= self._request_size_max or batch.record_count == 1:
@@ -325,7 +359,7 @@ class Sender:
             for batch in sent.batches:
                 self._succeed(batch, -1, -1)
             return
-        answers = self._partition_answers(response)
+        answers = by_partition(response, self._metadata.names_by_id)
         for batch in sent.batches:
             answer = answers.get((batch.topic, batch.partition))
             if answer is None:
@@ -333,16 +367,7 @@ class Sender:
             elif answer.error_code in _WRITTEN:
                 self._succeed(batch, answer.base_offset, answer.log_append_time_ms)
             else:
-                self._refused(batch, _error_of(answer), now_ms)
-
-    def _partition_answers(
-        self, response: ProduceResponse
-    ) -> dict[tuple[str, int], PartitionProduceResponse]:
-        return {
-            (topic.name or self._metadata.names_by_id.get(topic.topic_id, ""), each.index): each
-            for topic in response.responses
-            for each in topic.partition_responses
-        }
+                self._refused(batch, error_of(answer), now_ms)
 
     def _request_failed(self, sent: _Sent, error: BaseException, now_ms: int) -> None:
         for batch in sent.batches:
@@ -457,15 +482,6 @@ class Sender:
         finally:
             self._is_telling = False
         self.arrived()
-
-
-def _error_of(answer: PartitionProduceResponse) -> KafkaError:
-    error = error_for(answer.error_code, answer.error_message)
-    error.record_errors = tuple(
-        [(each.batch_index, each.batch_index_error_message) for each in answer.record_errors]
-    )
-    error.log_start_offset = answer.log_start_offset
-    return error
 
 
 def _nobody_waits() -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from embedlog.storage.log import Log
     from embedlog.storage.log_values import LogAppendInfo
     from embedlog.storage.producer_entry import ProducerStateEntry
+    from wire.records.built import BuiltBatch
 
 NO_LEADER = -1
 NO_EPOCH = -1
@@ -160,7 +161,7 @@ class Partition:
 
     def append(
         self,
-        records: Buffer,
+        records: Buffer | BuiltBatch,
         *,
         acks: int,
         origin: int,

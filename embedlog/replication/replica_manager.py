@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
     from embedlog.storage.log import Log
     from embedlog.storage.log_values import LogAppendInfo
+    from wire.records.built import BuiltBatch
     from wire.schemas.delete_records import DeleteRecordsResponse
     from wire.schemas.produce import ProduceResponse
 
@@ -139,24 +140,29 @@ class ReplicaManager:
     def append(
         self,
         partition: Partition,
-        records: Buffer,
+        records: Buffer | BuiltBatch,
         *,
         acks: int,
         origin: int = AppendOrigin.CLIENT,
         magic_limits: tuple[int, int] = CURRENT_MAGIC,
+        is_awaited: bool = False,
     ) -> LogAppendInfo:
         """Append as the leader, and wake who waited for it. See `Partition.append` for errors.
 
         On return the records are in the log; they are committed once the high watermark has
-        passed them, which it has on topics that do not wait for the disk.
+        passed them, which it has on topics that do not wait for the disk. On the others the sync
+        is left for the scheduler, to be shared by many, unless the caller waits for it
+        (`is_awaited`): then it is done in this call, and shared with who calls meanwhile.
         """
         info = partition.append(
             records, acks=acks, origin=origin, magic_limits=magic_limits, now_ms=self._wall_ms()
         )
-        if partition.syncs:
-            self._to_sync.add(partition)
-        else:
+        if not partition.syncs:
             self._complete_committed(partition)
+        elif is_awaited:
+            self._sync(partition)
+        else:
+            self._to_sync.add(partition)
         return info
 
     def await_commit(

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from embedlog.storage.transaction_index import AbortedTransaction
     from embedlog.storage.validated_batch import ValidatedBatch
+    from wire.records.built import BuiltBatch
 
 _STAMP = Struct(">qii")
 """The first 16 bytes of a batch, which its checksum does not cover: base offset, size, epoch."""
@@ -55,7 +56,7 @@ class Log(LogState):
 
     def append_as_leader(
         self,
-        records: Buffer,
+        records: Buffer | BuiltBatch,
         *,
         leader_epoch: int,
         now_ms: int,

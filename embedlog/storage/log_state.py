@@ -368,7 +368,9 @@ class LogState:
 
     def update_high_watermark(self, offset: int) -> bool:
         """Set the high watermark, kept within the log; say whether it changed."""
-        bounded = min(max(offset, self.log_start_offset), self.log_end_offset)
+        bounded = self._segments[-1].end[0]
+        if offset < bounded:
+            bounded = offset if offset > self.log_start_offset else self.log_start_offset
         if bounded == self.high_watermark:
             return False
         if self._first_unstable_offset is not None:

@@ -17,6 +17,9 @@
 
     *  the produce response carries the log start offset      +  and one error per bad record
 
+A `BuiltBatch` has proved most of this by its making; what depends on the topic is asked of its
+facts. When that is not all in order, its bytes are checked like any others.
+
 A batch that needs no new codec is not copied: only its header is, for the leader's stamp. What
 Kafka stores verbatim is stored verbatim here: odd offset deltas of uncompressed batches, unused
 attribute bits, header keys that are not UTF-8, negative timestamps.
@@ -28,7 +31,7 @@ from embedlog import errors
 from embedlog.storage.append_origin import AppendOrigin
 from embedlog.storage.record_errors import NO_TIMESTAMP, as_kafka_error, check_records
 from embedlog.storage.record_set import check_rest, check_size, first_entry
-from embedlog.storage.validated_batch import ValidatedBatch
+from embedlog.storage.validated_batch import ValidatedBatch, ValidatedBuiltBatch
 from wire.records.batch import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -37,6 +40,7 @@ from wire.records.batch import (
     Codec,
     RecordBatch,
 )
+from wire.records.built import BuiltBatch
 from wire.records.errors import RecordsError
 from wire.records.scan import scan
 
@@ -51,7 +55,7 @@ _FOUND_BEFORE_THE_LOG = (2, 10)
 
 
 def validate(
-    records: Buffer,
+    records: Buffer | BuiltBatch,
     *,
     config: LogConfig,
     origin: int,
@@ -69,7 +73,11 @@ def validate(
         KafkaError: by the table above. `log_start_offset` is set on those marked with a star,
             -1 on the others; `record_errors` lists the bad records.
     """
-    view = records if type(records) is memoryview else memoryview(records)
+    if isinstance(records, BuiltBatch):
+        if _is_fit(records, config, now_ms):
+            return ValidatedBuiltBatch(records)
+        records = bytes(records)
+    view = memoryview(records)
     offset, size, magic = first_entry(view, magic_limits)
     if magic == 2 and size != len(view):
         check_rest(view, size)
@@ -94,6 +102,22 @@ def validate(
             f"{config.segment_bytes}."
         )
     return validated
+
+
+def _is_fit(built: BuiltBatch, config: LogConfig, now_ms: int) -> bool:
+    """Whether a log of this configuration takes the batch, and as it is."""
+    size = built.size
+    return (
+        size <= config.max_message_bytes
+        and size <= config.segment_bytes
+        and built.min_timestamp >= 0
+        and built.max_timestamp - now_ms <= config.message_timestamp_after_max_ms
+        and now_ms - built.min_timestamp <= config.message_timestamp_before_max_ms
+        and (config.compression_type == "producer" or config.compression_type == "uncompressed")
+        and not config.log_append_time
+        and (built.first_null_key_index < 0 or not config.compact)
+        and (built.producer_id < 0 or built.base_sequence >= 0)
+    )
 
 
 # The batch

@@ -9,12 +9,13 @@ from wire.records.batch import (
     CRC_POSITION,
     HEADER_SIZE,
     MAX_TIMESTAMP_POSITION,
+    RecordBatch,
 )
 from wire.records.crc32c import crc32c
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wire.records.batch import RecordBatch
+    from wire.records.built import BuiltBatch
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
@@ -57,7 +58,7 @@ class ValidatedBatch:
         self.batch = batch
         """The batch before its header was changed; keeps `body` alive."""
         self.header = bytearray(view[:HEADER_SIZE])
-        self.body = view[HEADER_SIZE:]
+        self.body: bytes | memoryview = view[HEADER_SIZE:]
         self.size = batch.size
         self.last_offset_delta = batch.last_offset_delta
         self.producer_id = batch.producer_id
@@ -98,7 +99,7 @@ class ValidatedBatch:
         return self.batch.is_control
 
     @property
-    def buffers(self) -> list[bytearray | memoryview]:
+    def buffers(self) -> list[bytes | bytearray | memoryview]:
         """The bytes to write, in order."""
         return [self.header, self.body]
 
@@ -113,3 +114,46 @@ class ValidatedBatch:
         _INT64.pack_into(header, MAX_TIMESTAMP_POSITION, max_timestamp)
         crc = crc32c(self.body, crc32c(header[ATTRIBUTES_POSITION:]))
         _UINT32.pack_into(header, CRC_POSITION, crc)
+
+
+class ValidatedBuiltBatch(ValidatedBatch):
+    """The same of a batch that was built here, whose header need not be parsed."""
+
+    __slots__ = ("_built",)
+
+    def __init__(self, built: BuiltBatch) -> None:
+        self._built = built
+        self.header = bytearray(built.header)
+        self.body = built.body
+        self.size = built.size
+        self.last_offset_delta = built.count - 1
+        self.producer_id = built.producer_id
+        self.max_timestamp = built.max_timestamp
+        self.offset_of_max_timestamp = built.max_timestamp_index
+        self.log_append_time_ms = -1
+        self.crc_changed = False
+
+    @property
+    def batch(self) -> RecordBatch:  # type: ignore[override]
+        """The batch before its header was changed, made when it is asked for."""
+        return RecordBatch(bytes(self._built))
+
+    @property
+    def producer_epoch(self) -> int:
+        return self._built.producer_epoch
+
+    @property
+    def base_sequence(self) -> int:
+        return self._built.base_sequence
+
+    @property
+    def record_count(self) -> int:
+        return self._built.count
+
+    @property
+    def is_transactional(self) -> bool:
+        return False
+
+    @property
+    def is_control(self) -> bool:
+        return False

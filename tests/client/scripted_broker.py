@@ -79,7 +79,7 @@ class ScriptedBroker:
 
     def append(self, topic: str, partition: int, records: Any) -> int:
         first = self.end_offset(topic, partition)
-        data = bytearray(records)
+        data = bytearray(bytes(records))
         stamp(data, base_offset=first, leader_epoch=self.leader_epoch)
         self.logs.setdefault((topic, partition), []).append(bytes(data))
         return first
@@ -117,7 +117,7 @@ class ScriptedBroker:
             name = self.name_of(topic, topic.name)
             answers = []
             for data in topic.partition_data:
-                for batch in iter_batches(memoryview(data.records)):
+                for batch in iter_batches(bytes(data.records)):
                     batch.check_crc()
                 first = self.append(name, data.index, data.records)
                 answers.append(

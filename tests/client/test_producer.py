@@ -333,7 +333,7 @@ def test_retries_keep_the_order_and_the_numbers(broker: ScriptedBroker) -> None:
 
 
 def _records(request: Any) -> Any:
-    return request.topic_data[0].partition_data[0].records
+    return bytes(request.topic_data[0].partition_data[0].records)
 
 
 def test_a_batch_given_up_raises_the_epoch_and_restarts_the_numbers(

@@ -75,6 +75,13 @@ def encode_records(
     return _join_columns(HEADS_BEFORE_DELTA, list(sizes), columns)
 
 
+def encode_lone_value(value: bytes | None) -> bytes:
+    """Return the records section of one record without key, timestamp delta and headers."""
+    if value is None:
+        return _LONE_HEADS[-1] + b"\0"
+    return _LONE_HEADS[len(value)] + value + b"\0"
+
+
 def _sizes(
     fields: Sequence[Buffer | None],
 ) -> tuple[list[int], Sequence[Buffer]]:
@@ -306,6 +313,8 @@ HEADS_BEFORE_DELTA = _tables(2, b"", lambda size: size)
 # Keyed by the length of the value: timestamp delta 0, no key; then what stands after the offset.
 NO_KEY_HEADS = _tables(4, b"\0", FIELD_SIZES.__getitem__)
 NO_KEY_TAILS = _Table(lambda size: b"\x01" + encode_varint(size))
+# Keyed by the length of the value: all that stands before it in the one record of a batch.
+_LONE_HEADS = _Table(lambda size: NO_KEY_HEADS[1][size][1:] + b"\0" + NO_KEY_TAILS[size])
 
 _Templates = dict[tuple[int, int], list[bytes]]
 _templates: _Templates = {}

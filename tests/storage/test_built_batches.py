@@ -1,0 +1,83 @@
+"""A batch built in this process is treated as its bytes would be, whatever the topic demands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from embedlog import errors
+from embedlog.common import TopicPartition
+from embedlog.storage.append_origin import AppendOrigin
+from embedlog.storage.log_config import NO_LIMIT, LogConfig
+from embedlog.storage.log_validator import validate
+from embedlog.storage.validated_batch import ValidatedBuiltBatch
+from wire.records.built import BuiltBatch
+
+NOW = 1_700_000_000_000
+
+stamps = st.sampled_from([-1, 0, NOW - 1000, NOW - 1, NOW, NOW + 1, NOW + 1000, 2**63 - 1])
+fields = st.sampled_from([None, b"", b"a", b"value" * 20])
+configs = st.fixed_dictionaries(
+    {
+        "max_message_bytes": st.sampled_from([70, 100, 1_000_000]),
+        "segment_bytes": st.sampled_from([80, 120, 1 << 30]),
+        "compression_type": st.sampled_from(["producer", "uncompressed", "gzip"]),
+        "message_timestamp_type": st.sampled_from(["CreateTime", "LogAppendTime"]),
+        "message_timestamp_after_max_ms": st.sampled_from([500, NO_LIMIT]),
+        "message_timestamp_before_max_ms": st.sampled_from([500, NO_LIMIT]),
+        "cleanup_policy": st.sampled_from(["delete", "compact"]),
+    }
+)
+
+
+def outcome(records: Any, config: LogConfig) -> Any:
+    try:
+        batch = validate(
+            records,
+            config=config,
+            origin=AppendOrigin.CLIENT,
+            now_ms=NOW,
+            log_start_offset=42,
+            topic_partition=TopicPartition("topic", 3),
+        )
+    except errors.KafkaError as error:
+        return error.code, error.message, error.log_start_offset, error.record_errors
+    facts = (
+        batch.size,
+        batch.last_offset_delta,
+        batch.record_count,
+        batch.max_timestamp,
+        batch.offset_of_max_timestamp,
+        batch.log_append_time_ms,
+        (batch.producer_id, batch.producer_epoch, batch.base_sequence),
+        (batch.is_transactional, batch.is_control),
+    )
+    return b"".join(batch.buffers), facts, bytes(batch.batch.buffer)
+
+
+@given(st.lists(st.tuples(fields, fields, stamps), min_size=1, max_size=6), configs, st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_the_validator_treats_both_the_same(
+    records: list[tuple[Any, Any, int]], settings: dict[str, Any], has_producer: bool
+) -> None:
+    values, keys, timestamps = (list(column) for column in zip(*records, strict=True))
+    if max(timestamps) - min(timestamps) >= 2**63 or min(timestamps) - timestamps[0] < -(2**62):
+        timestamps = [NOW] * len(records)
+    built = BuiltBatch(
+        values,
+        keys=None if keys.count(None) == len(keys) else keys,
+        timestamps=timestamps,
+        producer=(5, 0, 9) if has_producer else (-1, -1, -1),
+    )
+    config = LogConfig(**settings)
+    assert outcome(built, config) == outcome(bytes(built), config)
+
+
+def test_an_ordinary_topic_takes_it_without_another_look() -> None:
+    built = BuiltBatch([b"a", b"b"], timestamps=NOW)
+    batch = validate(built, config=LogConfig(), origin=AppendOrigin.CLIENT, now_ms=NOW)
+    assert type(batch) is ValidatedBuiltBatch
+    batch.stamp(base_offset=7, leader_epoch=1)
+    assert built.header[:8] == bytes(8), "whoever stamps it has a copy"
