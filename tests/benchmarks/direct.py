@@ -25,6 +25,7 @@ SLOW_COUNT = 300
 DURABLE_COUNT = 200
 BATCH_COUNT = 50
 READ_COUNT = 200_000
+READER = {"max_poll_records": 50_000, "max_partition_fetch_bytes": 16 << 20}
 
 
 class Folder:
@@ -240,7 +241,7 @@ def read_tables(root: Path) -> None:
             transaction.put(number.to_bytes(8, "big"), VALUE, append=True)
 
     def records() -> None:
-        with cluster.consumer(max_poll_records=10_000) as consumer:
+        with cluster.consumer(**READER) as consumer:
             consumer.assign([("t", 0)])
             consumer.seek_to_beginning()
             seen = 0
@@ -249,7 +250,7 @@ def read_tables(root: Path) -> None:
                     seen += 1
 
     def values() -> None:
-        with cluster.consumer() as consumer:
+        with cluster.consumer(**READER) as consumer:
             consumer.assign([("t", 0)])
             consumer.seek_to_beginning()
             seen = 0
@@ -257,8 +258,8 @@ def read_tables(root: Path) -> None:
                 for part in consumer.poll_columns(0):
                     seen += len(part.values())
 
-    def columns() -> None:
-        with cluster.consumer() as consumer:
+    def columns(**more: object) -> None:
+        with cluster.consumer(**READER, **more) as consumer:
             consumer.assign([("t", 0)])
             consumer.seek_to_beginning()
             seen = 0
@@ -267,7 +268,7 @@ def read_tables(root: Path) -> None:
                     seen += len(part.offsets)
 
     def tuples() -> None:
-        with cluster.consumer(max_poll_records=10_000) as consumer:
+        with cluster.consumer(**READER) as consumer:
             consumer.assign([("t", 0)])
             consumer.seek_to_beginning()
             seen = 0
@@ -288,10 +289,12 @@ def read_tables(root: Path) -> None:
             Row("embedlog, tuples", READ_COUNT, tuples),
             Row("embedlog, values", READ_COUNT, values),
             Row("embedlog, columns", READ_COUNT, columns),
+            Row("embedlog, columns, check.crcs off", READ_COUNT,
+                lambda: columns(check_crcs=False)),
             Row("lmdb, cursor scan", READ_COUNT, scan),
         ],
         ours="embedlog, tuples",
-    )
+    )  # fmt: skip
     cluster.close()
     env.close()
 
