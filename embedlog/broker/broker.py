@@ -92,7 +92,10 @@ class Broker:
         its buffers may be in use until the answer is there. Requires: the API and version are
         served, see `dispatch.serves`.
         """
-        return dispatch.call(self, context, request)
+        answer = dispatch.call(self, context, request)
+        if self.log_manager.is_resting:
+            self.log_manager.stir()
+        return answer
 
     def close(self) -> None:
         """Answer what waits. Requests after this find no partition."""

@@ -137,8 +137,11 @@ class Checkpoints:
         for offsets in (self._recovery_points, self._start_offsets, self._high_watermarks):
             offsets.pop(topic_partition, None)
 
-    def write_positions(self, logs: Mapping[TopicPartition, Log]) -> None:
-        """Store synced offsets and start offsets (those that no segment's name tells)."""
+    def write_positions(self, logs: Mapping[TopicPartition, Log]) -> bool:
+        """Store synced offsets and start offsets (those that no segment's name tells).
+
+        Returns whether there was anything new, as `write_high_watermarks` does.
+        """
         for topic_partition, log in logs.items():
             if log.failure is not None:
                 continue  # what was promised before is what recovery must look for
@@ -147,14 +150,14 @@ class Checkpoints:
                 self._start_offsets[topic_partition] = log.log_start_offset
             else:
                 self._start_offsets.pop(topic_partition, None)
-        self._write(RECOVERY_POINTS, self._recovery_points)
-        self._write(LOG_START_OFFSETS, self._start_offsets)
+        is_new = self._write(RECOVERY_POINTS, self._recovery_points)
+        return self._write(LOG_START_OFFSETS, self._start_offsets) or is_new
 
-    def write_high_watermarks(self, logs: Mapping[TopicPartition, Log]) -> None:
+    def write_high_watermarks(self, logs: Mapping[TopicPartition, Log]) -> bool:
         """Store high watermarks."""
         for topic_partition, log in logs.items():
             self._high_watermarks[topic_partition] = log.high_watermark
-        self._write(HIGH_WATERMARKS, self._high_watermarks)
+        return self._write(HIGH_WATERMARKS, self._high_watermarks)
 
     def _read_recovery_points(self) -> dict[TopicPartition, int]:
         """The sealed ones; none if they are damaged, Kafka's if there never were any."""
@@ -172,9 +175,10 @@ class Checkpoints:
         except CorruptRecord:
             return {}
 
-    def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+    def _write(self, name: str, offsets: dict[TopicPartition, int]) -> bool:
+        """Replace the file; False when it says that already, and is left alone."""
         if self._written.get(name) == offsets:
-            return
+            return False
         path = f"{self._directory}/{name}"
         content = encode_offsets(offsets)
         # A truncation and a deletion of records rely on what they have lowered or raised here.
@@ -183,3 +187,4 @@ class Checkpoints:
             write_sealed(self._files, sealed, content, sync=self._sync)
         write_whole(self._files, path, content, sync=self._sync and name == LOG_START_OFFSETS)
         self._written[name] = dict(offsets)
+        return True

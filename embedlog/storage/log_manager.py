@@ -35,6 +35,7 @@ class LogManager:
     """Owner of a data directory, and of every `Log` in it. Thread-safe.
 
     It is a duty: the scheduler calls `run_once` for checkpoints, retention, flushes and expiry.
+    While nothing changes it rests; whoever lets something change calls `stir` when `is_resting`.
     """
 
     def __init__(
@@ -164,23 +165,37 @@ class LogManager:
         return None if self._closed else self._tasks.run_due(now_ms)
 
     @property
+    def is_resting(self) -> bool:
+        """Must the work that follows changes be asked for, with `stir`?"""
+        return self._tasks.is_resting
+
+    def stir(self) -> None:
+        """Something may have changed: look after it in time. Callable with any lock held."""
+        self._tasks.stir()
+        self._runtime.scheduler.notify()
+
+    @property
     def retention_paused(self) -> bool:
         """The wall clock has jumped: nothing is removed until it is back."""
         return self._tasks.retention_paused
 
     def checkpoint(self) -> None:
         """Store the synced offset and the start offset of every log."""
-        if self._volatile:
-            return
-        with self._mutex:
-            self._checkpoints.write_positions(self._logs)
+        self.checkpoint_positions()
 
-    def checkpoint_high_watermarks(self) -> None:
-        """Store the high watermark of every log."""
+    def checkpoint_positions(self) -> bool:
+        """Store the synced offset and the start offset of every log; False when nothing is new."""
         if self._volatile:
-            return
+            return False
         with self._mutex:
-            self._checkpoints.write_high_watermarks(self._logs)
+            return self._checkpoints.write_positions(self._logs)
+
+    def checkpoint_high_watermarks(self) -> bool:
+        """Store the high watermark of every log; False when nothing is new."""
+        if self._volatile:
+            return False
+        with self._mutex:
+            return self._checkpoints.write_high_watermarks(self._logs)
 
     def close(self) -> None:
         """Close every log, and leave the directory marked as clean if all of them are."""
@@ -249,6 +264,7 @@ class LogManager:
         make_directory(self._files, opening.directory, sync=self._durable)
         log = create_log(opening, self.checkpoint)
         self._logs[topic_partition] = log
+        self.stir()
         return log
 
     def _close_logs(self) -> None:

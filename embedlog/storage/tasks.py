@@ -1,4 +1,11 @@
-"""The background work of a log manager, and when each piece of it is due."""
+"""The background work of a log manager, and when each piece of it is due.
+
+    retention, expiry of producers     at their intervals, which are long
+    checkpoints, flushes               once something may have changed, until they find nothing new
+
+So an idle broker does not wake for the second kind. `stir` gives those that rest their time again:
+the broker calls it after a request when `is_resting` is set.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +27,13 @@ RETENTION_FIRST_MS = 30_000
 PRODUCER_EXPIRY_INTERVAL_MS = 600_000
 FLUSH_INTERVAL_MS = 1_000
 
+_NEVER = 1 << 62
+_AFTER_CHANGES = {
+    "_checkpoint": CHECKPOINT_INTERVAL_MS,
+    "_high_watermarks": HIGH_WATERMARK_INTERVAL_MS,
+    "_flush": FLUSH_INTERVAL_MS,
+}
+
 CLOCK_DRIFT_MAX_MS = 5 * 60_000
 """Wall and monotonic time may part by this much before retention stops believing the wall clock."""
 
@@ -27,7 +41,15 @@ CLOCK_DRIFT_MAX_MS = 5 * 60_000
 class Tasks:
     """A table of recurring work. An I/O error poisons the log it hits, and no other."""
 
-    __slots__ = ("_clock", "_due", "_flushed", "_manager", "_wall_offset", "retention_paused")
+    __slots__ = (
+        "_clock",
+        "_due",
+        "_flushed",
+        "_manager",
+        "_wall_offset",
+        "is_resting",
+        "retention_paused",
+    )
 
     def __init__(self, manager: LogManager, clock: Clock) -> None:
         self._manager = manager
@@ -38,30 +60,45 @@ class Tasks:
         """The wall clock has jumped: nothing is removed by age until it is back."""
         self._flushed: dict[Log, int] = {}
         """Log -> monotonic time of its last flush."""
+        self.is_resting = True
+        """Would a change that is made now go unnoticed until `stir` is called?"""
         self._due: dict[str, list[int]] = {
-            "_checkpoint": [now_ms + CHECKPOINT_INTERVAL_MS, CHECKPOINT_INTERVAL_MS],
-            "_high_watermarks": [now_ms + HIGH_WATERMARK_INTERVAL_MS, HIGH_WATERMARK_INTERVAL_MS],
             "_retention": [now_ms + RETENTION_FIRST_MS, RETENTION_INTERVAL_MS],
             "_expire": [now_ms + PRODUCER_EXPIRY_INTERVAL_MS, PRODUCER_EXPIRY_INTERVAL_MS],
-            "_flush": [now_ms + FLUSH_INTERVAL_MS, FLUSH_INTERVAL_MS],
+            **{name: [_NEVER, interval] for name, interval in _AFTER_CHANGES.items()},
         }
+
+    def stir(self) -> None:
+        """Something may have changed: let the work that rests be due after its interval."""
+        now_ms = self._clock.monotonic_ms()
+        self.is_resting = False
+        for name in _AFTER_CHANGES:
+            task = self._due[name]
+            if task[0] == _NEVER:
+                task[0] = now_ms + task[1]
 
     def run_due(self, now_ms: int) -> int:
         """Do what is due at `now_ms` (monotonic); return milliseconds until the next."""
         for name, task in self._due.items():
             if task[0] <= now_ms:
-                task[0] = now_ms + task[1]
-                work: Callable[[int], None] = getattr(self, name)
-                work(now_ms)
+                if name in _AFTER_CHANGES:
+                    # Said before the work looks: whoever changes what it has seen finds it said.
+                    task[0] = _NEVER
+                    self.is_resting = True
+                work: Callable[[int], bool] = getattr(self, name)
+                if work(now_ms):
+                    task[0] = now_ms + task[1]
         return max(1, min(task[0] for task in self._due.values()) - now_ms)
 
-    def _checkpoint(self, _now_ms: int) -> None:
-        self._manager.checkpoint()
+    # Each says whether it wants to come back after its interval
 
-    def _high_watermarks(self, _now_ms: int) -> None:
-        self._manager.checkpoint_high_watermarks()
+    def _checkpoint(self, _now_ms: int) -> bool:
+        return self._manager.checkpoint_positions()
 
-    def _retention(self, now_ms: int) -> None:
+    def _high_watermarks(self, _now_ms: int) -> bool:
+        return self._manager.checkpoint_high_watermarks()
+
+    def _retention(self, now_ms: int) -> bool:
         from embedlog.storage.retention import delete_old_segments
 
         wall_ms = self._clock.wall_ms()
@@ -69,14 +106,17 @@ class Tasks:
         self.retention_paused = abs(drift) > CLOCK_DRIFT_MAX_MS
         if not self.retention_paused:
             self._for_each(lambda log: delete_old_segments(log, wall_ms))
+        return True
 
-    def _expire(self, _now_ms: int) -> None:
+    def _expire(self, _now_ms: int) -> bool:
         wall_ms = self._clock.wall_ms()
         self._for_each(lambda log: log.producers.expire(wall_ms))
+        return True
 
-    def _flush(self, now_ms: int) -> None:
+    def _flush(self, now_ms: int) -> bool:
         """Obey flush.ms and flush.messages, for the few topics that set them."""
         logs = self._manager.logs()
+        is_any_unsynced = False
         self._flushed = {log: self._flushed[log] for log in logs if log in self._flushed}
         for log in logs:
             config = log.config
@@ -84,11 +124,13 @@ class Tasks:
                 continue
             last_ms = self._flushed.setdefault(log, now_ms)
             unsynced = log.log_end_offset - log.synced_offset
+            is_any_unsynced = is_any_unsynced or unsynced > 0
             if unsynced and (
                 now_ms - last_ms >= config.flush_ms or unsynced >= config.flush_messages
             ):
                 self._flushed[log] = now_ms
                 self._guarded(log, lambda log: log.flush())
+        return is_any_unsynced
 
     def _for_each(self, work: Callable[[Log], object]) -> None:
         for log in self._manager.logs():

@@ -264,6 +264,33 @@ def test_background_work_runs_when_it_is_due() -> None:
     check(log)
 
 
+def test_nothing_is_due_soon_while_nothing_changes() -> None:
+    runtime = sim_runtime()
+    now_ms = runtime.clock.monotonic_ms
+    owner = LogManager(runtime, DATA)
+    runtime.scheduler.add(owner)
+
+    def check_that_it_rests() -> None:
+        runtime.scheduler.run_for(200_000)
+        assert owner.is_resting
+        # Retention and the expiry of producers are all that is left.
+        assert (owner.run_once(now_ms()) or 0) > 5000
+
+    log = owner.get_or_create(PARTITION)
+    assert not owner.is_resting
+    check_that_it_rests()
+    path = f"{DATA}/replication-offset-checkpoint"
+    for end_offset in (1, 2):
+        append(log, b"a")
+        log.update_high_watermark(end_offset)
+        owner.stir()
+        assert not owner.is_resting
+        assert (owner.run_once(now_ms()) or 0) <= 5000
+        runtime.scheduler.run_for(5000)
+        assert b"events 0 %d" % end_offset in runtime.files.read(path)
+        check_that_it_rests()
+
+
 def test_flush_settings_are_obeyed() -> None:
     for settings in ({"flush_ms": 3000}, {"flush_messages": 2}):
         runtime = sim_runtime()
