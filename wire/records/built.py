@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-_FIELD_TYPES: frozenset[type] = frozenset((bytes, type(None)))
-_TIMESTAMP_TYPES: frozenset[type] = frozenset((int,))
 _NO_PRODUCER = (-1, -1, -1)
 
 
@@ -74,7 +72,7 @@ class BuiltBatch:
             base = latest = earliest = timestamps
             latest_index = 0
         else:
-            stamps = _plain(timestamps, _TIMESTAMP_TYPES)
+            stamps = _plain(timestamps, int)
             assert len(stamps) == count, (len(stamps), count)
             base, latest, earliest = stamps[0], max(stamps), min(stamps)
             latest_index = stamps.index(latest)
@@ -88,11 +86,11 @@ class BuiltBatch:
             self.first_null_key_index = 0
         else:
             # Copies: the caller's lists may change while they are encoded.
-            values = _plain(values, _FIELD_TYPES)
+            values = _plain(values, bytes, type(None))
             assert len(values) == count > 0, (len(values), count)
             self.first_null_key_index = 0
             if keys is not None:
-                keys = _plain(keys, _FIELD_TYPES)
+                keys = _plain(keys, bytes, type(None))
                 assert len(keys) == count, (len(keys), count)
                 self.first_null_key_index = keys.index(None) if None in keys else -1
             body = b"".join(encode_records(values, keys, deltas, None))
@@ -117,9 +115,10 @@ class BuiltBatch:
         return f"<BuiltBatch of {self.count} records, {self.size} bytes>"
 
 
-def _plain(column: Sequence[Any], types: frozenset[type]) -> list[Any]:
-    """A copy of the column, once nothing in it is of another type."""
+def _plain(column: Sequence[Any], *allowed: type) -> list[Any]:
+    """A copy of the column, once nothing in it is of another type; the first is the usual one."""
     items = list(column)
-    if not types.issuperset(set(map(type, items))):
+    types = list(map(type, items))
+    if types.count(allowed[0]) != len(types) and not set(allowed).issuperset(types):
         raise NotPlain
     return items
