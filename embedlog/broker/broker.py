@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from embedlog.replication.partition import Partition
     from embedlog.runtime import Runtime
     from embedlog.storage.log_manager import LogManager
+    from wire.schemas.api_versions import ApiVersionsResponse
     from wire.schemas.fetch import FetchResponse
 
 
@@ -72,6 +73,8 @@ class Broker:
         )
         self.producer_ids = ProducerIds(controller.allocate_producer_ids)
         self.fetch_max_bytes: int = config.fetch_max_bytes
+        self.api_versions: dict[int, ApiVersionsResponse] = {}
+        """By version, what remote clients were told last; nobody changes it."""
         self._lock = allocate_lock()
         self._fetch_sessions: FetchSessions | None = None
         self._parked: dict[Connection, DelayedFetch] = {}

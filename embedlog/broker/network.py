@@ -10,6 +10,8 @@ newer client can ask again.
 
 from __future__ import annotations
 
+from struct import Struct
+
 from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
 from embedlog.errors import ConfigError
@@ -35,6 +37,7 @@ LISTENER_NAME = "PLAINTEXT"
 _SOFTWARE_NAMED_FROM = 3
 _JOIN_TIMEOUT_MS = 10_000
 _NO_ANSWER: tuple[Payload, ...] = ()
+_CORRELATION_ID = Struct(">i")
 
 
 class BrokerService:
@@ -50,6 +53,8 @@ class BrokerService:
         self._broker = broker
         self._advertised = advertised
         self._respond = ServerConnection().respond
+        # By version: an ApiVersions response, and its frame but for the correlation id.
+        self._api_versions: dict[int, tuple[object, bytes, bytes]] = {}
 
     def connected(self, connection: Connection) -> None:
         """Give the connection the context of its requests."""
@@ -119,7 +124,17 @@ class BrokerService:
             return _NO_ANSWER
         if context.api_key == ApiKey.API_VERSIONS:
             _remember_software(context, request, answer)
+            return self._encode_api_versions(context, answer)
         return self._respond(context.correlation_id, context.api_key, context.api_version, answer)
+
+    def _encode_api_versions(self, context: RequestContext, answer: Any) -> Sequence[Payload]:
+        """As `_encode`; every client asks for it first, and nearly all get the same."""
+        version = context.api_version
+        known = self._api_versions.get(version)
+        if known is None or known[0] is not answer:
+            frame = b"".join(self._respond(0, ApiKey.API_VERSIONS, version, answer))
+            known = self._api_versions[version] = (answer, frame[:4], frame[8:])
+        return (known[1] + _CORRELATION_ID.pack(context.correlation_id) + known[2],)
 
     def _refuse(self, context: RequestContext) -> Sequence[Payload]:
         """Answer a version that is not served; None of them but ApiVersions has an answer."""

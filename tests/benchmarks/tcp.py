@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 import struct
-import threading
+import subprocess
+import sys
 import time
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer, TopicPartition
@@ -23,6 +25,16 @@ SECONDS_MAX = 60
 
 
 Place = tuple[str, int]
+
+ECHO = """
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+connection, _ = server.accept()
+connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+while data := connection.recv(4096):
+    connection.sendall(data)
+"""
 
 
 def create(address: str, name: str, topics: int, *, is_mock: bool) -> list[Place]:
@@ -55,9 +67,9 @@ def produce(address: str, places: list[Place], size: int) -> float:
     value = b"v" * size
     count = COUNTS[size]
     started = time.perf_counter()
-    for number in range(count // CHUNK):
-        topic, partition = places[number % len(places)]
-        for _ in range(CHUNK):
+    everywhere = itertools.cycle(places)
+    for _ in range(count // CHUNK):
+        for topic, partition in itertools.islice(everywhere, CHUNK):
             producer.produce(topic, value, partition=partition)
         producer.poll(0)
     assert producer.flush(SECONDS_MAX) == 0
@@ -124,17 +136,15 @@ def hand_off(address: str, topic: str) -> list[float]:
 
 
 def echo_round_trip() -> float:
-    """Seconds for 100 bytes to an echoing thread's process-local socket and back, the median."""
-    server = socket.create_server(("127.0.0.1", 0))
+    """Seconds for 100 bytes to an echoing process and back, the median."""
+    command = [sys.executable, "-c", ECHO]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as echo:
+        assert echo.stdout is not None
+        return _round_trip(int(echo.stdout.readline()))
 
-    def serve() -> None:
-        connection, _ = server.accept()
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        while data := connection.recv(4096):
-            connection.sendall(data)
 
-    threading.Thread(target=serve, daemon=True).start()
-    with socket.create_connection(server.getsockname()) as client:
+def _round_trip(port: int) -> float:
+    with socket.create_connection(("127.0.0.1", port)) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         delays = []
         for _ in range(2000):

@@ -52,6 +52,15 @@ def handle(
         _check_software(request)
     if version >= _FIRST_WITH_CLUSTER:
         _check_identity(broker, request)
+    if context.in_process:
+        return _response(broker, version)
+    known = broker.api_versions.get(version)
+    if known is None or known.finalized_features_epoch != broker.controller.image.end_offset:
+        known = broker.api_versions[version] = _response(broker, version)
+    return known
+
+
+def _response(broker: Broker, version: int) -> ApiVersionsResponse:
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=key, min_version=first, max_version=last)
