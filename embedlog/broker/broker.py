@@ -91,7 +91,8 @@ class Broker:
     def handle(self, context: RequestContext, request: Any) -> Any:
         """Answer a request: a response, a `Pending` of one, or None when there will be none.
 
-        Callable from any thread; never waits. The request is only read, also after the return:
+        Callable from any thread. Waits for the disk only, and only when the context says that its
+        caller does (`is_awaited`). The request is only read, also after the return:
         its buffers may be in use until the answer is there. Requires: the API and version are
         served, see `dispatch.serves`.
         """

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 VERSIONS = (0, 18)
 
 TARGET_SIZE = 4 * 1024 * 1024
-"""Bytes of records that are worth sending off. Measured with librdkafka, which read 1.4 to 1.6
-times faster than with answers of 50 MiB."""
+"""Bytes of records that are worth sending off. librdkafka read 100-byte records 1.3 to 1.5 times
+faster than from answers of 50 MiB, and records of 1 KiB as fast."""
 
 _FIRST_WITH_TIMESTAMPS = 2
 _FIRST_WITH_ANSWER_LIMIT = 3
