@@ -59,3 +59,32 @@ DIFFERENCES = [
         "the broker under comparison keeps its log in memory: no volume, so -1 for its sizes",
     ),
 ]
+
+NOT_RECORDED = (
+    ("Produce with null records", "Kafka never answers; embedlog says INVALID_RECORD (87)"),
+    (
+        "AlterConfigs that names a resource twice",
+        "Kafka never answers; embedlog says INVALID_REQUEST (42)",
+    ),
+    (
+        "InitProducerId with a transactional id",
+        "there is no transaction coordinator: UNSUPPORTED_VERSION (35), which clients do not retry",
+    ),
+    (
+        "the first FindCoordinator",
+        "Kafka says COORDINATOR_NOT_AVAILABLE until its offsets topic is there; here it is at once",
+    ),
+    (
+        "documentation of settings in DescribeConfigs",
+        "Kafka's texts are not copied; ours say the same in one sentence",
+    ),
+    (
+        "Produce 0-2 and Fetch 0-3",
+        "Kafka 4.4 refuses them; embedlog answers by the rules of 3.x, for older clients",
+    ),
+    (
+        "large fetches",
+        "an answer is sent off at 4 MiB even where the client and fetch.max.bytes allow more",
+    ),
+)
+"""What differs on purpose where no recorded answer can show it."""
