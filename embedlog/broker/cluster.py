@@ -80,7 +80,11 @@ class Cluster:
         self._transports: dict[int, ReferenceType[InProcessTransport]] = {}
         self._is_closed = False
         self._log_manager = LogManager(
-            self.runtime, directory, LogConfig(durability=self.durability)
+            self.runtime,
+            directory,
+            LogConfig(durability=self.durability),
+            retention_first_ms=self.config.log_initial_task_delay_ms,
+            retention_interval_ms=self.config.log_retention_check_interval_ms,
         )
         try:
             self.broker = self._open(directory, cluster_id)

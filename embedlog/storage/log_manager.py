@@ -22,7 +22,7 @@ from embedlog.storage.clean_shutdown import (
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
 from embedlog.storage.opening import Opening, create_log
-from embedlog.storage.tasks import Tasks
+from embedlog.storage.tasks import RETENTION_FIRST_MS, RETENTION_INTERVAL_MS, Tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +45,12 @@ class LogManager:
         defaults: LogConfig | None = None,
         *,
         open_files_max: int = OPEN_FILES_MAX,
+        retention_first_ms: int = RETENTION_FIRST_MS,
+        retention_interval_ms: int = RETENTION_INTERVAL_MS,
     ) -> None:
         """Take the directory, making it when it is missing.
+
+        Old segments are looked for after `retention_first_ms`, then every interval.
 
         Raises:
             DirectoryLocked: somebody else has it open; the message names the process.
@@ -71,7 +75,12 @@ class LogManager:
         self._checkpoints = Checkpoints(files, directory, sync=self._durable)
         self._unloaded = self._find_logs()
         self.clean = self.clean or not self._unloaded
-        self._tasks = Tasks(self, runtime.clock)
+        self._tasks = Tasks(
+            self,
+            runtime.clock,
+            retention_first_ms=retention_first_ms,
+            retention_interval_ms=retention_interval_ms,
+        )
 
     # Logs
 

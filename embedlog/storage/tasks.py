@@ -51,7 +51,14 @@ class Tasks:
         "retention_paused",
     )
 
-    def __init__(self, manager: LogManager, clock: Clock) -> None:
+    def __init__(
+        self,
+        manager: LogManager,
+        clock: Clock,
+        *,
+        retention_first_ms: int = RETENTION_FIRST_MS,
+        retention_interval_ms: int = RETENTION_INTERVAL_MS,
+    ) -> None:
         self._manager = manager
         self._clock = clock
         now_ms = clock.monotonic_ms()
@@ -63,7 +70,7 @@ class Tasks:
         self.is_resting = True
         """Would a change that is made now go unnoticed until `stir` is called?"""
         self._due: dict[str, list[int]] = {
-            "_retention": [now_ms + RETENTION_FIRST_MS, RETENTION_INTERVAL_MS],
+            "_retention": [now_ms + retention_first_ms, retention_interval_ms],
             "_expire": [now_ms + PRODUCER_EXPIRY_INTERVAL_MS, PRODUCER_EXPIRY_INTERVAL_MS],
             **{name: [_NEVER, interval] for name, interval in _AFTER_CHANGES.items()},
         }

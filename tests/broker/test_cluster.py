@@ -248,3 +248,25 @@ def test_the_broker_describes_the_address_it_listens_at() -> None:
     with embedlog.open() as cluster:
         listener = cluster.listen()
         assert cluster.config.listeners == (f"PLAINTEXT://127.0.0.1:{listener.port}",)
+
+
+def test_retention_begins_and_recurs_as_the_settings_say() -> None:
+    runtime = sim_runtime(seed=1)
+    old = runtime.clock.wall_ms() - 3_600_000
+    settings = {"log.initial.task.delay.ms": 5_000, "log.retention.check.interval.ms": 60_000}
+    with Cluster(None, {**settings, "log.retention.ms": 1000}, runtime=runtime) as cluster:
+        cluster.create_topic("t")
+        with cluster.producer() as producer:
+            producer.send("t", b"old", timestamp_ms=old).result()
+            log = cluster.broker.replica_manager.partition("t", 0).log
+            assert log.log_start_offset == 0
+            runtime.clock.advance(5_000)
+            runtime.scheduler.run_due(runtime.clock.monotonic_ms())
+            assert log.log_start_offset == 1
+            producer.send("t", b"old", timestamp_ms=old).result()
+            runtime.clock.advance(59_000)
+            runtime.scheduler.run_due(runtime.clock.monotonic_ms())
+            assert log.log_start_offset == 1
+            runtime.clock.advance(1_001)
+            runtime.scheduler.run_due(runtime.clock.monotonic_ms())
+            assert log.log_start_offset == 2

@@ -14,7 +14,8 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
-    with embedlog.open() as cluster:
+    # The clients' records are older than a week: none shall be removed while they look.
+    with embedlog.open(log_retention_ms=-1) as cluster:
         yield cluster.listen("127.0.0.1", 0).address
 
 
