@@ -88,3 +88,7 @@ def __getattr__(name: str) -> object:
     module = __import__(home, fromlist=[name])
     value = globals()[name] = getattr(module, name)
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

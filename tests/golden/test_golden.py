@@ -10,7 +10,7 @@ import pytest
 
 import embedlog
 import tests.golden.scenarios  # noqa: F401  (registers them)
-from tests.golden.differences import DIFFERENCES
+from tests.golden.differences import DIFFERENCES, Difference
 from tests.golden.normal import SORT_KEYS
 from tests.golden.record import RECORDED
 from tests.golden.run import SCENARIOS, play
@@ -79,8 +79,23 @@ def test_every_scenario_is_recorded_and_there_are_enough() -> None:
     assert sum(len(recorded(name)) for name in SCENARIOS) >= 400
 
 
-def test_each_listed_difference_names_a_scenario_and_a_reason() -> None:
-    for row in DIFFERENCES:
-        assert any(row.covers(name, "*", "*") or row.scenario == name or "*" in row.scenario
-                   for name in SCENARIOS), row  # fmt: skip
-        assert len(row.reason) > 20, row
+def places(answer: Any, path: str = "") -> Iterator[str]:
+    """The path of everything inside an answer."""
+    yield path
+    if isinstance(answer, dict):
+        for key, value in answer.items():
+            yield from places(value, f"{path}.{key}")
+    elif isinstance(answer, list):
+        for name, value in _by_name(answer).items():
+            yield from places(value, f"{path}[{name}]")
+
+
+@pytest.mark.parametrize("row", DIFFERENCES, ids=lambda row: f"{row.scenario} {row.path}")
+def test_each_listed_difference_names_a_place_and_a_reason(row: Difference) -> None:
+    assert len(row.reason) > 20
+    assert any(
+        row.covers(name, title(step), path)
+        for name in SCENARIOS
+        for step in recorded(name)
+        for path in places(step["answer"])
+    ), "nothing that Kafka answered is covered by this row"
