@@ -1,0 +1,115 @@
+"""`Group`: what the coordinator asks of a group, whichever protocol its members speak.
+
+    classic/     ClassicGroup   members elect a leader, which assigns (JoinGroup, SyncGroup)
+    consumer/    ConsumerGroup  the coordinator assigns (KIP-848)
+
+The offsets' part asks whether a commit is allowed, whether a group may be deleted, and which
+stored offsets are in use; listing and describing ask for names. Nothing here changes a group.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    from embedlog.coordinator.result import CoordinatorRecord
+
+    class CommittedOffset(Protocol):
+        """A stored offset, as far as its expiry depends on the group."""
+
+        @property
+        def commit_timestamp_ms(self) -> int: ...
+
+    ExpiryBase = Callable[[CommittedOffset], int]
+
+
+class Group(ABC):
+    """One group. Requires for every method: the lock of the shard that holds it."""
+
+    __slots__ = ("group_id",)
+
+    GROUP_TYPE: str
+    """What ListGroups calls this kind of group: "classic" or "consumer"."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+
+    @property
+    @abstractmethod
+    def protocol_type(self) -> str:
+        """What the members use the group for: "consumer", "connect", ...; "" while nobody said."""
+
+    @abstractmethod
+    def state_name(self) -> str:
+        """The state as ListGroups and DescribeGroups spell it: "Stable", "Empty", ..."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Has it no members?"""
+
+    @abstractmethod
+    def validate_offset_commit(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation_or_epoch: int,
+        *,
+        is_transactional: bool,
+        api_version: int,
+    ) -> None:
+        """May that member commit offsets now? A commit without member says "", None and -1.
+
+        Raises:
+            KafkaError: what the client is to be answered.
+        """
+
+    def offset_commit_accepted(self, member_id: str) -> None:  # noqa: B027 - most need not know
+        """A plain commit passed `validate_offset_commit`: a sign of life, where the protocol takes
+        it for one. `member_id` may be "" or unknown.
+        """
+
+    @abstractmethod
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """May that member ask for offsets? Others than members say None or "", and -1.
+
+        Raises:
+            KafkaError: what the client is to be answered.
+        """
+
+    @abstractmethod
+    def validate_offset_delete(self) -> None:
+        """May offsets be deleted, of topics that `is_subscribed_to` says no to?
+
+        Raises:
+            NonEmptyGroup: members use the group for what the coordinator cannot look into.
+            GroupIdNotFound: the group is dead.
+        """
+
+    @abstractmethod
+    def validate_delete(self) -> None:
+        """May the whole group be deleted?
+
+        Raises:
+            NonEmptyGroup: it has members.
+            GroupIdNotFound: it is dead.
+        """
+
+    @abstractmethod
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Does a member read that topic, as far as is known? Its offsets stay."""
+
+    @abstractmethod
+    def offset_expiry_base(self) -> ExpiryBase | None:
+        """From when on a stored offset's retention counts, in wall milliseconds.
+
+        None: no offset expires now, whatever its topic. Those of topics that `is_subscribed_to`
+        says yes to never do, nor do those with an expiry time of their own before it has come.
+        """
+
+    @abstractmethod
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """The records that delete everything stored of the group but its offsets."""
