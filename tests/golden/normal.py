@@ -1,8 +1,9 @@
 """Answers as plain data, with what must differ between two brokers replaced by stand-ins.
 
-Uuids, producer ids and session ids become names in the order in which a scenario meets them, so
-that "the same id again" is still compared. Ports, cluster ids, directories and the present time
-become one word each. Arrays whose order Kafka leaves to a hash map are sorted by their name.
+Uuids, producer ids, session ids and the member ids that a broker makes become names in the order in
+which a scenario meets them, so that "the same id again" is still compared. Ports, cluster ids,
+directories and the present time become one word each. Arrays whose order Kafka leaves to a hash map
+are sorted by their name. Of the groups of a broker only the scenario's own are listed.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import time
 from typing import Any
 
 from embedlog.common import uuid_to_text
+from wire.schemas.list_groups import ListedGroup
 
 NOW_MARGIN_MS = 3_600_000
 SORT_KEYS = ("name", "topic", "topic_name", "api_key", "resource_name", "partition_index")
-SORT_KEYS += ("partition", "index", "topic_id")
+SORT_KEYS += ("partition", "index", "topic_id", "group_id", "member_id", "group_instance_id")
 HEADER = struct.Struct(">qiibIhiqqqhii")
 IDS = {"producer_id": "producer", "session_id": "session", "ongoing_txn_producer_id": "producer"}
 _FIRST = {"producer_id": 0, "session_id": 1, "ongoing_txn_producer_id": 0}
@@ -30,12 +32,18 @@ WORDS = {
 }
 TIME = re.compile(r"\b1[6-9]\d{11}\b|-922337\d{13}\b")
 PATH = re.compile(r"(/[\w.-]+){2,}")
+MEMBER_IDS = ("member_id", "leader")
+MADE_ID = re.compile(r"(.*-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})|([\w-]{22})")
+"""What a broker makes: a prefix and a random uuid (classic groups), or a uuid in 22 characters."""
+UNORDERED = ("partitions", "subscribed_topic_names")
 
 
 class Normaliser:
     """Turns one scenario's answers into comparable data; remembers the names it gave."""
 
-    def __init__(self) -> None:
+    def __init__(self, own_groups: str = "") -> None:
+        """`own_groups` is what the ids of the scenario's groups begin with."""
+        self._own_groups = own_groups
         self._names: dict[tuple[str, Any], str] = {}
         self._counts: dict[str, int] = {}
 
@@ -59,7 +67,7 @@ class Normaliser:
         if isinstance(value, int):
             return "<now>" if _is_now(value) else value
         if isinstance(value, str):
-            return self._text(value)
+            return self._member_id(value) if name in MEMBER_IDS else self._text(value)
         if isinstance(value, list):
             return self._list(name, value)
         if isinstance(value, bytes | bytearray | memoryview):
@@ -74,14 +82,36 @@ class Normaliser:
                 value = re.sub(rf"\b{known}\b", name, value)
             elif kind == "uuid":
                 value = value.replace(uuid_to_text(known), name)
+            elif kind == "member":
+                value = value.replace(known, name)
         return value
 
+    def _member_id(self, value: str) -> str:
+        """The prefix is kept: it is the client's id, or its instance id."""
+        made = MADE_ID.fullmatch(value)
+        if made is None:
+            return value
+        return (made[1] or "") + self._named("member", made[2] or made[3])
+
     def _list(self, name: str, values: list[Any]) -> list[Any]:
+        if values and isinstance(values[0], ListedGroup):
+            values = [group for group in values if group.group_id.startswith(self._own_groups)]
+        if name in UNORDERED and values and isinstance(values[0], int | str):
+            values = sorted(values)
+        if values and hasattr(values[0], "member_id"):
+            # Members that were not met yet get their names in an order that does not depend on ids.
+            values = sorted(values, key=self._member_rank)
         plain = [self._value(name, value) for value in values]
         if plain and isinstance(plain[0], dict):
             keys = [key for key in SORT_KEYS if key in plain[0]]
             plain.sort(key=lambda row: [str(row[key]) for key in keys])
         return plain
+
+    def _member_rank(self, row: Any) -> tuple[bool, str]:
+        made = MADE_ID.fullmatch(row.member_id)
+        is_new = made is not None and ("member", made[2] or made[3]) not in self._names
+        others = [str(getattr(row, f.name)) for f in type(row).__fields__ if f.name != "member_id"]
+        return is_new, "" if not is_new else " ".join(others)
 
     def _bytes(self, name: str, value: bytes) -> Any:
         if name == "records":

@@ -1,51 +1,73 @@
 """Record the real broker's answers: `python -m tests.golden.record [scenario ...]`.
 
-Starts Apache Kafka from Maven packages, plays the scenarios against it and writes one file each
-to `recorded/`. With `--address HOST:PORT` it plays against a broker that is already there.
+Starts Apache Kafka from Maven packages, once for each set of settings in `brokers.py`, plays the
+scenarios against it and writes one file each to `recorded/`. With `--again` nothing is written:
+the answers are compared with the recorded ones, which shows what is not stable.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import tests.golden.scenarios  # noqa: F401  (registers them)
-from tests.golden.run import SCENARIOS, play
+from tests.golden.brokers import BROKERS
+from tests.golden.run import BROKER_OF, SCENARIOS, play
+from tests.golden.targets import Address
 from tests.support.kafka import real_kafka
 from tests.support.tools import install
 
 RECORDED = Path(__file__).parent / "recorded"
 
 
-def record(address: str, names: list[str]) -> int:
-    """Play and write `names`; the number of answers kept."""
+def record(address: str, names: list[str], *, again: bool) -> int:
+    """Play `names` and write the answers, or compare them; the number of those that count."""
     RECORDED.mkdir(exist_ok=True)
     count = 0
     for name in names:
-        steps = play(address, name, patient=True)
-        lines = ",\n".join(json.dumps(step, ensure_ascii=True) for step in steps)
-        (RECORDED / f"{name}.json").write_text(f"[\n{lines}\n]\n")
-        print(f"{name}: {len(steps)} answers", flush=True)
-        count += len(steps)
+        text = _text(play(Address(address, is_patient=True), name))
+        lines = text.splitlines()[1:-1]
+        path = RECORDED / f"{name}.json"
+        if not again:
+            path.write_text(text)
+            print(f"{name}: {len(lines)} answers", flush=True)
+            count += len(lines)
+            continue
+        for before, now in zip(path.read_text().splitlines()[1:-1], lines, strict=True):
+            if before != now:
+                print(f"{name}\n  before {before}\n  now    {now}", flush=True)
+                count += 1
     return count
+
+
+def _text(steps: list[dict[str, Any]]) -> str:
+    lines = ",\n".join(json.dumps(step, ensure_ascii=True) for step in steps)
+    return f"[\n{lines}\n]\n"
 
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--address")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--again", action="store_true", help="compare instead of writing")
     parser.add_argument("scenario", nargs="*")
     arguments = parser.parse_args()
     names = arguments.scenario or sorted(SCENARIOS)
-    if arguments.address:
-        total = record(arguments.address, names)
-    else:
-        install(("debian", "broker"))
-        with tempfile.TemporaryDirectory() as folder, real_kafka(Path(folder)) as address:
-            total = record(address, names)
-    print(f"{total} answers in {RECORDED}")
+    install(("debian", "broker"))
+    total = 0
+    for broker, settings in BROKERS.items():
+        played = [name for name in names if BROKER_OF[name] == broker]
+        if played:
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                real_kafka(Path(folder), settings=settings) as address,
+            ):
+                total += record(address, played, again=arguments.again)
+    print(f"{total} answers {'differ' if arguments.again else 'recorded'}")
+    sys.exit(bool(arguments.again and total))
 
 
 if __name__ == "__main__":

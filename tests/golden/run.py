@@ -1,20 +1,24 @@
-"""Play scenarios against one address and write down what it answers.
+"""Play scenarios against a broker and write down what it answers.
 
 A scenario is a function of a `Run`. Each `run.send(...)` is one step: the request goes out at one
-version on the run's connection, and the normalised answer is kept. `run.setup(...)` sends without
-keeping. A closed connection is an answer too, and is re-opened for the next step.
+version, and the normalised answer is kept. `run.setup(...)` sends without keeping. A closed
+connection is an answer too, and is re-opened for the next step.
+
+A request that waits for others is one step when it is begun, which says whether it waits, and
+another when its answer is there: `begin` and `finish`. Meanwhile others are sent on connections of
+their own, which `on` names.
 """
 
 from __future__ import annotations
 
-import socket
 import struct
-import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import wire
+from tests.golden.brokers import BROKERS, PLAIN
 from tests.golden.normal import Normaliser
+from tests.golden.targets import Closed, Link, Target
 from wire.headers import request_header_version, response_header_version
 from wire.registry import response_class
 from wire.schema import declaration
@@ -22,111 +26,158 @@ from wire.schemas.produce import ProduceResponse
 
 Scenario = Callable[["Run"], None]
 SCENARIOS: dict[str, Scenario] = {}
+BROKER_OF: dict[str, str] = {}
 CLOSED = "the connection is closed"
 ANSWERED = "an answer comes"
+WAITS = "it waits"
 NO_ANSWER = "no answer, the connection stays open"
-ANSWER_SECONDS_MAX = 15
-SETTLE_SECONDS = 0.4
+SETTLE_MS = 400
+POLL_MS = 50
+POLL_COUNT_MAX = 400
+CLIENT_ID = b"golden"
 MUTATIONS = ("CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs")
 MUTATIONS += ("IncrementalAlterConfigs",)
 
 
 def scenario(function: Scenario) -> Scenario:
-    """Register a scenario under its function's name."""
-    assert function.__name__ not in SCENARIOS, function.__name__
-    SCENARIOS[function.__name__] = function
-    return function
+    """Register a scenario under its function's name, played on the plain broker."""
+    return scenario_on(PLAIN)(function)
 
 
-class Closed(Exception):
-    """The broker closed the connection instead of answering."""
+def scenario_on(broker: str) -> Callable[[Scenario], Scenario]:
+    """The same for one of the other `BROKERS`."""
+    assert broker in BROKERS, broker
+
+    def register(function: Scenario) -> Scenario:
+        assert function.__name__ not in SCENARIOS, function.__name__
+        SCENARIOS[function.__name__] = function
+        BROKER_OF[function.__name__] = broker
+        return function
+
+    return register
 
 
-class Link:
-    """One blocking connection that speaks frames."""
+class Asked(NamedTuple):
+    """A request that is on its way."""
 
-    def __init__(self, address: str) -> None:
-        host, port = address.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)), ANSWER_SECONDS_MAX)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    request: Any
+    version: int
+    note: str
+    correlation_id: int
 
-    def send(self, payload: bytes) -> None:
-        """Send one frame."""
-        self.socket.sendall(struct.pack(">i", len(payload)) + payload)
-
-    def receive(self) -> bytes:
-        """Receive one frame. Raises `Closed`."""
-        (size,) = struct.unpack(">i", self._exactly(4))
-        return self._exactly(size)
-
-    def _exactly(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            try:
-                more = self.socket.recv(size - len(data))
-            except ConnectionResetError:
-                more = b""
-            if not more:
-                raise Closed
-            data += more
-        return data
-
-    def close(self) -> None:
-        """Close the socket."""
-        self.socket.close()
+    @property
+    def api(self) -> str:
+        """The name of its API."""
+        return type(self.request).__name__.removesuffix("Request")
 
 
 class Run:
-    """One scenario's play against one broker: its connection, its steps, its names.
+    """One scenario's play against one broker: its connections, its steps, its names.
 
-    A patient run gives a broker whose controller is another thread time to apply a change before
-    the next step. embedlog has applied it when it answers.
+    A patient target gets time to apply a change before the next step. embedlog has applied it when
+    it answers.
     """
 
-    def __init__(self, address: str, name: str, *, patient: bool = False) -> None:
-        self.address = address
-        self.patient = patient
+    def __init__(self, target: Target, name: str) -> None:
+        self.target = target
         self.name = name.replace("_", "-")
         self.steps: list[dict[str, Any]] = []
-        self.normal = Normaliser()
-        self._link: Link | None = None
+        self.normal = Normaliser(own_groups=self.group(""))
+        self._links: dict[str, Link] = {}
+        self._asked: dict[str, Asked] = {}
         self._correlation_id = 0
 
     def topic(self, suffix: str = "t") -> str:
         """A topic name of this scenario's own."""
         return f"g-{self.name}-{suffix}"
 
-    def send(self, request: Any, version: int, note: str = "") -> Any:
+    def group(self, suffix: str = "g") -> str:
+        """A group id of this scenario's own."""
+        return f"{self.name}:{suffix}"
+
+    def send(self, request: Any, version: int, note: str = "", *, on: str = "") -> Any:
         """One step. Gives the answer as a message, or None when the connection was closed."""
-        answer = self._ask(request, version)
-        self._keep(request, version, note, CLOSED if answer is None else self.normal(answer))
+        asked = self._ask(request, version, note, on)
+        answer = self._answer(asked, on)
+        self._keep(asked, CLOSED if answer is None else self.normal(answer))
         return answer
 
-    def setup(self, request: Any, version: int) -> Any:
+    def setup(self, request: Any, version: int, *, on: str = "") -> Any:
         """The same without keeping it; the answer must come."""
-        answer = self._ask(request, version)
+        answer = self._answer(self._ask(request, version, "", on), on)
         assert answer is not None, (request, version)
         if isinstance(answer, ProduceResponse):
             codes = [p.error_code for t in answer.responses for p in t.partition_responses]
             assert not any(codes), answer
         return answer
 
+    def begin(
+        self, request: Any, version: int, note: str = "", *, on: str, keep: bool = True
+    ) -> None:
+        """A request whose answer may wait; the step says whether it does."""
+        asked = self._ask(request, version, note, on)
+        self._asked[on] = asked
+        answered = self._links[on].answered()
+        if keep:
+            self._keep(asked, ANSWERED if answered else WAITS)
+
+    def waits(self, note: str, *, on: str) -> None:
+        """A step that says whether the request begun on that connection still waits."""
+        answer = ANSWERED if self._links[on].answered() else WAITS
+        self.steps.append({"note": note, "answer": answer})
+
+    def finish(self, *, on: str, keep: bool = True) -> Any:
+        """The answer of what was begun on that connection: one step."""
+        asked = self._asked.pop(on)
+        answer = self._answer(asked, on)
+        if keep:
+            self._keep(asked, CLOSED if answer is None else self.normal(answer))
+        return answer
+
+    def until(
+        self,
+        settled: Callable[[Any], bool],
+        request: Any,
+        version: int,
+        note: str = "",
+        *,
+        on: str = "",
+        keep: bool = True,
+    ) -> Any:
+        """Ask again and again until the answer is `settled`: that one is the step.
+
+        For what a broker does beside its answers, some time after them.
+        """
+        for _ in range(POLL_COUNT_MAX):
+            asked = self._ask(request, version, note, on)
+            answer = self._answer(asked, on)
+            if answer is None or settled(answer):
+                break
+            self.let_pass(POLL_MS)
+        if keep:
+            self._keep(asked, CLOSED if answer is None else self.normal(answer))
+        return answer
+
+    def let_pass(self, delay_ms: int) -> None:
+        """Let time pass: real time for a real broker."""
+        self.target.let_pass(delay_ms)
+
     def send_unanswered(self, request: Any, version: int, note: str = "") -> None:
         """A request that has no answer (acks 0): does the connection outlive it?"""
-        self._write(self._frame(request, version))
         from wire.schemas.api_versions import ApiVersionsRequest
 
-        alive = self._ask(ApiVersionsRequest(), 0) is not None
-        self._keep(request, version, note, NO_ANSWER if alive else CLOSED)
+        asked = self._ask(request, version, note, "")
+        alive = self._answer(self._ask(ApiVersionsRequest(), 0, "", ""), "") is not None
+        self._keep(asked, NO_ANSWER if alive else CLOSED)
 
     def raw(self, payload: bytes, note: str, *, keep_bytes: bool = True) -> bytes | None:
         """A hand-made frame. Keeps the answer's bytes, or that the connection was closed."""
         answer: bytes | None
         try:
-            self._write(payload)
-            answer = self._connection().receive()
+            self._link("").send(payload)
+            answer = self._link("").receive()
         except Closed:
-            self._hang_up()
+            self._hang_up("")
             answer = None
         if answer is not None:
             self.steps.append({"note": note, "answer": answer.hex() if keep_bytes else ANSWERED})
@@ -135,66 +186,66 @@ class Run:
         return answer
 
     def close(self) -> None:
-        """Close the connection; the steps stay."""
-        self._hang_up()
+        """Close the connections; the steps stay."""
+        for name in list(self._links):
+            self._hang_up(name)
 
     def frame(self, request: Any, version: int, *, api_key: int | None = None) -> bytes:
         """The bytes of a request, for a scenario that wants to spoil them."""
-        return self._frame(request, version, api_key=api_key)
-
-    def _keep(self, request: Any, version: int, note: str, answer: Any) -> None:
-        api = type(request).__name__.removesuffix("Request")
-        self.steps.append({"api": api, "version": version, "note": note, "answer": answer})
-
-    def _ask(self, request: Any, version: int) -> Any:
-        api_key = declaration(type(request)).api
-        try:
-            self._write(self._frame(request, version))
-            answer = self._connection().receive()
-        except Closed:
-            self._hang_up()
-            return None
-        (correlation_id,) = struct.unpack_from(">i", answer)
-        assert correlation_id == self._correlation_id, "an answer to another request"
-        if self.patient and type(request).__name__.removesuffix("Request") in MUTATIONS:
-            time.sleep(SETTLE_SECONDS)
-        position = 5 if response_header_version(api_key, version) >= 1 else 4
-        return self._decode(api_key, version, answer, position)
-
-    @staticmethod
-    def _decode(api_key: int, version: int, answer: bytes, position: int) -> Any:
-        return wire.decode(response_class(api_key), version, answer, position)
-
-    def _frame(self, request: Any, version: int, *, api_key: int | None = None) -> bytes:
         key = declaration(type(request)).api if api_key is None else api_key
         self._correlation_id += 1
-        client_id = b"golden"
-        header = struct.pack(">hhih", key, version, self._correlation_id, len(client_id))
-        header += client_id
+        header = struct.pack(">hhih", key, version, self._correlation_id, len(CLIENT_ID))
+        header += CLIENT_ID
         if request_header_version(declaration(type(request)).api, version) >= 2:
             header += b"\x00"
         return header + wire.encode(request, version)
 
-    def _connection(self) -> Link:
-        if self._link is None:
-            self._link = Link(self.address)
-        return self._link
+    def _keep(self, asked: Asked, answer: Any) -> None:
+        self.steps.append(
+            {"api": asked.api, "version": asked.version, "note": asked.note, "answer": answer}
+        )
 
-    def _write(self, payload: bytes) -> None:
+    def _ask(self, request: Any, version: int, note: str, on: str) -> Asked:
+        frame = self.frame(request, version)
         try:
-            self._connection().send(payload)
-        except (BrokenPipeError, ConnectionResetError):
-            raise Closed from None
+            self._link(on).send(frame)
+        except Closed:
+            self._hang_up(on)
+        return Asked(request, version, note, self._correlation_id)
 
-    def _hang_up(self) -> None:
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+    def _answer(self, asked: Asked, on: str) -> Any:
+        """The answer as a message; None when the connection was closed instead."""
+        if on not in self._links:
+            return None
+        try:
+            frame = self._link(on).receive()
+        except Closed:
+            self._hang_up(on)
+            return None
+        except TimeoutError:
+            raise AssertionError(f"no answer to {asked.api} {asked.version} {asked.note}") from None
+        (correlation_id,) = struct.unpack_from(">i", frame)
+        assert correlation_id == asked.correlation_id, "an answer to another request"
+        if self.target.is_patient and asked.api in MUTATIONS:
+            self.let_pass(SETTLE_MS)
+        api_key = declaration(type(asked.request)).api
+        position = 5 if response_header_version(api_key, asked.version) >= 1 else 4
+        return wire.decode(response_class(api_key), asked.version, frame, position)
+
+    def _link(self, name: str) -> Link:
+        if name not in self._links:
+            self._links[name] = self.target.connect()
+        return self._links[name]
+
+    def _hang_up(self, name: str) -> None:
+        link = self._links.pop(name, None)
+        if link is not None:
+            link.close()
 
 
-def play(address: str, name: str, *, patient: bool = False) -> list[dict[str, Any]]:
+def play(target: Target, name: str) -> list[dict[str, Any]]:
     """Play one scenario; its steps with the normalised answers."""
-    run = Run(address, name, patient=patient)
+    run = Run(target, name)
     try:
         SCENARIOS[name](run)
     finally:
@@ -202,4 +253,4 @@ def play(address: str, name: str, *, patient: bool = False) -> list[dict[str, An
     return run.steps
 
 
-__all__ = ["CLOSED", "NO_ANSWER", "SCENARIOS", "Run", "play", "scenario"]
+__all__ = ["CLOSED", "NO_ANSWER", "SCENARIOS", "Run", "play", "scenario", "scenario_on"]

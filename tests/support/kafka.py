@@ -6,7 +6,7 @@ import contextlib
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.support.tools import need_jars
@@ -37,15 +37,21 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def real_kafka(directory: Path, *, heap: str = "512m") -> Iterator[str]:
-    """Format `directory`, run a broker in it, give its address; stop it at the end."""
+def real_kafka(
+    directory: Path, *, heap: str = "512m", settings: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Format `directory`, run a broker in it, give its address; stop it at the end.
+
+    `settings` are the broker's own, over those it needs.
+    """
     java = ["java", f"-Xmx{heap}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp"]
     java.append(need_jars("broker"))
     port, controller = free_port(), free_port()
     properties = directory / "server.properties"
-    properties.write_text(
-        PROPERTIES.format(port=port, controller=controller, directory=directory)
-    )
+    text = PROPERTIES.format(port=port, controller=controller, directory=directory)
+    # Of a setting that is there twice Java takes the last.
+    text += "".join(f"{name}={value}\n" for name, value in (settings or {}).items())
+    properties.write_text(text)
     storage = ["kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ"]
     subprocess.run([*java, *storage, "-c", str(properties)], check=True, capture_output=True)
     with (directory / "out.log").open("wb") as log:

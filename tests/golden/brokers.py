@@ -1,0 +1,38 @@
+"""The brokers that scenarios are played on: Kafka and embedlog with the same settings.
+
+Each is what real Kafka is started with for one recording. All but `PLAIN` are for groups: there
+embedlog is asked without sockets and under a simulated clock, so that time-outs cost no time.
+"""
+
+from __future__ import annotations
+
+PLAIN = "plain"
+
+_AT_ONCE = {
+    # Since KIP-1263 an assignment is computed beside the heartbeat that asks for it, and the answer
+    # to that heartbeat may or may not hold it. These settings compute it inside the heartbeat.
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.assignor.offload.enable": "false",
+}
+
+BROKERS: dict[str, dict[str, str]] = {
+    PLAIN: {},
+    "groups": _AT_ONCE,
+    "impatient": {
+        **_AT_ONCE,
+        "group.min.session.timeout.ms": "100",
+        "group.consumer.min.session.timeout.ms": "1000",
+        "group.consumer.session.timeout.ms": "1500",
+        "group.consumer.min.heartbeat.interval.ms": "100",
+        "group.consumer.heartbeat.interval.ms": "500",
+        "offsets.retention.check.interval.ms": "500",
+    },
+    "small groups": {**_AT_ONCE, "group.max.size": "2", "group.consumer.max.size": "2"},
+    "slow start": {**_AT_ONCE, "group.initial.rebalance.delay.ms": "1500"},
+    "no migration": {**_AT_ONCE, "group.consumer.migration.policy": "disabled"},
+    "upgrade only": {**_AT_ONCE, "group.consumer.migration.policy": "upgrade"},
+    "downgrade only": {**_AT_ONCE, "group.consumer.migration.policy": "downgrade"},
+    "one assignor": {**_AT_ONCE, "group.consumer.assignors": "range"},
+    "untouched": {},
+}
+"""Name -> what differs from Kafka's defaults (and from the initial rebalance delay of 0)."""

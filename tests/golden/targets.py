@@ -1,0 +1,171 @@
+"""Where a scenario is played: at an address, or in a cluster of this process.
+
+A target makes links and lets time pass. At an address both are real; in process a link is a
+connection without a socket, and time is simulated.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import time
+from typing import Any, Protocol
+
+from embedlog.broker.cluster import Cluster
+from embedlog.testing import sim_runtime
+from embedlog.testing.loopback_transport import LoopbackChannels
+
+ANSWER_MS_MAX = 15_000
+SETTLE_MS = 300
+_SIZE = struct.Struct(">i")
+
+
+class Closed(Exception):
+    """The broker closed the connection instead of answering."""
+
+
+class Link(Protocol):
+    """One connection that speaks frames."""
+
+    def send(self, payload: bytes) -> None:
+        """Send one frame. Raises `Closed`."""
+
+    def receive(self) -> bytes:
+        """Wait for one frame. Raises `Closed`, and TimeoutError after `ANSWER_MS_MAX`."""
+
+    def answered(self) -> bool:
+        """Is a frame there, once the broker has had time to look at what was sent?"""
+
+    def close(self) -> None:
+        """Hang up."""
+
+
+class Target(Protocol):
+    """A broker to ask."""
+
+    is_patient: bool
+    """Does the broker apply a change some time after it answered?"""
+
+    def connect(self) -> Link:
+        """A new connection."""
+
+    def let_pass(self, delay_ms: int) -> None:
+        """Let time pass."""
+
+
+class Address:
+    """A broker that listens at `host:port`."""
+
+    def __init__(self, address: str, *, is_patient: bool = False) -> None:
+        self._address = address
+        self.is_patient = is_patient
+
+    def connect(self) -> SocketLink:
+        """A TCP connection."""
+        return SocketLink(self._address)
+
+    def let_pass(self, delay_ms: int) -> None:
+        """Sleep."""
+        time.sleep(delay_ms / 1000)
+
+
+class SocketLink:
+    """One blocking connection that speaks frames."""
+
+    def __init__(self, address: str) -> None:
+        host, port = address.rsplit(":", 1)
+        self._socket = socket.create_connection((host, int(port)), ANSWER_MS_MAX / 1000)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, payload: bytes) -> None:
+        """Send one frame. Raises `Closed`."""
+        try:
+            self._socket.sendall(_SIZE.pack(len(payload)) + payload)
+        except (BrokenPipeError, ConnectionResetError):
+            raise Closed from None
+
+    def receive(self) -> bytes:
+        """Wait for one frame."""
+        (size,) = _SIZE.unpack(self._exactly(_SIZE.size))
+        return self._exactly(size)
+
+    def answered(self) -> bool:
+        """Is a frame there after `SETTLE_MS`?"""
+        return bool(select.select([self._socket], [], [], SETTLE_MS / 1000)[0])
+
+    def _exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            try:
+                more = self._socket.recv(size - len(data))
+            except ConnectionResetError:
+                more = b""
+            if not more:
+                raise Closed
+            data += more
+        return data
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+
+class Simulated:
+    """A cluster in memory, in this thread, whose clock is moved by waiting. Close it."""
+
+    is_patient = False
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self._runtime = sim_runtime(seed=1)
+        # Wall time is the present one, which answers are compared with.
+        self._runtime.clock.set_wall(int(time.time() * 1000))
+        self._cluster = Cluster(config=settings, runtime=self._runtime)
+
+    def connect(self) -> LoopbackLink:
+        """A connection without a socket."""
+        return LoopbackLink(self._cluster)
+
+    def let_pass(self, delay_ms: int) -> None:
+        """Move the clock, running what is due."""
+        self._runtime.scheduler.run_for(delay_ms)
+
+    def close(self) -> None:
+        """Close the cluster."""
+        self._cluster.close()
+
+
+class LoopbackLink:
+    """Frames to and from the network service of a cluster; it answers while `send` is called."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._channels = LoopbackChannels(cluster)
+        self._end = self._channels.connect("127.0.0.1", 9092)
+        self._channels.poll(0)
+        self._events: list[Any] = []
+
+    def send(self, payload: bytes) -> None:
+        """Send one frame."""
+        if self._end.is_closed:
+            raise Closed
+        self._channels.send(self._end, [_SIZE.pack(len(payload)), payload])
+
+    def receive(self) -> bytes:
+        """Wait for one frame, letting simulated time pass."""
+        if not self.answered():
+            self._events += self._channels.poll(ANSWER_MS_MAX)
+        if not self._events:
+            raise TimeoutError
+        event = self._events.pop(0)
+        if event.reason:
+            raise Closed
+        return bytes(event.frame)
+
+    def answered(self) -> bool:
+        """Is a frame there?"""
+        self._events += self._channels.poll(0)
+        return bool(self._events)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._channels.close_all()
