@@ -167,6 +167,7 @@ class Partition:
         origin: int,
         magic_limits: tuple[int, int],
         now_ms: int,
+        current_leader_epoch: int = NO_EPOCH,
     ) -> LogAppendInfo:
         """Append one record set as the leader; offsets and epoch are stamped by the log.
 
@@ -174,13 +175,14 @@ class Partition:
         afterwards.
 
         Raises:
-            NotLeaderOrFollower, UnknownTopicOrPartition: see `check_leader`.
+            NotLeaderOrFollower, UnknownTopicOrPartition, FencedLeaderEpoch, UnknownLeaderEpoch:
+                see `check_leader`.
             NotEnoughReplicas: acks is -1 and too few replicas are in sync; nothing was written.
             KafkaError: the log refused the records; nothing was written.
         """
         with self.lock:
-            if not self.is_leader:
-                raise self._not_leader()
+            if not self.is_leader or current_leader_epoch != NO_EPOCH:
+                self.check_leader(current_leader_epoch)
             if acks == -1 and len(self.isr) < self.min_isr:
                 raise errors.NotEnoughReplicas()
             try:

@@ -157,13 +157,17 @@ class ReplicaManager:
         info = partition.append(
             records, acks=acks, origin=origin, magic_limits=magic_limits, now_ms=self._wall_ms()
         )
+        self.appended(partition, is_awaited=is_awaited)
+        return info
+
+    def appended(self, partition: Partition, *, is_awaited: bool = False) -> None:
+        """Commit and wake after `Partition.append`, as `append` does. Requires: no lock."""
         if not partition.syncs:
             self._complete_committed(partition)
         elif is_awaited:
             self._sync(partition)
         else:
             self._to_sync.add(partition)
-        return info
 
     def await_commit(
         self,

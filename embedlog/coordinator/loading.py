@@ -1,0 +1,82 @@
+"""From the log of a coordinator's partition to the state of its shard.
+
+Later records win over earlier ones. Records of unknown types are passed over: another version
+wrote them. Records of a transaction come with their producer's id, and count when its marker says.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import CorruptRecord
+from wire.records.batch import RecordBatch, iter_batches
+from wire.records.control import ControlType, parse_control_type
+from wire.records.reader import tuples
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from embedlog.coordinator.records import RecordFormat
+    from embedlog.coordinator.result import CoordinatorRecord
+    from embedlog.storage.log import Log
+    from wire.records.legacy import LegacyBatch
+
+    class Replayable(Protocol):
+        """What a log is replayed into."""
+
+        def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int = ...) -> None:
+            """Take one record over; `producer_id` is -1 outside transactions."""
+
+        def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+            """The producer's records so far count from here on, or never."""
+
+
+READ_SIZE = 1 << 20
+NO_PRODUCER_ID = -1
+
+
+def replay_log(log: Log, record_format: RecordFormat, shard: Replayable) -> int:
+    """Replay every record of `log`; return the offset after the last one.
+
+    Raises:
+        CorruptRecord: a batch or a record that cannot be read.
+        KafkaError: the log refuses the read.
+    """
+    offset = log.log_start_offset
+    end_offset = log.log_end_offset
+    while offset < end_offset:
+        read = log.read(offset, max_bytes=READ_SIZE, end_offset=end_offset)
+        next_offset = read.next_offset
+        try:
+            for batch in iter_batches(read.records):
+                _replay_batch(batch, record_format, shard)
+                next_offset = max(next_offset, batch.next_offset)
+        except ValueError as error:
+            raise CorruptRecord(str(log.topic_partition), offset, str(error)) from error
+        if next_offset <= offset:
+            break  # the end of the log was compacted away
+        offset = next_offset
+    return end_offset
+
+
+def _replay_batch(
+    batch: RecordBatch | LegacyBatch, record_format: RecordFormat, shard: Replayable
+) -> None:
+    if batch.is_control:
+        _replay_markers(batch, shard)
+        return
+    producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
+    rows = tuples(batch) if isinstance(batch, RecordBatch) else batch.records()
+    for offset, _, key, value, _ in rows:
+        assert key is not None, offset
+        record = record_format.decode(key, value)
+        if record is not None:
+            shard.replay(record, offset=offset, producer_id=producer_id)
+
+
+def _replay_markers(batch: RecordBatch | LegacyBatch, shard: Replayable) -> None:
+    for record in batch.records():
+        control_type = parse_control_type(record.key)
+        if control_type in (ControlType.ABORT, ControlType.COMMIT):
+            shard.end_transaction(
+                batch.producer_id, is_committed=control_type == ControlType.COMMIT
+            )

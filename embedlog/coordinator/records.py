@@ -1,0 +1,91 @@
+"""Coordinator records as the bytes of a log: key and value, each with a number before it.
+
+key      int16 record type   | the key message, version 0
+value    int16 value version | the value message          (null: a tombstone)
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+import wire
+from embedlog.coordinator.result import CoordinatorRecord
+from wire.schema import declaration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from wire.schema import Payload
+
+_INT16 = Struct(">h")
+_PREFIX_SIZE = 2
+_KEY_VERSION = 0
+
+GROUP_RECORD_TYPES: dict[int, tuple[str, str]] = {
+    0: ("group_metadata", "LegacyOffsetCommit"),
+    1: ("group_metadata", "OffsetCommit"),
+    2: ("group_metadata", "GroupMetadata"),
+    3: ("consumer_group_metadata", "ConsumerGroupMetadata"),
+    4: ("consumer_group_metadata", "ConsumerGroupPartitionMetadata"),
+    5: ("consumer_group_metadata", "ConsumerGroupMemberMetadata"),
+    6: ("consumer_group_metadata", "ConsumerGroupTargetAssignmentMetadata"),
+    7: ("consumer_group_metadata", "ConsumerGroupTargetAssignmentMember"),
+    8: ("consumer_group_metadata", "ConsumerGroupCurrentMemberAssignment"),
+    16: ("consumer_group_metadata", "ConsumerGroupRegularExpression"),
+}
+"""Record type of `__consumer_offsets` -> (module of `wire.schemas`, its name without Key, Value).
+"""
+
+
+class RecordFormat:
+    """The records of one internal topic; message classes are imported when they are first met."""
+
+    __slots__ = ("_classes", "_types")
+
+    def __init__(self, types: Mapping[int, tuple[str, str]]) -> None:
+        self._types = types
+        self._classes: dict[int, tuple[type[Any], type[Any]]] = {}
+
+    def encode(self, record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
+        """The key and the value of a record."""
+        record_type = declaration(type(record.key)).record_type
+        assert record_type in self._types, record
+        key = _INT16.pack(record_type) + wire.encode(record.key, _KEY_VERSION)
+        if record.value is None:
+            return key, None
+        version = record.value_version
+        return key, _INT16.pack(version) + wire.encode(record.value, version)
+
+    def decode(self, key: Payload, value: Payload | None) -> CoordinatorRecord | None:
+        """The record of a key and a value; None for a type that is not known here.
+
+        Raises:
+            MalformedMessage, UnknownVersion: the bytes are no such record.
+        """
+        if len(key) < _PREFIX_SIZE:
+            raise wire.MalformedMessage(f"a record key of {len(key)} bytes")
+        (record_type,) = _INT16.unpack_from(key)
+        classes = self._classes.get(record_type)
+        if classes is None:
+            if record_type not in self._types:
+                return None
+            classes = self._load(record_type)
+        key_class, value_class = classes
+        decoded_key = wire.decode(key_class, _KEY_VERSION, key, _PREFIX_SIZE)
+        if value is None:
+            return CoordinatorRecord(decoded_key)
+        if len(value) < _PREFIX_SIZE:
+            raise wire.MalformedMessage(f"a record value of {len(value)} bytes")
+        (version,) = _INT16.unpack_from(value)
+        return CoordinatorRecord(
+            decoded_key, wire.decode(value_class, version, value, _PREFIX_SIZE), version
+        )
+
+    def _load(self, record_type: int) -> tuple[type[Any], type[Any]]:
+        module_name, name = self._types[record_type]
+        module = __import__(f"wire.schemas.{module_name}", fromlist=(module_name,))
+        classes = getattr(module, f"{name}Key"), getattr(module, f"{name}Value")
+        self._classes[record_type] = classes
+        return classes

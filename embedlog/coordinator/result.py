@@ -1,0 +1,59 @@
+"""What an operation on a shard gives back: records to append, and the response to answer with."""
+
+from __future__ import annotations
+
+from embedlog.common import Generic, T
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from embedlog.errors import KafkaError
+    from embedlog.pending import Pending
+
+    OnAppend = Callable[[KafkaError | None], None]
+
+
+class CoordinatorRecord:
+    """One record of a coordinator's topic, as messages of `wire.schemas`; never changed.
+
+    `value` None is a tombstone: it deletes what `key` stands for.
+    """
+
+    __slots__ = ("key", "value", "value_version")
+
+    def __init__(self, key: Any, value: Any = None, value_version: int = 0) -> None:
+        self.key = key
+        self.value = value
+        self.value_version = value_version
+
+    def __repr__(self) -> str:
+        return f"CoordinatorRecord({self.key!r}, {self.value!r}, v{self.value_version})"
+
+
+class Result(Generic[T]):
+    """The outcome of one operation; see the attributes of `__init__`."""
+
+    __slots__ = ("is_replayed", "on_append", "records", "response")
+
+    def __init__(
+        self,
+        records: Sequence[CoordinatorRecord] = (),
+        response: T | Pending[T] | None = None,
+        *,
+        is_replayed: bool = True,
+        on_append: OnAppend | None = None,
+    ) -> None:
+        self.records = records
+        """Appended as one batch: all of them survive, or none."""
+        self.response = response
+        """The answer, or a `Pending` of it: a request that is parked beyond this operation."""
+        self.is_replayed = is_replayed
+        """Are the records replayed into the shard once appended? False: its state is up to date."""
+        self.on_append = on_append
+        """Called once, under the shard's lock: with None when the records are committed, with what
+        clients are told when they are not."""
+
+    def __repr__(self) -> str:
+        return f"Result({len(self.records)} records, {self.response!r})"

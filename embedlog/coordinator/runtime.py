@@ -1,0 +1,400 @@
+"""`CoordinatorRuntime`: operations on the shards of one internal topic.
+
+    the shard's lock is taken               the shard is loaded first, by replaying its log
+    operation(shard) -> records, response
+    records appended as one batch           refused: nothing happened, and the client is told
+    records replayed into the shard
+    the lock is released
+    what was deferred is done               answers, purgatories
+    the answer is given                     once the records are committed
+
+A shard is what one partition of the topic says, and only the broker that leads the partition has
+it. Everything runs in the caller's thread; timers run in whichever thread drives the scheduler.
+
+Nobody is told of anything that is not committed: an answer waits for every record that the
+operation could have seen. At the levels `memory` and `os` that is no wait at all.
+"""
+
+from __future__ import annotations
+
+from _thread import RLock, allocate_lock
+
+from embedlog.common import Generic
+from embedlog.coordinator.append_errors import as_coordinator_error
+from embedlog.coordinator.loading import replay_log
+from embedlog.coordinator.result import Result
+from embedlog.coordinator.shard_context import ShardContext
+from embedlog.errors import EmbedlogError, KafkaError, error_for
+from embedlog.pending import Pending
+from embedlog.storage.append_origin import AppendOrigin
+from wire.error_codes import ErrorCode
+from wire.records.builder import build_batch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, Protocol, TypeVar
+
+    from embedlog.coordinator.loading import Replayable
+    from embedlog.coordinator.records import RecordFormat
+    from embedlog.coordinator.result import CoordinatorRecord
+    from embedlog.coordinator.shard_context import CoordinatorWorld
+    from embedlog.replication.partition import Partition
+    from embedlog.replication.replica_manager import ReplicaManager
+
+    class Shard(Replayable, Protocol):
+        """The state of one partition."""
+
+        def loaded(self) -> None:
+            """The log was replayed: begin what runs by the clock."""
+
+        def unloaded(self, error: KafkaError) -> None:
+            """The shard ends here: whoever is parked is told `error`."""
+
+    S = TypeVar("S", bound=Shard)
+    T = TypeVar("T")
+    R = TypeVar("R")
+else:
+    S = T = R = None
+
+_ACKS_ALL = -1
+_MAGIC_LIMITS = (2, 2)
+
+
+class CoordinatorRuntime(Generic[S]):
+    """The shards of `topic`. Every method may be called from any thread that holds no shard's lock.
+
+    `make_shard(context)` makes an empty shard. `partitions_with_log` names the partitions that have
+    a log on this broker, loaded or not.
+    """
+
+    def __init__(
+        self,
+        world: CoordinatorWorld,
+        replica_manager: ReplicaManager,
+        *,
+        topic: str,
+        record_format: RecordFormat,
+        make_shard: Callable[[ShardContext], S],
+        partitions_with_log: Callable[[], Iterable[int]],
+        commit_timeout_ms: int,
+        codec: int = 0,
+    ) -> None:
+        self.topic = topic
+        self._world = world
+        self._replica_manager = replica_manager
+        self._record_format = record_format
+        self._make_shard = make_shard
+        self._partitions_with_log = partitions_with_log
+        self._commit_timeout_ms = commit_timeout_ms
+        self._codec = codec
+        self._lock = allocate_lock()
+        self._slots: dict[int, _Slot[S]] = {}
+        self._is_closed = False
+
+    # Operations
+
+    def write(self, partition: int, operation: Callable[[S], Result[T]]) -> Pending[T]:
+        """Run an operation that may append; complete with its response once that is committed.
+
+        The pending fails with the KafkaError that the operation raised (then nothing is appended),
+        or with what clients are told when the log cannot be loaded or appended to.
+        """
+        try:
+            slot = self._slot(partition)
+        except EmbedlogError as error:
+            return _failed(as_coordinator_error(error))
+        return self._write(slot, operation)
+
+    def read(self, partition: int, operation: Callable[[S], R]) -> Pending[R]:
+        """Run an operation that appends nothing; complete once all it could see is committed."""
+        return self.write(partition, lambda shard: Result((), operation(shard)))
+
+    def read_all(self, operation: Callable[[S], R]) -> list[Pending[R]]:
+        """`read` on every partition that can hold any state."""
+        return [self.read(partition, operation) for partition in self._all_partitions()]
+
+    def write_all(self, operation: Callable[[S], Result[R]]) -> list[Pending[R]]:
+        """`write` on every partition that can hold any state."""
+        return [self.write(partition, operation) for partition in self._all_partitions()]
+
+    # Shards that come and go
+
+    def unload_all(self) -> None:
+        """Drop every shard: the topic is gone. Whoever is parked there must look elsewhere."""
+        for slot in self._take_slots():
+            self._locked(slot, lambda slot: slot.unload(error_for(ErrorCode.NOT_COORDINATOR)))
+
+    def close(self) -> None:
+        """End: whoever is parked, and whoever comes after this, is told that there is nobody."""
+        with self._lock:
+            self._is_closed = True
+        for slot in self._take_slots():
+            self._locked(
+                slot, lambda slot: slot.unload(error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            )
+
+    def _take_slots(self) -> list[_Slot[S]]:
+        with self._lock:
+            slots = list(self._slots.values())
+            self._slots.clear()
+        return slots
+
+    def _all_partitions(self) -> list[int]:
+        return sorted({*self._slots, *self._partitions_with_log()})
+
+    def _slot(self, index: int) -> _Slot[S]:
+        """The place of a partition's shard. Requires: no lock, as the log may have to be opened.
+
+        Raises:
+            CoordinatorNotAvailable: the coordinator is closed.
+            KafkaError: the partition does not exist here, or its log cannot be opened.
+        """
+        if self._is_closed:
+            raise error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        slot = self._slots.get(index)
+        if slot is not None and not slot.partition.is_deleted:
+            return slot
+        partition = self._replica_manager.partition(self.topic, index)
+        with self._lock:
+            slot = self._slots.get(index)
+            if slot is None or slot.partition is not partition:
+                slot = self._slots[index] = _Slot(index, partition)
+            return slot
+
+    # How an operation runs
+
+    def _write(
+        self,
+        slot: _Slot[S],
+        operation: Callable[[S], Result[T]],
+        context: ShardContext | None = None,
+    ) -> Pending[T]:
+        """`context`: that of the shard which wants this, and none that was loaded after it."""
+        write = _Write(operation, context)
+        try:
+            self._locked(slot, lambda slot: self._operate(slot, write), context)
+        except KafkaError as error:
+            write.answer_error(error)
+            return write.pending
+        if write.is_committed:
+            write.answer()
+        else:
+            self._await_commit(slot, write)
+        return write.pending
+
+    def _locked(
+        self,
+        slot: _Slot[S],
+        work: Callable[[_Slot[S]], None],
+        former: ShardContext | None = None,
+    ) -> None:
+        """Do `work` under the shard's lock; after its release, what was deferred meanwhile.
+
+        `former` is the context of a shard that may have been unloaded since it wanted the work.
+        """
+        deferred: list[Callable[[], None]] = []
+        try:
+            with slot.lock:
+                assert not slot.is_busy, "an operation within an operation: defer it"
+                slot.is_busy = True
+                present = slot.context
+                try:
+                    work(slot)
+                finally:
+                    slot.is_busy = False
+                    for context in (former, present, slot.context):
+                        if context is not None:
+                            deferred += context.take_deferred()
+        finally:
+            for action in deferred:
+                action()
+
+    def _operate(self, slot: _Slot[S], write: _Write[S, T]) -> None:
+        """Requires: the shard's lock.
+
+        Raises:
+            KafkaError: what the operation raised, or what clients are told of a log's refusal.
+        """
+        if write.context is not None and write.context is not slot.context:
+            raise error_for(ErrorCode.NOT_COORDINATOR)
+        shard = self._load(slot)
+        write.context = slot.context
+        write.result = result = write.operation(shard)
+        if result.records:
+            try:
+                self._append(slot, shard, result)
+            except EmbedlogError as error:
+                told = as_coordinator_error(error)
+                write.appended(told)
+                raise told from error
+        write.end_offset = slot.end_offset
+        if slot.partition.log.high_watermark >= slot.end_offset:
+            write.is_committed = True
+            write.appended(None)
+
+    def _append(self, slot: _Slot[S], shard: S, result: Result[T]) -> None:
+        partition = slot.partition
+        wall_ms = self._world.runtime.clock.wall_ms()
+        info = partition.append(
+            self._batch(result.records, wall_ms),
+            acks=_ACKS_ALL,
+            origin=AppendOrigin.COORDINATOR,
+            magic_limits=_MAGIC_LIMITS,
+            now_ms=wall_ms,
+            current_leader_epoch=slot.leader_epoch,
+        )
+        slot.end_offset = info.last_offset + 1
+        assert slot.context is not None, slot.partition
+        slot.context.defer(lambda: self._replica_manager.appended(partition))
+        if result.is_replayed:
+            for offset, record in enumerate(result.records, info.first_offset):
+                shard.replay(record, offset=offset)
+
+    def _batch(self, records: Sequence[CoordinatorRecord], wall_ms: int) -> bytes:
+        encoded = [self._record_format.encode(record) for record in records]
+        return build_batch(
+            [value for _, value in encoded],
+            keys=[key for key, _ in encoded],
+            timestamps=wall_ms,
+            codec=self._codec,
+        )
+
+    def _await_commit(self, slot: _Slot[S], write: _Write[S, T]) -> None:
+        from embedlog.coordinator.delayed_commit import DelayedCommit
+
+        def when_decided(error: KafkaError | None) -> None:
+            self._locked(slot, lambda _slot: write.appended(error), write.context)
+            if error is None:
+                write.answer()
+            else:
+                write.answer_error(error)
+
+        operation = DelayedCommit(
+            self._commit_timeout_ms, slot.partition, write.end_offset, when_decided
+        )
+        self._replica_manager.produce_purgatory.try_complete_else_watch(
+            operation, [slot.partition.topic_partition]
+        )
+
+    def _load(self, slot: _Slot[S]) -> S:
+        """The slot's shard, loaded if need be. Requires: its lock.
+
+        Raises:
+            NotCoordinator: another broker leads the partition, or its log cannot be read.
+        """
+        partition = slot.partition
+        shard = slot.shard
+        if shard is not None:
+            if partition.is_leader and partition.leader_epoch == slot.leader_epoch:
+                return shard
+            # Another leader may have appended since this shard was loaded.
+            slot.unload(error_for(ErrorCode.NOT_COORDINATOR))
+        if self._is_closed:
+            raise error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        try:
+            leader_epoch = partition.leader_epoch
+            partition.check_leader()
+            context = ShardContext(
+                slot.index,
+                self._world,
+                lambda context, operation: self._write(slot, operation, context),
+            )
+            shard = self._make_shard(context)
+            end_offset = replay_log(partition.log, self._record_format, shard)
+        except EmbedlogError as error:
+            raise as_coordinator_error(error) from error
+        slot.fill(shard, context, leader_epoch=leader_epoch, end_offset=end_offset)
+        shard.loaded()
+        return shard
+
+
+class _Slot(Generic[S]):
+    """The place of one shard. `lock` guards everything that changes."""
+
+    __slots__ = (
+        "context",
+        "end_offset",
+        "index",
+        "is_busy",
+        "leader_epoch",
+        "lock",
+        "partition",
+        "shard",
+    )
+
+    def __init__(self, index: int, partition: Partition) -> None:
+        self.index = index
+        self.partition = partition
+        self.lock = RLock()
+        self.is_busy = False
+        self.shard: S | None = None
+        self.context: ShardContext | None = None
+        self.leader_epoch = -1
+        """The epoch in which the shard was loaded; in a later one the log may hold more."""
+        self.end_offset = 0
+        """The offset after the last record that the shard has seen."""
+
+    def fill(self, shard: S, context: ShardContext, *, leader_epoch: int, end_offset: int) -> None:
+        self.shard = shard
+        self.context = context
+        self.leader_epoch = leader_epoch
+        self.end_offset = end_offset
+
+    def unload(self, error: KafkaError) -> None:
+        shard, context = self.shard, self.context
+        if shard is None:
+            return
+        assert context is not None, self.index
+        context.timer.cancel_all()
+        shard.unloaded(error)
+        self.shard = self.context = None
+
+
+class _Write(Generic[S, T]):
+    """One operation on its way to its answer."""
+
+    __slots__ = ("context", "end_offset", "is_committed", "operation", "pending", "result")
+
+    def __init__(self, operation: Callable[[S], Result[T]], context: ShardContext | None) -> None:
+        self.operation = operation
+        self.context = context
+        self.pending: Pending[T] = Pending()
+        self.result: Result[T] | None = None
+        self.end_offset = 0
+        self.is_committed = False
+
+    def appended(self, error: KafkaError | None) -> None:
+        """Tell the operation, if it wants to know. Requires: the shard's lock."""
+        assert self.result is not None, self.operation
+        if self.result.on_append is not None:
+            self.result.on_append(error)
+
+    def answer(self) -> None:
+        assert self.result is not None, self.operation
+        response: Any = self.result.response
+        if isinstance(response, Pending):
+            response.add_callback(self._pass_on)
+        else:
+            self.pending.complete(response)
+
+    def answer_error(self, error: KafkaError) -> None:
+        """Fail, unless `on_append` has given an answer of its own."""
+        response = None if self.result is None else self.result.response
+        if isinstance(response, Pending) and response.done():
+            self._pass_on(response)
+        else:
+            self.pending.fail(error)
+
+    def _pass_on(self, response: Pending[T]) -> None:
+        error = response.error()
+        if error is None:
+            self.pending.complete(response.result())
+        else:
+            self.pending.fail(error)
+
+
+def _failed(error: KafkaError) -> Pending[Any]:
+    pending: Pending[Any] = Pending()
+    pending.fail(error)
+    return pending
