@@ -23,20 +23,30 @@ if TYPE_CHECKING:
         """Requests to the nodes of one cluster, answered in order for each node.
 
         `concurrent` says whether many threads may call it side by side. When it is False a caller
-        makes sure of one thread at a time; only `wake` is free.
+        makes sure of one thread at a time; only `wake` is free. `is_driven` says whether others
+        run the duties of `runtime` too; when it is False only the client's own threads do.
         """
 
         concurrent: bool
         in_process: bool
+        is_driven: bool
         runtime: Runtime
 
-        def send(self, node_id: int, request: Any, *, version: int | None = None) -> Pending[Any]:
+        def send(
+            self,
+            node_id: int,
+            request: Any,
+            *,
+            version: int | None = None,
+            timeout_ms: int | None = None,
+        ) -> Pending[Any]:
             """Send to `node_id` (ANY_NODE: whichever is best) at `version` (None: the newest both
             sides know). Never waits.
 
-            The pending fails with a `KafkaError`: `Network` when the connection ended,
-            `RequestTimedOut`, `UnsupportedVersion`. A request without an answer (acks 0) completes
-            with None once it is on its way.
+            `timeout_ms` replaces request.timeout.ms for an answer that takes long. The pending
+            fails with a `KafkaError`: `Network` when the connection ended, `RequestTimedOut`,
+            `UnsupportedVersion`. A request without an answer (acks 0) completes with None once it
+            is on its way.
             """
 
         def versions(self, node_id: int) -> Mapping[int, tuple[int, int]] | None:
@@ -44,6 +54,11 @@ if TYPE_CHECKING:
 
         def set_nodes(self, nodes: Mapping[int, tuple[str, int]]) -> None:
             """The addresses of the cluster's nodes, as Metadata told them."""
+
+        def set_coordinator(self, node_id: int, host: str, port: int) -> int:
+            """The id to send to for a connection to that node which only a coordinator's requests
+            use: they do not queue behind a fetch that waits, nor it behind them.
+            """
 
         def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
             """Let answers arrive until `pending` is done or time is over; say whether it is done.
@@ -67,6 +82,9 @@ ANY_NODE = -1
 BOOTSTRAP_NODES = -2
 """From here downwards the ids of nodes known by address only, before the first Metadata."""
 
+COORDINATOR_NODES = 2**31 - 1
+"""From here downwards the ids of second connections, for a coordinator's requests only."""
+
 
 class InProcessTransport:
     """Hands request objects to a broker of this process, on the caller's thread.
@@ -76,6 +94,7 @@ class InProcessTransport:
 
     concurrent = True
     in_process = True
+    is_driven = True
 
     def __init__(
         self,
@@ -95,7 +114,14 @@ class InProcessTransport:
         self._awaiting_contexts: dict[type[Message], Any] = {}
         self._is_closed = False
 
-    def send(self, node_id: int, request: Any, *, version: int | None = None) -> Pending[Any]:
+    def send(
+        self,
+        node_id: int,
+        request: Any,
+        *,
+        version: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> Pending[Any]:
         """Ask the broker; the pending is done on return unless the broker has to wait."""
         context = self._contexts.get(type(request)) if version is None else None
         pending: Pending[Any]
@@ -136,6 +162,10 @@ class InProcessTransport:
 
     def set_nodes(self, nodes: Mapping[int, tuple[str, int]]) -> None:
         """Nothing to know: every node of the cluster is behind the one door."""
+
+    def set_coordinator(self, node_id: int, host: str, port: int) -> int:
+        """The node itself: no request stands in another's way."""
+        return node_id
 
     def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
         return self.runtime.scheduler.wait(pending, timeout_ms)

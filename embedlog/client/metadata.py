@@ -138,6 +138,8 @@ class Metadata:
         """Counts answers about all topics."""
         self.pending: Pending[MetadataResponse] | None = None
         """The request under way."""
+        self.follows_all = False
+        """Every answer is to be about all topics of the cluster."""
         self._wanted: set[str] = set()
         self._update_requested = False
         self._asks_all = False
@@ -204,7 +206,7 @@ class Metadata:
             pending, self.pending = self.pending, None
             self._take(pending, now_ms)
         if not self._update_requested:
-            if not self._wanted:
+            if not self._wanted and not self.follows_all:
                 return None
             left = self._refreshed_ms + self._age_max_ms - now_ms
             if left > 0:
@@ -222,6 +224,7 @@ class Metadata:
         from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
 
         topics: list[MetadataRequestTopic] | None = None
+        self._asks_all |= self.follows_all
         if not self._asks_all:
             topics = [MetadataRequestTopic(name=name) for name in sorted(self._wanted)]
         self._update_requested = False

@@ -11,7 +11,7 @@ from __future__ import annotations
 from embedlog.client.node_connection import PROTOCOL_ERRORS, ConnectionState, NodeConnection
 from embedlog.errors import ClosedError, error_for
 from embedlog.pending import Pending
-from embedlog.transport import ANY_NODE, BOOTSTRAP_NODES
+from embedlog.transport import ANY_NODE, BOOTSTRAP_NODES, COORDINATOR_NODES
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -61,6 +61,7 @@ class NetworkClient:
         channels: Channels | None = None,
     ) -> None:
         """`addresses` are asked until one answers with the cluster's own list of nodes."""
+        self.is_driven = runtime is not None
         if runtime is None:
             from embedlog.runtime import real_runtime
 
@@ -84,6 +85,8 @@ class NetworkClient:
         )
         self._nodes: dict[int, NodeConnection] = {}
         """The cluster's nodes, once Metadata named them."""
+        self._coordinators: dict[int, NodeConnection] = {}
+        """Second connections to nodes, by COORDINATOR_NODES - node id."""
         self._bootstrap = {
             BOOTSTRAP_NODES - index: self._connection(BOOTSTRAP_NODES - index, *address)
             for index, address in enumerate(addresses)
@@ -95,20 +98,32 @@ class NetworkClient:
 
     # The transport
 
-    def send(self, node_id: int, request: Any, *, version: int | None = None) -> Pending[Any]:
+    def send(
+        self,
+        node_id: int,
+        request: Any,
+        *,
+        version: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> Pending[Any]:
         if self._is_closed:
             return _failed(ClosedError("the client was closed"))
         now_ms = self._clock.monotonic_ms()
         if node_id == ANY_NODE:
             connection = self._least_loaded(now_ms)
         else:
-            found = self._nodes.get(node_id) or self._bootstrap.get(node_id)
+            found = (
+                self._nodes.get(node_id)
+                or self._coordinators.get(node_id)
+                or self._bootstrap.get(node_id)
+            )
             if found is None:
                 return _failed(
                     error_for(ErrorCode.NETWORK_EXCEPTION, f"node {node_id} is not known")
                 )
             connection = found
-        pending = connection.enqueue(request, version, now_ms + self._request_timeout_ms)
+        limit = self._request_timeout_ms if timeout_ms is None else timeout_ms
+        pending = connection.enqueue(request, version, now_ms + limit)
         if connection.state == ConnectionState.READY:
             self._flush(connection, now_ms)
         elif connection.state == ConnectionState.DISCONNECTED:
@@ -119,7 +134,7 @@ class NetworkClient:
         if node_id == ANY_NODE:
             known = [each.versions for each in self._all() if each.versions is not None]
             return known[0] if known else None
-        connection = self._nodes.get(node_id)
+        connection = self._nodes.get(node_id) or self._coordinators.get(node_id)
         return None if connection is None else connection.versions
 
     def set_nodes(self, nodes: Mapping[int, tuple[str, int]]) -> None:
@@ -134,6 +149,15 @@ class NetworkClient:
         for connection in self._bootstrap.values():
             if nodes and connection.channel is not None and not connection.load:
                 self._drop(connection, "the cluster's own addresses are known")
+
+    def set_coordinator(self, node_id: int, host: str, port: int) -> int:
+        chosen = COORDINATOR_NODES - node_id
+        known = self._coordinators.get(chosen)
+        if known is None or (known.host, known.port) != (host, port):
+            if known is not None:
+                self._drop(known, "the coordinator has a new address")
+            self._coordinators[chosen] = self._connection(chosen, host, port)
+        return chosen
 
     def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
         now_ms = self._clock.monotonic_ms()
@@ -165,7 +189,11 @@ class NetworkClient:
     # Connections
 
     def _all(self) -> list[NodeConnection]:
-        return [*self._nodes.values(), *self._bootstrap.values()]
+        return [
+            *self._nodes.values(),
+            *self._coordinators.values(),
+            *self._bootstrap.values(),
+        ]
 
     def _connection(self, node_id: int, host: str, port: int) -> NodeConnection:
         return NodeConnection(
@@ -275,7 +303,8 @@ class NetworkClient:
             overdue, hangs = connection.take_overdue(now_ms)
             for request in overdue:
                 self._has_news = True
-                waited = f"{connection.address} did not answer within {self._request_timeout_ms} ms"
+                name = type(request.message).__name__
+                waited = f"{connection.address} did not answer {name} in time"
                 request.pending.fail(error_for(ErrorCode.REQUEST_TIMED_OUT, waited))
             if hangs:
                 self._failed(connection, "a request timed out", now_ms)

@@ -136,6 +136,10 @@ def _checked(name: str, definition: Definition, value: Any) -> Any:
         if not callable(value):
             raise ConfigError(f"{name}={value!r}: must be callable")
         return value
+    if kind == "objects":
+        if isinstance(value, str):
+            return [item.strip() for item in value.split(",") if item.strip()]
+        return list(value) if isinstance(value, list | tuple) else [value]
     if kind == "list":
         items = value.split(",") if isinstance(value, str) else list(value)
         return [item.strip() for item in items if item.strip()]
