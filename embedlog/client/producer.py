@@ -419,7 +419,12 @@ class Producer:
                 None if columns.headers is None else columns.headers[0],
             )
         batch = make_batch(
-            columns, queue.topic.name, queue.partition, self, self._clock.monotonic_ms()
+            columns,
+            queue.topic.name,
+            queue.partition,
+            self,
+            self._clock.monotonic_ms(),
+            is_built=self._sender.has_short_way,
         )
         accumulator = self._accumulator
         if not accumulator.add_batch(queue, batch):

@@ -146,14 +146,21 @@ class ProducerBatch:
             )
         return encoded
 
-    def encode_built(self) -> BuiltBatch | None:
-        """The record batch as one that need not be checked; None if it cannot be one."""
+    def encode_built(self, value_sizes: Sequence[int] = ()) -> BuiltBatch | None:
+        """The record batch as one that need not be checked; None if it cannot be one.
+
+        `value_sizes` are the lengths of the values, where they are known.
+        """
         if self.headers is not None:
             return None
         producer = (self.producer_id, self.producer_epoch, self.base_sequence)
         try:
             encoded = self.encoded = BuiltBatch(
-                self.values, keys=self.keys, timestamps=self._stamps, producer=producer
+                self.values,
+                keys=self.keys,
+                timestamps=self._stamps,
+                producer=producer,
+                sizes=value_sizes,
             )
         except NotPlain:
             return None

@@ -78,6 +78,8 @@ class Sender:
             if transactions is None and not self._codec
             else None
         )
+        self.has_short_way = self._short_way is not None
+        """Do batches go as they are to a broker in this process? Then none is encoded in vain."""
         self._straight_until_ms = 0
         """Until then neither metadata nor the age of batches ask for a whole pass."""
         if self._in_process:

@@ -32,10 +32,10 @@ def test_plain_records_travel_as_what_was_built_and_others_as_bytes(
     with embedlog.Producer(broker.transport()) as producer:
         producer.send("one", b"a").result()
         producer.send("one", b"b", headers=[("h", b"v")]).result()
-        producer.send_batch("one", [bytearray(b"c"), b"d"]).result()
+        producer.send_batch("one", [bytearray(b"c"), b"dd"]).result()
         producer.send_batch("one", [b"e", None]).result()
     assert [type(records) for records in _sent(broker)] == [BuiltBatch, bytes, bytes, BuiltBatch]
-    assert broker.values("one") == [b"a", b"b", b"c", b"d", b"e", None]
+    assert broker.values("one") == [b"a", b"b", b"c", b"dd", b"e", None]
 
 
 def test_a_compressing_producer_sends_bytes(broker: ScriptedBroker) -> None:

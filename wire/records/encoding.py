@@ -17,11 +17,13 @@ from wire.records.varint import TABLE_SIZE_MAX, VARINTS, encode_varint, varint_s
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
 
     from wire.records.record import Buffer, Headers
 
 TEMPLATE_COUNT_MAX = 1 << 14  # records in a kept template, 48 B each
 TEMPLATES_MAX = 64
+READY_PARTS_MAX = 8  # of 16 B a record
 
 
 def encode_records(
@@ -75,6 +77,22 @@ def encode_records(
     return _join_columns(HEADS_BEFORE_DELTA, list(sizes), columns)
 
 
+def encode_uniform(values: Sequence[bytes], size: int) -> bytes | None:
+    """Return the records section of values that all say to be `size` long, without keys.
+
+    None when one of them has another length than it says: what was joined is no record then.
+    """
+    count = len(values)
+    parts = _uniform_parts(size, count)
+    parts[1::2] = values
+    body = b"".join(parts)
+    heads_size = 0
+    for start, stop, _ in offset_sizes(count):
+        # All alike; the first one has given a byte to the end.
+        heads_size += (stop - start) * len(parts[2 * stop - 2]) + (start == 0 and stop == 1)
+    return body if len(body) == heads_size + count * size else None
+
+
 def encode_lone_value(value: bytes | None) -> bytes:
     """Return the records section of one record without key, timestamp delta and headers."""
     if value is None:
@@ -108,15 +126,29 @@ def _join_uniform(
 ) -> list[Buffer]:
     count = len(values)
     if deltas is None:
-        parts: list[Buffer] = [b""] * (2 * count + 1)
-        parts[0:-1:2] = template(-1, value_size, count)
+        parts: list[Buffer] = _uniform_parts(value_size, count)
         parts[1::2] = values
-        return _without_first_byte(parts)
+        return parts
     parts = [b""] * (3 * count + 1)
     _put_heads(parts, 3, deltas, 1 + FIELD_SIZES[value_size])
     parts[1::3] = _offsets_template(-1, value_size, count)
     parts[2::3] = values
     return _without_first_byte(parts)
+
+
+def _uniform_parts(value_size: int, count: int) -> list[Any]:
+    """Return what is joined around `count` values of one size, with a gap before each value."""
+    known = _ready_parts.get(value_size)
+    if known is not None and len(known) == 2 * count + 1:
+        return known[:]
+    parts: list[Buffer] = [b""] * (2 * count + 1)
+    parts[0:-1:2] = template(-1, value_size, count)
+    _without_first_byte(parts)
+    if count <= TEMPLATE_COUNT_MAX:
+        if len(_ready_parts) >= READY_PARTS_MAX:
+            _ready_parts.clear()
+        _ready_parts[value_size] = parts[:]
+    return parts
 
 
 def _join_uniform_keyed(
@@ -318,6 +350,8 @@ _LONE_HEADS = _Table(lambda size: NO_KEY_HEADS[1][size][1:] + b"\0" + NO_KEY_TAI
 
 _Templates = dict[tuple[int, int], list[bytes]]
 _templates: _Templates = {}
+_ready_parts: dict[int, list[Buffer]] = {}
+"""By the size of the values, the parts of the count of records that was asked for last."""
 _offsets_templates: _Templates = {}
 _offset_delta_varints: list[bytes] = []
 

@@ -46,13 +46,42 @@ class Liar(bytes):
 
 
 @pytest.mark.parametrize(
-    "column", [[memoryview(b"abcd").cast("i")], [bytearray(b"a")], [Liar(b"abc")], [b"a", Liar()]]
+    "column",
+    [
+        [memoryview(b"abcd").cast("i")],
+        [memoryview(b"abcd").cast("i"), b"a"],
+        [Liar(b"abc")],
+        [b"a", Liar()],
+        [Liar(b"abc"), b"a", b"b"],
+    ],
 )
 def test_what_may_lie_about_its_length_is_not_built(column: list[Any]) -> None:
     with pytest.raises(NotPlain):
         BuiltBatch(column, timestamps=NOW)
     with pytest.raises(NotPlain):
         BuiltBatch([b"v"] * len(column), keys=column, timestamps=NOW)
+
+
+def test_buffers_that_are_as_long_as_they_say_are_built() -> None:
+    values = [b"ab", bytearray(b"cd"), memoryview(b"ef"), memoryview(b"gh").cast("b")]
+    expected = bytes(build_batch([bytes(each) for each in values], timestamps=NOW))
+    assert bytes(BuiltBatch(values, timestamps=NOW)) == expected  # type: ignore[arg-type]
+    assert bytes(BuiltBatch(values, timestamps=NOW, sizes=[2] * 4)) == expected  # type: ignore[arg-type]
+
+
+def test_wrong_sizes_of_a_caller_are_noticed() -> None:
+    with pytest.raises(NotPlain):
+        BuiltBatch([b"ab", "cd"], timestamps=NOW, sizes=[2, 2])  # type: ignore[list-item]
+    values = [b"ab", b"c"]
+    built = BuiltBatch(values, timestamps=NOW, sizes=[2, 2])
+    assert bytes(built) == build_batch(values, timestamps=NOW)
+
+
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 127, 128, 8_192, 8_193, 20_000])
+def test_values_of_one_length_at_every_size_of_offsets(count: int) -> None:
+    values = [b"%05d" % number for number in range(count)]
+    for _ in range(2):  # with what the first time left behind
+        assert bytes(BuiltBatch(values, timestamps=NOW)) == build_batch(values, timestamps=NOW)
 
 
 def test_only_whole_numbers_are_timestamps() -> None:
