@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from embedlog.config import BrokerConfig
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataDelta
+    from embedlog.coordinator.group.group_coordinator import GroupCoordinator
     from embedlog.pending import Pending
     from embedlog.replication.delayed_fetch import DelayedFetch
     from embedlog.replication.fetch_session import FetchSessions
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from embedlog.storage.log_manager import LogManager
     from wire.schemas.api_versions import ApiVersionsResponse
     from wire.schemas.fetch import FetchResponse
+
+_OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class Broker:
@@ -77,12 +80,13 @@ class Broker:
         """By version, what remote clients were told last; nobody changes it."""
         self._lock = allocate_lock()
         self._fetch_sessions: FetchSessions | None = None
+        self._group_coordinator: GroupCoordinator | None = None
         self._parked: dict[Connection, DelayedFetch] = {}
         self._publisher = MetadataPublisher(
             config, log_manager, self.replica_manager, controller.bump_leader_epochs
         )
         self._publisher.open(controller.image)
-        controller.on_change = self._publisher.publish
+        controller.on_change = self._changed
         self.replica_manager.load = self._publisher.load
         if not log_manager.clean:
             self._publisher.load_all()
@@ -105,6 +109,8 @@ class Broker:
         """Answer what waits. Requests after this find no partition."""
         self.controller.on_change = _ignore
         self.runtime.scheduler.remove(self.log_manager)
+        if self._group_coordinator is not None:
+            self._group_coordinator.close()
         self.replica_manager.close()
         self.runtime.scheduler.remove(self.timer)
 
@@ -127,6 +133,30 @@ class Broker:
                     slot_count=self.config.max_incremental_fetch_session_cache_slots,
                 )
             return self._fetch_sessions
+
+    @property
+    def group_coordinator(self) -> GroupCoordinator:
+        """The coordinator of groups, made with the first request that needs it."""
+        coordinator = self._group_coordinator
+        return self._make_group_coordinator() if coordinator is None else coordinator
+
+    def _make_group_coordinator(self) -> GroupCoordinator:
+        from embedlog.broker.coordinator_host import CoordinatorHost
+        from embedlog.coordinator.group.group_coordinator import GroupCoordinator
+
+        with self._lock:
+            if self._group_coordinator is None:
+                self._group_coordinator = GroupCoordinator(CoordinatorHost(self))
+            return self._group_coordinator
+
+    def _changed(self, delta: MetadataDelta) -> None:
+        """Act on one change of the metadata. Requires: the controller lock."""
+        self._publisher.publish(delta)
+        if self._group_coordinator is not None or (
+            delta.deleted and _OFFSETS_TOPIC in delta.image.topics_by_name
+        ):
+            # Groups may hold offsets of a deleted topic though nobody asked for them yet.
+            self.group_coordinator.on_metadata(delta)
 
     def topic_name(self, topic_id: bytes) -> str:
         """The name of a topic id, "" when there is no such topic."""

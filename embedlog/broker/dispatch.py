@@ -91,6 +91,28 @@ def error_response(request: Any, context: RequestContext, error: Exception) -> A
     return response
 
 
+def settle(context: RequestContext, request: Any, pending: Pending[Any]) -> Answer:
+    """The response in `pending`, or a pending of it; a failure becomes the API's error response.
+
+    For requests that may wait and then fail: whoever waits shall get a response, not an exception.
+    """
+    from embedlog.pending import Pending
+
+    answer: Pending[Any] = Pending()
+
+    def settled(done: Pending[Any]) -> None:
+        error = done.error()
+        if error is None:
+            answer.complete(done.result())
+        elif isinstance(error, errors.EmbedlogError):
+            answer.complete(error_response(request, context, error))
+        else:
+            answer.fail(error)
+
+    pending.add_callback(settled)
+    return answer.result() if answer.done() else answer
+
+
 def _refused_at_the_top(request: Any, version: int, error: errors.KafkaError) -> Any:
     from wire.registry import response_class
     from wire.schema import declaration

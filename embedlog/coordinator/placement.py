@@ -1,0 +1,37 @@
+"""Which partition of an internal topic a group or a transactional id belongs to."""
+
+from __future__ import annotations
+
+_SIGN = 1 << 31
+_MASK = (1 << 32) - 1
+
+
+def partition_of(key: str, partition_count: int) -> int:
+    """The partition of `key`: Java's hash of the string, its absolute value, the remainder.
+
+    >>> partition_of("my-group", 50)
+    12
+    """
+    return _absolute(java_hash(key)) % partition_count
+
+
+def java_hash(text: str) -> int:
+    """`String.hashCode` of Java: a polynomial over UTF-16 code units, as a signed 32-bit number.
+
+    >>> java_hash("my-group")
+    -1906497762
+    """
+    value = 0
+    if text.isascii():
+        for unit in text.encode():
+            value = (31 * value + unit) & _MASK
+    else:
+        units = text.encode("utf-16-be", "surrogatepass")
+        for high, low in zip(units[::2], units[1::2], strict=True):
+            value = (31 * value + (high << 8 | low)) & _MASK
+    return (value ^ _SIGN) - _SIGN
+
+
+def _absolute(value: int) -> int:
+    """As Kafka takes it: the one number without a positive twin becomes 0."""
+    return 0 if value == -_SIGN else abs(value)
