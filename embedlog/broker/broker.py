@@ -164,7 +164,7 @@ class Broker:
         return "" if topic is None else topic.name
 
     def all_partitions(self) -> list[Partition]:
-        """Every partition of this broker; those not asked for yet are loaded."""
+        """Every partition of this broker that has a log; those not asked for yet are loaded."""
         self._publisher.load_all()
         return list(self.replica_manager.partitions.values())
 

@@ -3,6 +3,8 @@
     a change of the metadata      acted on at once: `publish`, under the controller lock
     a partition that was there    hosted when it is first asked for: `load`
     when the broker opened        (after an unclean stop all of them, at once)
+    a coordinator's partition     has no log before it is first asked for: there are 50 of a topic,
+                                  and few are ever used
 
 Locks: controller, then this one, then partition. Nothing that waits is completed under them:
 whoever is answered may ask for the controller lock, and a completing operation holds its own.
@@ -57,11 +59,13 @@ class MetadataPublisher:
             self._log_manager.configure(name, self._log_config(image, name))
 
     def load_all(self) -> None:
-        """Host every partition that belongs here."""
+        """Host every partition that belongs here, those of coordinators only if they have a log."""
         assert self._image is not None, "open comes first"
+        present = set(self._log_manager.partitions())
         for topic in self._image.topics_by_name.values():
             for number in range(len(topic.partitions)):
-                self.load(topic.name, number)
+                if not topic.is_internal or (topic.name, number) in present:
+                    self.load(topic.name, number)
 
     def load(self, topic: str, number: int) -> Partition | None:
         """The partition, hosted from here on; None when there is none. Requires: no other lock.
@@ -107,6 +111,9 @@ class MetadataPublisher:
                 self._configure(image, delta.changed_configs)
 
     def _create(self, image: MetadataImage, topic: TopicImage, numbers: Iterable[int]) -> None:
+        if topic.is_internal:
+            self._log_manager.configure(topic.name, self._log_config(image, topic.name))
+            return
         config: LogConfig | None = self._log_config(image, topic.name)
         for number in numbers:
             if self._replica_manager.node_id not in topic.partitions[number].replicas:

@@ -17,7 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.replication.partition import Partition
     from wire.schemas.describe_log_dirs import DescribeLogDirsRequest
 
 VERSIONS = (0, 5)
@@ -32,26 +31,29 @@ def handle(
         if asked is None
         else {(topic.topic, index) for topic in asked for index in topic.partitions}
     )
-    by_topic: dict[str, list[Partition]] = {}
-    for partition in broker.all_partitions():
-        if wanted is None or partition.topic_partition in wanted:
-            by_topic.setdefault(partition.topic, []).append(partition)
+    sizes: dict[tuple[str, int], int] = {
+        partition.topic_partition: partition.log.size for partition in broker.all_partitions()
+    }
+    by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
+    for topic in broker.controller.image.topics_by_name.values():
+        for partition in topic.partitions:
+            place = topic.name, partition.partition
+            if broker.node_id in partition.replicas and (wanted is None or place in wanted):
+                # A coordinator's partition has no log before it is used, and takes no room.
+                described = _describe(partition.partition, sizes.get(place, 0))
+                by_topic.setdefault(topic.name, []).append(described)
     return DescribeLogDirsResponse(
         results=[
             DescribeLogDirsResult(
                 log_dir=broker.log_directory,
                 topics=[
-                    DescribeLogDirsTopic(
-                        name=topic, partitions=[_describe(partition) for partition in partitions]
-                    )
-                    for topic, partitions in by_topic.items()
+                    DescribeLogDirsTopic(name=name, partitions=partitions)
+                    for name, partitions in by_topic.items()
                 ],
             )
         ]
     )
 
 
-def _describe(partition: Partition) -> DescribeLogDirsPartition:
-    return DescribeLogDirsPartition(
-        partition_index=partition.index, partition_size=partition.log.size, offset_lag=0
-    )
+def _describe(index: int, size: int) -> DescribeLogDirsPartition:
+    return DescribeLogDirsPartition(partition_index=index, partition_size=size, offset_lag=0)
