@@ -1,0 +1,129 @@
+"""range: each topic by itself, its partitions cut into one run for each member.
+
+Members that read the same topics get the same numbers of each, which is what joining two topics
+needs. When brokers and members say in which rack they are, and not every rack holds every
+partition, partitions go to members of their rack first (KIP-881).
+"""
+
+from __future__ import annotations
+
+from embedlog.client.assignors.assignor import Assignment, Assignor, members_by_topic
+from embedlog.common import TopicPartition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from embedlog.client.assignors.assignor import GroupTopics, MemberSubscription, Racks
+
+
+class RangeAssignor(Assignor):
+    """The first of Kafka's assignors by default."""
+
+    name = "range"
+
+    def assign(
+        self, topics: GroupTopics, members: Mapping[str, MemberSubscription]
+    ) -> dict[str, Assignment]:
+        ranges = assign_ranges(topics, members)
+        return {member_id: Assignment(partitions) for member_id, partitions in ranges.items()}
+
+
+def assign_ranges(
+    topics: GroupTopics, members: Mapping[str, MemberSubscription]
+) -> dict[str, list[TopicPartition]]:
+    """The partitions of each member, by topic and number."""
+    racks = {
+        member_id: member.rack_id
+        for member_id, member in members.items()
+        if member.rack_id is not None
+    }
+    shares = [
+        _TopicShare(topic, topics.partition_counts[topic], asking)
+        for topic, asking in members_by_topic(members).items()
+        if topics.partition_counts.get(topic, 0)
+    ]
+    if _racks_matter(topics.racks, set(racks.values())):
+        _assign_by_rack(shares, racks, topics.racks)
+    assigned: dict[str, list[TopicPartition]] = {member_id: [] for member_id in members}
+    for share in shares:
+        share.fill(lambda _member_id, _partition: True)
+        for member_id, partitions in share.assigned.items():
+            assigned[member_id] += partitions
+    return {member_id: sorted(partitions) for member_id, partitions in assigned.items()}
+
+
+class _TopicShare:
+    """One topic on its way to its members: who has what, and how much more each may have."""
+
+    def __init__(self, topic: str, count: int, members: list[str]) -> None:
+        self.topic = topic
+        self.members = members
+        self.count = count
+        self.left = [TopicPartition(topic, number) for number in range(count)]
+        self.assigned: dict[str, list[TopicPartition]] = {member_id: [] for member_id in members}
+        self._quota, self._larger_left = divmod(count, len(members))
+
+    def room(self, member_id: str) -> int:
+        """How many more partitions the member may have."""
+        quota = self._quota + (self._larger_left > 0)
+        return max(quota - len(self.assigned[member_id]), 0)
+
+    def give(self, member_id: str, partitions: Iterable[TopicPartition]) -> None:
+        """Assign these partitions, which nobody has, to the member, which has room."""
+        mine = self.assigned[member_id]
+        given = set(partitions)
+        mine += sorted(given)
+        self.left = [each for each in self.left if each not in given]
+        self._larger_left -= len(mine) > self._quota >= len(mine) - len(given)
+
+    def fill(self, may_have: Callable[[str, TopicPartition], bool]) -> None:
+        """Give each member the first partitions it may have, as many as it has room for."""
+        for member_id in self.members:
+            suited = [each for each in self.left if may_have(member_id, each)]
+            chosen = suited[: self.room(member_id)]
+            if chosen:
+                self.give(member_id, chosen)
+
+
+def _racks_matter(racks: Racks, member_racks: set[str]) -> bool:
+    """Is a member in a rack of some replica, while some partition is not in all racks?"""
+    all_racks = frozenset(rack for each in racks.values() for rack in each)
+    if not member_racks & all_racks:
+        return False
+    return any(each != all_racks for each in racks.values())
+
+
+def _assign_by_rack(
+    shares: list[_TopicShare], member_racks: Mapping[str, str], racks: Racks
+) -> None:
+    """Give members partitions with a replica in their rack; one without rack suits everywhere."""
+
+    def is_near(member_id: str, partition: TopicPartition) -> bool:
+        rack = member_racks.get(member_id)
+        return rack is None or rack in racks.get(partition, ())
+
+    together: dict[tuple[tuple[str, ...], int], list[_TopicShare]] = {}
+    for share in shares:
+        together.setdefault((tuple(share.members), share.count), []).append(share)
+    for (members, count), alike in together.items():
+        if len(alike) == 1:
+            alike[0].fill(is_near)
+        else:
+            _assign_rows(alike, members, count, is_near)
+
+
+def _assign_rows(
+    alike: list[_TopicShare],
+    members: tuple[str, ...],
+    count: int,
+    is_near: Callable[[str, TopicPartition], bool],
+) -> None:
+    """Topics of the same size and members: partition n of all of them goes to one member."""
+    for number in range(count):
+        row = [(share, TopicPartition(share.topic, number)) for share in alike]
+        for member_id in members:
+            if all(share.room(member_id) and is_near(member_id, each) for share, each in row):
+                for share, each in row:
+                    share.give(member_id, [each])
+                break

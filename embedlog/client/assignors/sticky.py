@@ -1,0 +1,183 @@
+"""sticky: as balanced as can be, and as much as can be stays where it is.
+
+User data, what the member was given last, big-endian; version 0 ends before the generation:
+
+    topics       int32 count, then for each
+        name         int16 size, UTF-8
+        partitions   int32 count, int32 each
+    generation   int32
+"""
+
+from __future__ import annotations
+
+from struct import Struct, pack
+from struct import error as StructError
+
+from embedlog.client.assignors.assignor import Assignment, Assignor
+from embedlog.client.assignors.balancing import balance
+from embedlog.common import TopicPartition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from embedlog.client.assignors.assignor import GroupTopics, MemberSubscription
+
+    Shares = dict[str, list[TopicPartition]]
+
+_INT16 = Struct(">h")
+_INT32 = Struct(">i")
+NO_GENERATION = -1
+
+
+class Claim:
+    """The partitions that a member says it holds, since `generation_id`."""
+
+    __slots__ = ("generation_id", "partitions")
+
+    def __init__(self, partitions: Iterable[TopicPartition] = (), generation_id: int = -1) -> None:
+        self.partitions = list(partitions)
+        self.generation_id = generation_id
+
+
+class StickyAssignor(Assignor):
+    """Sticky within the eager protocol: members remember what they gave up."""
+
+    name = "sticky"
+
+    def __init__(self) -> None:
+        self._given: Claim | None = None
+
+    def user_data(self, topics: Sequence[str]) -> bytes | None:
+        return None if self._given is None else encode_claim(self._given)
+
+    def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
+        self._given = Claim(assignment.partitions, generation_id)
+
+    def assign(
+        self, topics: GroupTopics, members: Mapping[str, MemberSubscription]
+    ) -> dict[str, Assignment]:
+        claims = {
+            member_id: decode_claim(member.user_data) for member_id, member in members.items()
+        }
+        shares = assign_sticky(topics, members, claims)
+        return {member_id: Assignment(partitions) for member_id, partitions in shares.items()}
+
+
+def encode_claim(claim: Claim) -> bytes:
+    """The user data of version 1."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in claim.partitions:
+        by_topic.setdefault(topic, []).append(number)
+    parts = [_INT32.pack(len(by_topic))]
+    for topic, numbers in by_topic.items():
+        name = topic.encode()
+        parts += [_INT16.pack(len(name)), name]
+        parts.append(pack(f">{len(numbers) + 1}i", len(numbers), *numbers))
+    parts.append(_INT32.pack(claim.generation_id))
+    return b"".join(parts)
+
+
+def decode_claim(data: bytes | None) -> Claim:
+    """What user data of either version says; nothing when it cannot be read, as Kafka does."""
+    if data is None:
+        return Claim()
+    try:
+        claim, position = _decode_topics(bytes(data))
+    except (StructError, UnicodeDecodeError, IndexError):
+        return Claim()
+    if position + _INT32.size <= len(data):
+        claim.generation_id = _INT32.unpack_from(data, position)[0]
+    return claim
+
+
+def _decode_topics(data: bytes) -> tuple[Claim, int]:
+    claim = Claim()
+    (topic_count,) = _INT32.unpack_from(data)
+    position = _INT32.size
+    for _ in range(topic_count):
+        (size,) = _INT16.unpack_from(data, position)
+        position += _INT16.size
+        topic = data[position : position + size].decode()
+        position += size
+        (count,) = _INT32.unpack_from(data, position)
+        position += _INT32.size
+        for _ in range(count):
+            (number,) = _INT32.unpack_from(data, position)
+            claim.partitions.append(TopicPartition(topic, number))
+            position += _INT32.size
+    return claim, position
+
+
+def assign_sticky(
+    topics: GroupTopics,
+    members: Mapping[str, MemberSubscription],
+    claims: Mapping[str, Claim],
+) -> Shares:
+    """The partitions of each member, by topic and number.
+
+    With equal subscriptions the shares differ by one at most, and no member loses a partition that
+    fits into its share. Otherwise no single move makes the shares more even.
+    """
+    asked = {member_id: frozenset(member.topics) for member_id, member in members.items()}
+    partitions = topics.partitions_of(topic for each in asked.values() for topic in each)
+    held = _valid_claims(set(partitions), asked, claims)
+    if len(set(asked.values())) == 1:
+        shares = _assign_equal(partitions, held)
+    else:
+        shares = balance(partitions, asked, held)
+    return {member_id: sorted(mine) for member_id, mine in shares.items()}
+
+
+def _valid_claims(
+    partitions: set[TopicPartition],
+    asked: Mapping[str, frozenset[str]],
+    claims: Mapping[str, Claim],
+) -> Shares:
+    """What each member holds and may keep.
+
+    Of two that claim one partition the later generation is right; with equal ones neither is.
+    """
+    best: dict[TopicPartition, tuple[int, str | None]] = {}
+    for member_id, claim in claims.items():
+        for partition in claim.partitions:
+            if partition not in partitions or partition.topic not in asked[member_id]:
+                continue
+            generation_id, owner = best.get(partition, (NO_GENERATION - 1, None))
+            if claim.generation_id > generation_id:
+                best[partition] = claim.generation_id, member_id
+            elif claim.generation_id == generation_id and owner != member_id:
+                best[partition] = generation_id, None
+    held: Shares = {member_id: [] for member_id in asked}
+    for partition, (_, owner) in sorted(best.items(), key=_first):
+        if owner is not None:
+            held[owner].append(partition)
+    return held
+
+
+def _first(item: tuple[TopicPartition, object]) -> TopicPartition:
+    return item[0]
+
+
+def _assign_equal(partitions: list[TopicPartition], held: Shares) -> Shares:
+    """Everybody may read everything: `quota` each, and one more for some."""
+    quota, larger_count = divmod(len(partitions), len(held))
+    shares: Shares = {}
+    larger = 0
+    for member_id in sorted(held):
+        mine = held[member_id]
+        keeps_more = len(mine) > quota and larger < larger_count
+        larger += keeps_more
+        shares[member_id] = mine[: quota + keeps_more]
+    kept = {partition for mine in shares.values() for partition in mine}
+    free = iter([partition for partition in partitions if partition not in kept])
+    full = [member_id for member_id, mine in shares.items() if len(mine) == quota]
+    hungry = [member_id for member_id, mine in shares.items() if len(mine) < quota]
+    while hungry:
+        for member_id in hungry:
+            shares[member_id].append(next(free))
+        full += [member_id for member_id in hungry if len(shares[member_id]) == quota]
+        hungry = [member_id for member_id in hungry if len(shares[member_id]) < quota]
+    for member_id, partition in zip(full, free, strict=False):
+        shares[member_id].append(partition)
+    return shares
