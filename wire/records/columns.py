@@ -154,7 +154,7 @@ def columns(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> RecordCol
     if batch.record_count == 0:
         return RecordColumns(batch, b"", b"", runs=[])
     payload = batch.payload(limit)
-    view = memoryview(payload)
+    view = payload if type(payload) is memoryview else memoryview(payload)
     runs = find_plain_runs(view, batch.record_count)
     if runs is not None:
         return RecordColumns(batch, payload, view, runs=runs)
