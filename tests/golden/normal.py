@@ -35,6 +35,8 @@ PATH = re.compile(r"(/[\w.-]+){2,}")
 MEMBER_IDS = ("member_id", "leader")
 MADE_ID = re.compile(r"(.*-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})|([\w-]{22})")
 """What a broker makes: a prefix and a random uuid (classic groups), or a uuid in 22 characters."""
+OPAQUE = ("metadata", "assignment", "member_metadata", "member_assignment")
+"""What members of classic groups say to each other: never an id, whatever its length."""
 UNORDERED = ("partitions", "subscribed_topic_names")
 
 
@@ -116,7 +118,7 @@ class Normaliser:
     def _bytes(self, name: str, value: bytes) -> Any:
         if name == "records":
             return self._batches(value)
-        if len(value) == 16:
+        if len(value) == 16 and name not in OPAQUE:
             return self._named("uuid", value) if any(value) else "<no id>"
         return value.hex()
 

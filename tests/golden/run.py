@@ -32,6 +32,7 @@ ANSWERED = "an answer comes"
 WAITS = "it waits"
 NO_ANSWER = "no answer, the connection stays open"
 SETTLE_MS = 400
+LAST_STEPS = 12
 POLL_MS = 50
 POLL_COUNT_MAX = 400
 CLIENT_ID = b"golden"
@@ -248,6 +249,9 @@ def play(target: Target, name: str) -> list[dict[str, Any]]:
     run = Run(target, name)
     try:
         SCENARIOS[name](run)
+    except AssertionError as error:
+        error.add_note("\n".join(str(step) for step in [f"{name}: ...", *run.steps[-LAST_STEPS:]]))
+        raise
     finally:
         run.close()
     return run.steps

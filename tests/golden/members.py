@@ -1,0 +1,177 @@
+"""Members of groups: a connection each, and what they were told so far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.golden.group_requests import (
+    MEMBER_ID_REQUIRED,
+    OK,
+    Protocols,
+    describe,
+    heartbeat,
+    join,
+    leave,
+    sync,
+)
+from tests.golden.run import Run
+from wire.schemas.find_coordinator import FindCoordinatorRequest
+from wire.schemas.join_group import JoinGroupRequest
+
+JOIN, SYNC, HEARTBEAT, LEAVE, DESCRIBE = 9, 5, 4, 5, 6
+ID_REQUIRED_FROM = 4
+WARM_GROUP_COUNT = 400
+"""Enough names to meet each of 50 partitions."""
+
+
+class Member:
+    """A classic member. The versions are the newest unless told; ids are learned from answers."""
+
+    def __init__(
+        self,
+        run: Run,
+        group: str,
+        name: str,
+        *,
+        version: int = JOIN,
+        protocols: Protocols | None = None,
+        instance: str | None = None,
+        **fields: Any,
+    ) -> None:
+        self.run = run
+        self.group = group
+        self.name = f"{group} {name}"
+        self.id = ""
+        self.generation = -1
+        self.protocol: str | None = None
+        self._version = version
+        self.instance = instance
+        self.fields = {"protocols": protocols or [("range", name.encode())], **fields}
+
+    def joining(self, **fields: Any) -> JoinGroupRequest:
+        """The JoinGroup it sends; `fields` replace what it usually says."""
+        member = fields.pop("member", self.id)
+        instance = fields.pop("instance", self.instance)
+        return join(self.group, member, instance=instance, **{**self.fields, **fields})
+
+    def join(self, note: str, **fields: Any) -> Any:
+        """One step: join, which is answered at once."""
+        answer = self.run.send(self.joining(**fields), self._version, note, on=self.name)
+        return self._learn(answer)
+
+    def begin_join(self, note: str = "", *, keep: bool = True, **fields: Any) -> None:
+        """Join, and wait."""
+        self.run.begin(self.joining(**fields), self._version, note, on=self.name, keep=keep)
+
+    def finish_join(self, *, keep: bool = True) -> Any:
+        """The answer to that."""
+        return self._learn(self.run.finish(on=self.name, keep=keep))
+
+    def get_id(self) -> None:
+        """Without a step: be told the member id, and stay pending."""
+        answer = self.run.setup(self.joining(member=""), self._version, on=self.name)
+        assert answer.error_code == MEMBER_ID_REQUIRED, answer
+        self.id = answer.member_id
+        # Met in the order in which the members ask, whatever a leader's list says later.
+        self.run.normal(answer)
+
+    def enter(self) -> None:
+        """Without a step: become the first member of the group and give oneself `b"mine"`."""
+        if self._version >= ID_REQUIRED_FROM and self.instance is None:
+            self.get_id()
+        answer = self.run.setup(self.joining(), self._version, on=self.name)
+        self.run.normal(answer)
+        assert self._learn(answer).error_code == OK, answer
+        self.run.setup(self.syncing({self.id: b"mine"}), SYNC, on=self.name)
+
+    def syncing(self, assignments: dict[str, bytes] | None = None, **fields: Any) -> Any:
+        """The SyncGroup it sends."""
+        values = {"instance": self.instance, "protocol": self.protocol, **fields}
+        member, generation = values.pop("member", self.id), values.pop("generation", None)
+        generation = self.generation if generation is None else generation
+        return sync(self.group, member, generation, assignments, **values)
+
+    def sync(self, note: str, assignments: dict[str, bytes] | None = None, **fields: Any) -> Any:
+        """One step: sync, which is answered at once."""
+        return self.run.send(self.syncing(assignments, **fields), SYNC, note, on=self.name)
+
+    def begin_sync(self, note: str = "", *, keep: bool = True) -> None:
+        """Sync, and wait."""
+        self.run.begin(self.syncing(), SYNC, note, on=self.name, keep=keep)
+
+    def finish(self, *, keep: bool = True) -> Any:
+        """The answer to a sync."""
+        return self.run.finish(on=self.name, keep=keep)
+
+    def beat(self, note: str, *, generation: int | None = None, **fields: Any) -> Any:
+        """One step: a heartbeat."""
+        values = {"instance": self.instance, **fields}
+        member = values.pop("member", self.id)
+        generation = self.generation if generation is None else generation
+        request = heartbeat(self.group, member, generation, **values)
+        return self.run.send(request, HEARTBEAT, note, on=f"{self.name} beats")
+
+    def leave(self, note: str = "", *, keep: bool = True) -> Any:
+        """Leave, by member id."""
+        request = leave(self.group, (self.id, None))
+        if keep:
+            return self.run.send(request, LEAVE, note, on=f"{self.name} beats")
+        return self.run.setup(request, LEAVE, on=f"{self.name} beats")
+
+    def _learn(self, answer: Any) -> Any:
+        if answer is not None:
+            self.id = answer.member_id or self.id
+            if answer.error_code == OK:
+                self.generation = answer.generation_id
+                self.protocol = answer.protocol_name
+        return answer
+
+
+def warm_up(run: Run) -> None:
+    """Wait until groups are coordinated: the first question makes the topic they are kept in."""
+    ready = FindCoordinatorRequest(key="warm")
+    run.until(lambda answer: answer.error_code == OK, ready, 1, keep=False)
+    everywhere = describe(*(f"warm-{number}" for number in range(WARM_GROUP_COUNT)))
+    run.until(
+        lambda answer: not any(row.error_code for row in answer.groups), everywhere, 5, keep=False
+    )
+
+
+def form(run: Run, group: str, *names: str, **fields: Any) -> list[Member]:
+    """Without steps: a stable group; the first member leads, each is assigned its own name."""
+    return gather([Member(run, group, name, **fields) for name in names])
+
+
+def gather(members: list[Member]) -> list[Member]:
+    """The same of members that were made but did nothing yet."""
+    leader, *others = members
+    leader.enter()
+    if not others:
+        return members
+    for member in others:
+        if member.instance is None:
+            member.get_id()
+        member.begin_join(keep=False)
+    regather(members)
+    return members
+
+
+def regather(members: list[Member]) -> None:
+    """Without steps: the leader rejoins, all get the new generation and sync."""
+    leader, *others = members
+    leader.begin_join(keep=False)
+    answers = [member.finish_join(keep=False) for member in members]
+    for answer in answers:
+        leader.run.normal(answer)
+        assert answer.error_code == OK, answer
+    for member in others:
+        member.begin_sync(keep=False)
+    assignments = {member.id: member.name.encode() for member in members}
+    leader.run.setup(leader.syncing(assignments), SYNC, on=leader.name)
+    for member in others:
+        assert member.finish(keep=False).error_code == OK
+
+
+def show(run: Run, *groups: str, note: str = "described") -> Any:
+    """A step: the groups as DescribeGroups tells them."""
+    return run.send(describe(*groups), DESCRIBE, note)
