@@ -16,11 +16,12 @@ from _thread import allocate_lock, get_ident
 
 from embedlog.client.connect import connect
 from embedlog.client.consumer_record import ConsumerRecords
+from embedlog.client.consumer_settings import CONSUMER, complete
 from embedlog.client.errors import ConcurrentUse, IllegalState, NoOffsetForPartition, WakeupError
 from embedlog.client.fetcher import Fetcher
 from embedlog.client.metadata import Metadata
 from embedlog.client.offset_lookup import OffsetLookup
-from embedlog.client.settings import CONSUMER, parse
+from embedlog.client.settings import parse
 from embedlog.client.subscription_state import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -67,7 +68,7 @@ class Consumer:
     def __init__(
         self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
-        self._settings = parse(CONSUMER, config, settings)
+        self._settings = complete(parse(CONSUMER, config, settings))
         self._policy = ResetPolicy(self._settings["auto.offset.reset"])
         self._transport = connect(target, self._settings)
         self._clock = self._transport.runtime.clock

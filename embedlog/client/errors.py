@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from embedlog.errors import EmbedlogError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.common import TopicPartition
+
 
 class IllegalState(EmbedlogError):
     """The call does not fit what the client is doing, such as a seek without an assignment."""
@@ -33,3 +37,35 @@ class RecordUnreadable(EmbedlogError):
         self.topic = topic
         self.partition = partition
         self.offset = offset
+
+
+class CommitFailed(EmbedlogError):
+    """The offsets were not stored: the group has gone on without this member.
+
+    Its partitions belong to others now. The next poll joins again.
+    """
+
+
+class RetriableCommitFailed(EmbedlogError):
+    """An asynchronous commit was not stored, and one of later offsets may well be."""
+
+
+class LogTruncation(EmbedlogError):
+    """Records that were read are gone: the log was cut below a position (KIP-320).
+
+    `positions` are those positions, `divergent_offsets` where each log parted from what was read,
+    None where that is unknown. With auto.offset.reset=none nobody may choose to go on there.
+    """
+
+    def __init__(
+        self,
+        positions: dict[TopicPartition, int],
+        divergent_offsets: dict[TopicPartition, int | None],
+    ) -> None:
+        parts = ", ".join(
+            f"{key} at {offset} (the log differs from {divergent_offsets[key]} on)"
+            for key, offset in positions.items()
+        )
+        super().__init__(f"logs were truncated below the positions: {parts}; seek to go on")
+        self.positions = positions
+        self.divergent_offsets = divergent_offsets

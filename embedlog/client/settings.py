@@ -73,24 +73,6 @@ PRODUCER: Definitions = {
     "value.serializer": ("function", None, None),
 }
 
-CONSUMER: Definitions = {
-    **COMMON,
-    "allow.auto.create.topics": ("bool", True, None),
-    "auto.offset.reset": ("text", "latest", None),
-    "check.crcs": ("bool", True, None),
-    "client.rack": ("text", "", None),
-    "default.api.timeout.ms": ("int", 60_000, NATURAL),
-    "exclude.internal.topics": ("bool", True, None),
-    "fetch.max.bytes": ("int", 52_428_800, NATURAL),
-    "fetch.max.wait.ms": ("int", 500, NATURAL),
-    "fetch.min.bytes": ("int", 1, NATURAL),
-    "isolation.level": ("choice", "read_uncommitted", ("read_uncommitted", "read_committed")),
-    "key.deserializer": ("function", None, None),
-    "max.partition.fetch.bytes": ("int", 1_048_576, NATURAL),
-    "max.poll.records": ("int", 500, (1, INT_MAX)),
-    "value.deserializer": ("function", None, None),
-}
-
 ADMIN: Definitions = {
     **COMMON,
     "default.api.timeout.ms": ("int", 60_000, NATURAL),
