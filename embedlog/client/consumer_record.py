@@ -230,7 +230,8 @@ class PolledColumns:
     @property
     def offsets(self) -> Any:
         """int64."""
-        return self.columns.offsets[self.start :]
+        offsets = self.columns.offsets
+        return offsets[self.start :] if self.start else offsets
 
     @property
     def timestamps(self) -> Any:

@@ -324,6 +324,8 @@ class Fetcher:
 
     def columns(self, count_max: int) -> list[PolledColumns] | None:
         """As `records`, but whole record batches read in place, the last may pass `count_max`."""
+        from wire.records.columns import columns
+
         found: list[PolledColumns] = []
         left = count_max
         try:
@@ -333,16 +335,9 @@ class Fetcher:
                     if taken is None:
                         break
                     batch, start = taken
-                    found.append(
-                        PolledColumns(
-                            key,
-                            batch.partition_leader_epoch,
-                            batch.timestamp_type,
-                            batch.columns(),
-                            start,
-                        )
-                    )
-                    left -= len(found[-1])
+                    epoch, kind = batch.partition_leader_epoch, batch.timestamp_type
+                    found.append(PolledColumns(key, epoch, kind, columns(batch), start))
+                    left -= batch.record_count - start
                 if left <= 0:
                     break
         except RecordUnreadable:

@@ -24,7 +24,7 @@ SINGLE_COUNT = 20_000
 SLOW_COUNT = 300
 DURABLE_COUNT = 200
 BATCH_COUNT = 50
-READ_COUNT = 200_000
+READ_COUNT = 1_000_000
 BY_RECORD = {"max_poll_records": 1000}  # more at once only misses the processor's cache
 BY_BATCH = {"max_poll_records": 50_000, "max_partition_fetch_bytes": 16 << 20}
 

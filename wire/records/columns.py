@@ -57,7 +57,10 @@ class RecordColumns:
     @property
     def offsets(self) -> Int64s:
         """The offset of each record."""
-        return self._column("offsets", self._make_offsets)
+        column = self._cache.get("offsets")
+        if column is None:
+            column = self._cache["offsets"] = self._make_offsets()
+        return column
 
     @property
     def timestamps(self) -> Int64s:

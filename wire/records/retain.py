@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+NO_TIMESTAMP = -1
+
+
 def retain(
     batch: RecordBatch,
     indexes: Iterable[int],
@@ -89,7 +92,7 @@ def empty_batch(batch: RecordBatch) -> bytes:
         batch,
         b"",
         attributes=batch.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT),
-        base_timestamp=batch.max_timestamp,
+        base_timestamp=NO_TIMESTAMP,
         max_timestamp=batch.max_timestamp,
         record_count=0,
     )

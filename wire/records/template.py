@@ -34,6 +34,8 @@ WHOLE_MAX = 128
 HEADS_MAX = 64
 RUNS_KEPT_MAX = 16  # of up to 16 B a record
 
+_numpy_array: Any = None
+
 _unpackers: dict[tuple[int, int, int], Struct] = {}
 _expected: dict[tuple[int, int, int], tuple[bytes, ...]] = {}
 # By size of the data and number of records: what cuts all of it in one call, and what must stand
@@ -161,12 +163,20 @@ def _are_plain(data: bytes | memoryview, gathers: list[_Gather]) -> bool:
     """Compare all that stands around the values of runs that fill `data`."""
     if data[-1]:  # the end of the last record; the others end in the head of the next
         return False
-    from numpy import ndarray
-
+    ndarray = _numpy_array or _load_numpy_array()
     for form, shape, position, strides, expected in gathers:
         if ndarray(shape, form, data, position, strides).tobytes() != expected:
             return False
     return True
+
+
+def _load_numpy_array() -> Any:
+    # Kept, as an import statement takes half as long as what follows it.
+    global _numpy_array  # noqa: PLW0603
+    from numpy import ndarray
+
+    _numpy_array = ndarray
+    return ndarray
 
 
 def _gathers(run: Run) -> list[_Gather]:
@@ -184,7 +194,7 @@ def _gathers(run: Run) -> list[_Gather]:
     gathers: list[_Gather] = []
     if run.index == 0:
         # No record is before the first one, of which to take the last byte.
-        first = np.dtype("V%d" % (head_size - 1))
+        first = np.dtype(f"V{head_size - 1}")
         gathers.append((first, (1,), 0, (1,), heads[1:head_size]))
     count, skipped = (run.count, 0) if run.index else (run.count - 1, 1)
     begin = run.position - 1 + skipped * run.stride
