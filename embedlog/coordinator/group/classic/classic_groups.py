@@ -1,0 +1,136 @@
+"""`ClassicGroups`: the classic groups of one shard, as the shard calls them."""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
+from embedlog.coordinator.group.classic.heartbeat import heartbeat
+from embedlog.coordinator.group.classic.join import Joins
+from embedlog.coordinator.group.classic.leave import Leaves
+from embedlog.coordinator.group.classic.rebalances import Rebalances
+from embedlog.coordinator.group.classic.records import group_from
+from embedlog.coordinator.group.classic.sync import Syncs
+from embedlog.errors import error_for
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.coordinator.group.group import Group
+    from embedlog.coordinator.result import Result
+    from embedlog.coordinator.shard_context import ShardContext
+    from embedlog.coordinator.surroundings import RequestContext
+    from embedlog.errors import KafkaError
+    from wire.schemas.group_metadata import GroupMetadataKey, GroupMetadataValue
+    from wire.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse
+    from wire.schemas.join_group import JoinGroupRequest, JoinGroupResponse
+    from wire.schemas.leave_group import LeaveGroupRequest, LeaveGroupResponse
+    from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+class ClassicGroups:
+    """Requires for every method: the shard's lock.
+
+    `groups` is the shard's dictionary of groups of every type; a request for one of another type
+    is answered as if the group did not exist, but a join, to which an empty one gives way.
+    """
+
+    __slots__ = ("_context", "_groups", "_joins", "_leaves", "_syncs", "rebalances")
+
+    def __init__(self, context: ShardContext, groups: dict[str, Group]) -> None:
+        self._context = context
+        self._groups = groups
+        self.rebalances = Rebalances(context)
+        self._joins = Joins(context, groups, self.rebalances)
+        self._syncs = Syncs(context, groups, self.rebalances)
+        self._leaves = Leaves(groups, self.rebalances)
+
+    # Requests
+
+    def join(
+        self, request_context: RequestContext, request: JoinGroupRequest, *, version: int
+    ) -> Result[JoinGroupResponse]:
+        """See `join`. Requires: no members, if the group is of another type."""
+        return self._joins.join(request_context, request, version=version)
+
+    def sync(
+        self, _request_context: RequestContext, request: SyncGroupRequest, *, version: int
+    ) -> Result[SyncGroupResponse]:
+        """See `sync`."""
+        del version  # what it has no field for is None
+        return self._syncs.sync(request)
+
+    def heartbeat(
+        self, _request_context: RequestContext, request: HeartbeatRequest, *, version: int
+    ) -> Result[HeartbeatResponse]:
+        """See `heartbeat`."""
+        del version
+        return heartbeat(self._groups, request)
+
+    def leave(
+        self, _request_context: RequestContext, request: LeaveGroupRequest, *, version: int
+    ) -> Result[LeaveGroupResponse]:
+        """See `leave`."""
+        return self._leaves.leave(request, version=version)
+
+    def get_or_make(self, group_id: str) -> ClassicGroup:
+        """The group; when there is none a simple one, which only stores offsets.
+
+        Raises:
+            GroupIdNotFound: there is a group of another type.
+        """
+        group = self._groups.get(group_id)
+        if group is None:
+            group = self._groups[group_id] = ClassicGroup(
+                group_id, state_timestamp_ms=self._context.wall_ms()
+            )
+        if not isinstance(group, ClassicGroup):
+            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic one.")
+        return group
+
+    # Groups that change their type (KIP-848)
+
+    def adopt(self, group: ClassicGroup) -> None:
+        """A group that was made elsewhere takes its place; its members' sessions begin."""
+        self._groups[group.group_id] = group
+        self._open_sessions(group)
+
+    def release(self, group: ClassicGroup, code: int) -> None:
+        """The group ends here or goes on as another type: stop its clocks, and answer whoever is
+        parked with `code`.
+        """
+        self.rebalances.dissolve(group, code)
+        if self._groups.get(group.group_id) is group:
+            del self._groups[group.group_id]
+
+    # The shard's life
+
+    def replay_metadata(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
+        """Take over a record of type 2, from the log or just appended."""
+        former = self._groups.get(key.group)
+        if isinstance(former, ClassicGroup):
+            self.release(former, ErrorCode.UNKNOWN_MEMBER_ID)
+        if value is not None:
+            self._groups[key.group] = group_from(key.group, value)
+
+    def loaded(self) -> None:
+        """The log was replayed: sessions begin, and groups that have become too large rebalance."""
+        size_max: int = self._context.config.group_max_size
+        for group in self._groups.values():
+            if not isinstance(group, ClassicGroup):
+                continue
+            self._open_sessions(group)
+            if len(group.members) > size_max:
+                result = self.rebalances.prepare(group)
+                assert not result.records, (group.group_id, result)
+
+    def unloaded(self, error: KafkaError | None = None) -> None:
+        """The shard ends here: answer whoever is parked with `error`, else NOT_COORDINATOR."""
+        code = ErrorCode.NOT_COORDINATOR if error is None else error.code
+        for group in self._groups.values():
+            if isinstance(group, ClassicGroup) and group.state != GroupState.DEAD:
+                self.rebalances.dissolve(group, code)
+
+    def _open_sessions(self, group: ClassicGroup) -> None:
+        for member in group.members.values():
+            member.session = self.rebalances.open_session(
+                group, member.member_id, member.session_timeout_ms
+            )

@@ -1,0 +1,50 @@
+"""Heartbeat: a member lives, and hears whether the group has gone on without it.
+
+Errors are found in this order; the group id was checked before:
+    unknown or empty group                  UNKNOWN_MEMBER_ID
+    dead group                              COORDINATOR_NOT_AVAILABLE
+    instance id of another member           FENCED_INSTANCE_ID
+    unknown member                          UNKNOWN_MEMBER_ID
+    another generation                      ILLEGAL_GENERATION
+    the members are to join again           REBALANCE_IN_PROGRESS, and the session goes on
+"""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group.classic.answers import heartbeat_refused
+from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
+from embedlog.coordinator.result import Result
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.coordinator.group.group import Group
+    from wire.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+    HeartbeatResult = Result[HeartbeatResponse]
+
+# One object for every heartbeat that is in order, as nobody changes results or responses.
+_ALIVE: HeartbeatResult = Result((), heartbeat_refused(ErrorCode.NONE))
+_REBALANCING: HeartbeatResult = Result((), heartbeat_refused(ErrorCode.REBALANCE_IN_PROGRESS))
+
+
+def heartbeat(groups: Mapping[str, Group], request: HeartbeatRequest) -> HeartbeatResult:
+    """Keep the member's session alive. Requires: the lock of the shard that holds `groups`."""
+    group = groups.get(request.group_id)
+    if not isinstance(group, ClassicGroup):
+        return _refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    if group.state == GroupState.DEAD:
+        return _refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    code = group.refusal(request.member_id, request.group_instance_id)
+    if code:
+        return _refused(code)
+    if request.generation_id != group.generation_id:
+        return _refused(ErrorCode.ILLEGAL_GENERATION)
+    group.members[request.member_id].keep_alive()
+    return _REBALANCING if group.state == GroupState.PREPARING_REBALANCE else _ALIVE
+
+
+def _refused(code: int) -> HeartbeatResult:
+    return Result((), heartbeat_refused(code))

@@ -1,0 +1,335 @@
+"""JoinGroup: become a member, or say again that one is one.
+
+    no member id    dynamic   an id is given out to come back with (KIP-394, from version 4)
+                    static    a member, or the one that its instance id was before (KIP-345)
+    an id given out           a member
+    a member's id             by state: parked, a rebalance, or the present generation at once
+
+Errors are found in this order; the group id and the session time-out were checked before:
+    unknown group and a member id                       UNKNOWN_MEMBER_ID
+    full group                                          GROUP_MAX_SIZE_REACHED
+    dead group                                          COORDINATOR_NOT_AVAILABLE
+    another protocol type, or no protocol in common     INCONSISTENT_GROUP_PROTOCOL
+    instance id of another member                       FENCED_INSTANCE_ID
+    unknown member id, or no members                    UNKNOWN_MEMBER_ID
+"""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group.classic.answers import join_refused
+from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
+from embedlog.coordinator.group.classic.classic_member import (
+    ClassicMember,
+    ParkedJoin,
+    protocols_of,
+)
+from embedlog.coordinator.group.classic.records import group_record, new_group_record
+from embedlog.coordinator.result import Result
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.coordinator.group.classic.classic_member import Protocols
+    from embedlog.coordinator.group.classic.rebalances import Rebalances
+    from embedlog.coordinator.group.group import Group
+    from embedlog.coordinator.shard_context import ShardContext
+    from embedlog.coordinator.surroundings import RequestContext
+    from embedlog.errors import KafkaError
+    from wire.schemas.join_group import JoinGroupRequest, JoinGroupResponse
+
+    JoinResult = Result[JoinGroupResponse]
+
+NEW_MEMBER_TIMEOUT_MS = 300_000
+"""How long a member may be in its first join. It cannot send heartbeats yet, and a client that gave
+up and asked again would leave a member behind each time."""
+
+_FIRST_WITH_REBALANCE_TIMEOUT = 1
+_FIRST_WITH_MEMBER_ID_REQUIRED = 4
+_FIRST_WITH_SKIP_ASSIGNMENT = 9
+
+
+class Joins:
+    """Answers JoinGroup for the classic groups of one shard. Requires: the shard's lock."""
+
+    __slots__ = ("_context", "_groups", "_rebalances")
+
+    def __init__(
+        self, context: ShardContext, groups: dict[str, Group], rebalances: Rebalances
+    ) -> None:
+        self._context = context
+        self._groups = groups
+        self._rebalances = rebalances
+
+    def join(
+        self, request_context: RequestContext, request: JoinGroupRequest, *, version: int
+    ) -> JoinResult:
+        """Answer at once, or park the request until the generation is complete."""
+        joining = _Joining(request_context, request, version)
+        former = self._groups.get(request.group_id)
+        if isinstance(former, ClassicGroup):
+            return self._join(former, joining)
+        if request.member_id:
+            return joining.refused(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+        group = self._groups[request.group_id] = ClassicGroup(
+            request.group_id, state_timestamp_ms=self._context.wall_ms()
+        )
+        result = self._join(group, joining)
+        assert not result.records, (group.group_id, result)
+        # The group is stored though nobody is in it yet: who commits offsets to it finds it.
+        # An empty group of the other protocol gives way.
+        result.records = [
+            *(former.tombstones() if former is not None else ()),
+            new_group_record(group),
+        ]
+        result.is_replayed = False
+        result.on_append = lambda error: self._created(group, former, error)
+        return result
+
+    def _created(self, group: ClassicGroup, former: Group | None, error: KafkaError | None) -> None:
+        if error is None or self._groups.get(group.group_id) is not group:
+            return
+        self._rebalances.dissolve(group, error.code)
+        if former is None:
+            del self._groups[group.group_id]
+        else:
+            self._groups[group.group_id] = former
+
+    def _join(self, group: ClassicGroup, joining: _Joining) -> JoinResult:
+        member_id = joining.request.member_id
+        if not self._accepts(group, member_id):
+            return self._turn_away(group, joining)
+        if group.state == GroupState.DEAD:
+            return joining.refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, member_id)
+        if not group.supports(joining.request.protocol_type, joining.protocols):
+            return joining.refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
+        if not member_id:
+            return self._join_new(group, joining)
+        if member_id in group.pending_members:
+            return self._join_pending(group, joining)
+        code = group.refusal(member_id, joining.request.group_instance_id)
+        if code:
+            return joining.refused(code, member_id)
+        return self._join_again(group, group.members[member_id], joining)
+
+    def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
+        """Is there room? Members have a place; while they join again, those who came first do."""
+        size_max: int = self._context.config.group_max_size
+        member = group.members.get(member_id)
+        if group.state == GroupState.PREPARING_REBALANCE:
+            is_waiting = member is not None and member.parked_join is not None
+            return is_waiting or group.awaiting_join_count < size_max
+        if group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+            return member is not None or len(group.members) < size_max
+        return True
+
+    def _turn_away(self, group: ClassicGroup, joining: _Joining) -> JoinResult:
+        """There is no room. A member that comes back too late for its place has lost it, and the
+        others need not wait for it.
+        """
+        member_id = joining.request.member_id
+        refused = joining.refused(ErrorCode.GROUP_MAX_SIZE_REACHED)
+        if member_id in group.members:
+            self._rebalances.remove(group, group.members[member_id])
+        elif member_id in group.pending_members:
+            self._rebalances.remove_pending(group, member_id)
+        else:
+            return refused
+        result: JoinResult = self._rebalances.maybe_complete_join(group)
+        result.response = refused.response
+        return result
+
+    # New members
+
+    def _join_new(self, group: ClassicGroup, joining: _Joining) -> JoinResult:
+        instance_id = joining.request.group_instance_id
+        prefix = joining.client_id if instance_id is None else instance_id
+        member_id = f"{prefix}-{_uuid_text(self._context.random.uuid())}"
+        if instance_id is not None:
+            known_id = group.static_members.get(instance_id)
+            if known_id is not None:
+                return self._join_static_again(group, group.members[known_id], member_id, joining)
+        elif joining.version >= _FIRST_WITH_MEMBER_ID_REQUIRED:
+            group.pending_members[member_id] = self._rebalances.open_session(
+                group, member_id, joining.request.session_timeout_ms
+            )
+            return joining.refused(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+        return self._add(group, member_id, joining)
+
+    def _join_pending(self, group: ClassicGroup, joining: _Joining) -> JoinResult:
+        if joining.request.group_instance_id is not None:
+            # Ids are not given out to static members: the client mixes up two of them.
+            return joining.refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return self._add(group, joining.request.member_id, joining)
+
+    def _add(self, group: ClassicGroup, member_id: str, joining: _Joining) -> JoinResult:
+        request = joining.request
+        member = ClassicMember(
+            member_id,
+            instance_id=request.group_instance_id,
+            client_id=joining.client_id,
+            client_host=joining.client_host,
+            rebalance_timeout_ms=joining.rebalance_timeout_ms,
+            session_timeout_ms=request.session_timeout_ms,
+            protocols=joining.protocols,
+        )
+        member.is_new = True
+        if group.previous_state == GroupState.EMPTY:
+            group.member_was_added = True
+        group.add(member, request.protocol_type)
+        parked = ParkedJoin(joining.version)
+        group.park_join(member, parked)
+        pending = group.pending_members.pop(member_id, None)
+        if pending is None:
+            member.session = self._rebalances.open_session(group, member_id, NEW_MEMBER_TIMEOUT_MS)
+        else:
+            member.session = pending
+            pending.keep_alive(NEW_MEMBER_TIMEOUT_MS)
+        return self._answered_by(parked, self._rebalances.prepare_or_complete(group))
+
+    # Members that join again
+
+    def _join_again(
+        self, group: ClassicGroup, member: ClassicMember, joining: _Joining
+    ) -> JoinResult:
+        is_leader = group.leader_id == member.member_id
+        is_same = member.protocols == joining.protocols
+        if group.state == GroupState.COMPLETING_REBALANCE and is_same:
+            # It has missed the answer.
+            member.keep_alive()
+            members = group.members_for_leader() if is_leader else None
+            return Result((), group.joined(member.member_id, members=members))
+        if group.state == GroupState.STABLE and is_same and not is_leader:
+            member.keep_alive()
+            return Result((), group.joined(member.member_id))
+        if group.state == GroupState.EMPTY:
+            return joining.refused(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
+        parked = self._park(group, member, joining)
+        return self._answered_by(parked, self._rebalances.prepare_or_complete(group))
+
+    def _park(self, group: ClassicGroup, member: ClassicMember, joining: _Joining) -> ParkedJoin:
+        """Take over what the member says now, and let it wait."""
+        group.update(
+            member,
+            joining.protocols,
+            rebalance_timeout_ms=joining.rebalance_timeout_ms,
+            session_timeout_ms=joining.request.session_timeout_ms,
+        )
+        parked = ParkedJoin(joining.version)
+        former = group.park_join(member, parked)
+        if former is not None:
+            # Nobody waits for it any more, or two clients share an id. Kafka never answers it.
+            self._rebalances.refuse_join(former, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
+        return parked
+
+    def _join_static_again(
+        self, group: ClassicGroup, member: ClassicMember, member_id: str, joining: _Joining
+    ) -> JoinResult:
+        """A static member has restarted: it keeps its place under a new id."""
+        undo = self._undo_of(group, member)
+        former_leader_id = group.leader_id
+        self._take_id(group, member, member_id)
+        parked = self._park(group, member, joining)
+        if group.state != GroupState.STABLE or group.protocol_name != group.select_protocol():
+            return self._answered_by(parked, self._rebalances.prepare_or_complete(group))
+
+        def stored(error: KafkaError | None) -> None:
+            if member.parked_join is not parked:
+                return  # it has restarted again, or the group has gone on
+            group.park_join(member, None)
+            if error is None:
+                place = self._place(group, member, former_leader_id, joining.version)
+                self._rebalances.answer(parked, place)
+            else:
+                undo()
+                self._rebalances.refuse_join(parked, error.code, "")
+
+        return Result([group_record(group)], parked, is_replayed=False, on_append=stored)
+
+    def _take_id(self, group: ClassicGroup, member: ClassicMember, member_id: str) -> None:
+        """Fence whoever uses the former id, and open a session for the new one."""
+        self._rebalances.fence(
+            group, member, ErrorCode.FENCED_INSTANCE_ID, member_id=member.member_id
+        )
+        if member.session is not None:
+            member.session.end()
+        group.replace_id(member, member_id)
+        member.session = self._rebalances.open_session(group, member_id, member.session_timeout_ms)
+
+    def _undo_of(self, group: ClassicGroup, member: ClassicMember) -> Callable[[], None]:
+        """What makes `member` again what it is now."""
+        former_id = member.member_id
+        protocols = member.protocols
+        rebalance_timeout_ms = member.rebalance_timeout_ms
+        session_timeout_ms = member.session_timeout_ms
+
+        def undo() -> None:
+            group.update(
+                member,
+                protocols,
+                rebalance_timeout_ms=rebalance_timeout_ms,
+                session_timeout_ms=session_timeout_ms,
+            )
+            self._take_id(group, member, former_id)
+
+        return undo
+
+    def _place(
+        self,
+        group: ClassicGroup,
+        member: ClassicMember,
+        former_leader_id: str | None,
+        version: int,
+    ) -> JoinGroupResponse:
+        """The generation goes on. A leader that has restarted must not assign again: it is told to
+        skip that or, before version 9, that the id it had before leads.
+        """
+        if version < _FIRST_WITH_SKIP_ASSIGNMENT:
+            return group.joined(member.member_id, leader_id=former_leader_id)
+        is_leader = group.leader_id == member.member_id
+        return group.joined(
+            member.member_id,
+            members=group.members_for_leader() if is_leader else None,
+            skip_assignment=is_leader,
+        )
+
+    def _answered_by(self, parked: ParkedJoin, result: Result[JoinGroupResponse]) -> JoinResult:
+        result.response = parked
+        return result
+
+
+class _Joining:
+    """One JoinGroup: the request, and what it means."""
+
+    __slots__ = (
+        "client_host",
+        "client_id",
+        "protocols",
+        "rebalance_timeout_ms",
+        "request",
+        "version",
+    )
+
+    def __init__(
+        self, request_context: RequestContext, request: JoinGroupRequest, version: int
+    ) -> None:
+        self.request = request
+        self.version = version
+        self.client_id = request_context.client_id or ""
+        self.client_host = f"/{request_context.client_host}"
+        self.protocols: Protocols = protocols_of(request.protocols)
+        self.rebalance_timeout_ms = (
+            request.rebalance_timeout_ms
+            if version >= _FIRST_WITH_REBALANCE_TIMEOUT
+            else request.session_timeout_ms
+        )
+
+    def refused(self, code: int, member_id: str = "") -> JoinResult:
+        return Result((), join_refused(self.version, code, member_id))
+
+
+def _uuid_text(uuid: bytes) -> str:
+    """As Java writes a uuid: 36 characters."""
+    text = uuid.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -1,0 +1,92 @@
+"""LeaveGroup: members go, by themselves or by an administrator's hand.
+
+    member id                        that member, or an id that was given out
+    member id and instance id        that static member, if both are its own
+    instance id, member id ""        whoever is that static member: an administrator removes it
+
+Up to version 2 a request names one member, whose error is the response's.
+"""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
+from embedlog.coordinator.result import Result
+from wire.error_codes import ErrorCode
+from wire.schemas.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.coordinator.group.classic.rebalances import Rebalances
+    from embedlog.coordinator.group.group import Group
+    from wire.schemas.leave_group import LeaveGroupRequest
+
+    LeaveResult = Result[LeaveGroupResponse]
+
+_FIRST_WITH_MEMBERS = 3
+
+
+def leaving_members(request: LeaveGroupRequest, version: int) -> list[MemberIdentity]:
+    """Who is to leave."""
+    if version >= _FIRST_WITH_MEMBERS:
+        return request.members
+    return [MemberIdentity(member_id=request.member_id)]
+
+
+def leave_response(answers: list[MemberResponse], version: int) -> LeaveGroupResponse:
+    """The response with one answer for each of `leaving_members`."""
+    if version >= _FIRST_WITH_MEMBERS:
+        return LeaveGroupResponse(members=answers)
+    return LeaveGroupResponse(error_code=answers[0].error_code)
+
+
+class Leaves:
+    """Answers LeaveGroup for the classic groups of one shard. Requires: the shard's lock."""
+
+    __slots__ = ("_groups", "_rebalances")
+
+    def __init__(self, groups: dict[str, Group], rebalances: Rebalances) -> None:
+        self._groups = groups
+        self._rebalances = rebalances
+
+    def leave(self, request: LeaveGroupRequest, *, version: int) -> LeaveResult:
+        """Remove who is named, each with an error of its own, then let the group go on."""
+        group = self._groups.get(request.group_id)
+        if isinstance(group, ClassicGroup) and group.state == GroupState.DEAD:
+            dead = LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return Result((), dead)
+        answers = []
+        for leaving in leaving_members(request, version):
+            code: int = ErrorCode.UNKNOWN_MEMBER_ID
+            if isinstance(group, ClassicGroup):
+                code = self._remove(group, leaving)
+            answers.append(
+                MemberResponse(
+                    member_id=leaving.member_id,
+                    group_instance_id=leaving.group_instance_id,
+                    error_code=code,
+                )
+            )
+        result: LeaveResult = Result()
+        has_changed = any(answer.error_code == 0 for answer in answers)
+        if has_changed and isinstance(group, ClassicGroup) and group.state != GroupState.EMPTY:
+            # Also when only an id left that was given out: Kafka does not tell them apart here.
+            result = self._rebalances.prepare_or_complete(group)
+        result.response = leave_response(answers, version)
+        return result
+
+    def _remove(self, group: ClassicGroup, leaving: MemberIdentity) -> int:
+        """The error code of one member, 0 when it was removed."""
+        member_id, instance_id = leaving.member_id, leaving.group_instance_id
+        if not member_id:
+            known_id = None if instance_id is None else group.static_members.get(instance_id)
+            if known_id is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            self._rebalances.remove(group, group.members[known_id])
+            return 0
+        if member_id in group.pending_members:
+            self._rebalances.remove_pending(group, member_id)
+            return 0
+        code = group.refusal(member_id, instance_id)
+        if code == 0:
+            self._rebalances.remove(group, group.members[member_id])
+        return code

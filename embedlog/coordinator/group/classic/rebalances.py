@@ -1,0 +1,264 @@
+"""From one generation of a group to the next, and what runs by the clock on the way.
+
+    prepare          a rebalance begins: whoever waits for an assignment joins again
+    complete_join    everyone is there, or the time is over: the next generation
+    (sync)           the leader's assignment makes it stable
+
+Whoever is removed on the way is told so if it waits for an answer.
+"""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group.classic import answers
+from embedlog.coordinator.group.classic.classic_group import GroupState
+from embedlog.coordinator.group.classic.delayed_heartbeat import DelayedHeartbeat
+from embedlog.coordinator.group.classic.delayed_join import DelayedJoin, InitialDelayedJoin
+from embedlog.coordinator.group.classic.delayed_sync import DelayedSync
+from embedlog.coordinator.group.classic.records import group_record
+from embedlog.coordinator.result import Result
+from wire.error_codes import ErrorCode
+from wire.schemas.sync_group import SyncGroupResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    from embedlog.coordinator.group.classic.classic_group import ClassicGroup
+    from embedlog.coordinator.group.classic.classic_member import ClassicMember, ParkedJoin
+    from embedlog.coordinator.shard_context import ShardContext
+    from embedlog.pending import Pending
+
+    R = TypeVar("R")
+
+
+class Rebalances:
+    """Moves the classic groups of one shard on. Requires for every method: the shard's lock.
+
+    A `Result` that is returned holds records at most: whoever answers a request adds the response.
+    """
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: ShardContext) -> None:
+        self._context = context
+
+    # The join phase
+
+    def prepare_or_complete(self, group: ClassicGroup) -> Result[Any]:
+        """The members have changed: begin a rebalance, or go on with the one there is."""
+        return self.prepare(group) if group.can_rebalance else self.maybe_complete_join(group)
+
+    def prepare(self, group: ClassicGroup) -> Result[Any]:
+        """Begin a rebalance, and complete it at once when everyone is there already."""
+        if group.state == GroupState.COMPLETING_REBALANCE:
+            self.withdraw_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS)
+        self._end_delayed_sync(group)
+        is_first = group.state == GroupState.EMPTY
+        group.transition_to(GroupState.PREPARING_REBALANCE, self._context.wall_ms())
+        if is_first:
+            delay_ms = self._initial_delay_ms
+            remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
+            group.member_was_added = False
+            self._await_joins(
+                group, InitialDelayedJoin(self._context, self, group, delay_ms, remaining_ms)
+            )
+            return Result()
+        if group.has_all_joined:
+            return self.complete_join(group)
+        self._await_joins_for(group, group.rebalance_timeout_ms)
+        return Result()
+
+    def await_more_members(self, group: ClassicGroup, *, waited_ms: int, remaining_ms: int) -> None:
+        """Another step of the initial delay, as somebody came during the last one."""
+        group.member_was_added = False
+        step = InitialDelayedJoin(
+            self._context,
+            self,
+            group,
+            min(self._initial_delay_ms, remaining_ms),
+            max(remaining_ms - waited_ms, 0),
+        )
+        self._await_joins(group, step)
+
+    def maybe_complete_join(self, group: ClassicGroup) -> Result[Any]:
+        """Complete the join phase if everyone is there; the first one of a group takes its time."""
+        if (
+            group.state == GroupState.PREPARING_REBALANCE
+            and group.previous_state != GroupState.EMPTY
+            and group.has_all_joined
+        ):
+            return self.complete_join(group)
+        return Result()
+
+    def complete_join(self, group: ClassicGroup) -> Result[Any]:
+        """The next generation, of the members that are there; static ones stay though they are not.
+
+        When nobody is there but static members, it waits until one comes or their sessions end.
+        """
+        self._end_delayed_join(group)
+        for member in list(group.members.values()):
+            if member.parked_join is None and member.instance_id is None:
+                self.remove(group, member)
+        if group.members and not group.elect_joined_leader():
+            self._await_joins_for(group, group.rebalance_timeout_ms)
+            return Result()
+        group.next_generation(self._context.wall_ms())
+        if group.state == GroupState.EMPTY:
+            return Result([group_record(group)], is_replayed=False)
+        self._tell_generation(group)
+        group.delayed_sync = DelayedSync(self._context, self, group)
+        group.delayed_sync.begin()
+        return Result()
+
+    def _tell_generation(self, group: ClassicGroup) -> None:
+        group.pending_sync.update(group.members)
+        for member in group.members.values():
+            is_leader = member.member_id == group.leader_id
+            members = group.members_for_leader() if is_leader else None
+            parked = group.park_join(member, None)
+            if parked is not None:
+                self.answer(parked, group.joined(member.member_id, members=members))
+            member.is_new = False
+            member.keep_alive()
+
+    @property
+    def _initial_delay_ms(self) -> int:
+        delay_ms: int = self._context.config.group_initial_rebalance_delay_ms
+        return delay_ms
+
+    def _await_joins_for(self, group: ClassicGroup, delay_ms: int) -> None:
+        self._await_joins(group, DelayedJoin(self._context, self, group, delay_ms))
+
+    def _await_joins(self, group: ClassicGroup, operation: DelayedJoin) -> None:
+        self._end_delayed_join(group)
+        group.delayed_join = operation
+        operation.begin()
+
+    def _end_delayed_join(self, group: ClassicGroup) -> None:
+        if group.delayed_join is not None:
+            group.delayed_join.end()
+            group.delayed_join = None
+
+    # The sync phase
+
+    def sync_received(self, group: ClassicGroup, member_id: str) -> None:
+        """That member asked for its assignment."""
+        group.pending_sync.discard(member_id)
+        if not group.pending_sync:
+            self._end_delayed_sync(group)
+
+    def assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
+        """Hand the leader's assignment to whoever waits for it, and keep it for the others."""
+        for member in group.members.values():
+            member.assignment = assignments.get(member.member_id, b"")
+            self._answer_sync(member, self.assigned(group, member))
+
+    def assigned(self, group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
+        """What a member of a stable group is told."""
+        return SyncGroupResponse(
+            protocol_type=group.protocol_type,
+            protocol_name=group.protocol_name,
+            assignment=member.assignment,
+        )
+
+    def withdraw_assignments(self, group: ClassicGroup, code: int) -> None:
+        """There is none in this generation: tell whoever waits for one."""
+        for member in group.members.values():
+            member.assignment = b""
+            self._answer_sync(member, answers.sync_refused(code))
+
+    def sync_timed_out(self, operation: DelayedSync) -> Result[Any]:
+        """Go on without the members that did not ask for their assignment."""
+        group = operation.group
+        assert operation.generation_id == group.generation_id, (group.group_id, operation.key)
+        self._end_delayed_sync(group)
+        for member_id in list(group.pending_sync):
+            self.remove(group, group.members[member_id])
+        return self.prepare(group)
+
+    def _answer_sync(self, member: ClassicMember, response: SyncGroupResponse) -> None:
+        parked, member.parked_sync = member.parked_sync, None
+        if parked is not None:
+            self.answer(parked, response)
+            # Its session did not end while it waited; from here on it counts again.
+            member.keep_alive()
+
+    def _end_delayed_sync(self, group: ClassicGroup) -> None:
+        if group.delayed_sync is not None:
+            group.delayed_sync.end()
+            group.delayed_sync = None
+
+    # Sessions
+
+    def open_session(
+        self, group: ClassicGroup, member_id: str, timeout_ms: int
+    ) -> DelayedHeartbeat:
+        """A session that ends in `timeout_ms`, unless it is kept alive."""
+        session = DelayedHeartbeat(self._context, self, group, member_id, timeout_ms)
+        session.begin()
+        return session
+
+    def session_timed_out(self, session: DelayedHeartbeat) -> Result[Any]:
+        """The member is gone, and the group goes on without it."""
+        group, member_id = session.group, session.member_id
+        if group.pending_members.get(member_id) is session:
+            self.remove_pending(group, member_id)
+            return self.maybe_complete_join(group)
+        member = group.members[member_id]
+        assert member.session is session, (group.group_id, member)
+        if session.deadline_ms > self._context.monotonic_ms():
+            self._context.defer(session.watch)
+            return Result()
+        if member.is_parked and not member.is_new:
+            # It cannot send heartbeats while it waits for us.
+            session.keep_alive(member.session_timeout_ms)
+            self._context.defer(session.watch)
+            return Result()
+        self.remove(group, member)
+        return self.prepare_or_complete(group)
+
+    # Members that go
+
+    def remove(self, group: ClassicGroup, member: ClassicMember) -> None:
+        """Forget the member; what it has parked is answered UNKNOWN_MEMBER_ID."""
+        self.fence(group, member, ErrorCode.UNKNOWN_MEMBER_ID, member_id="")
+        group.remove(member)
+        if member.session is not None:
+            member.session.end()
+
+    def remove_pending(self, group: ClassicGroup, member_id: str) -> None:
+        """Forget an id that was given out."""
+        group.pending_members.pop(member_id).end()
+
+    def fence(
+        self, group: ClassicGroup, member: ClassicMember, code: int, *, member_id: str
+    ) -> None:
+        """Answer with an error what the member has parked."""
+        parked = group.park_join(member, None)
+        if parked is not None:
+            self.refuse_join(parked, code, member_id)
+        self._answer_sync(member, answers.sync_refused(code))
+
+    def refuse_join(self, parked: ParkedJoin, code: int, member_id: str) -> None:
+        """Answer a parked JoinGroup with an error."""
+        self.answer(parked, answers.join_refused(parked.version, code, member_id))
+
+    def dissolve(self, group: ClassicGroup, code: int) -> None:
+        """The group is no more: stop its clocks, and answer whoever waits with `code`."""
+        self._end_delayed_join(group)
+        self._end_delayed_sync(group)
+        for member_id in list(group.pending_members):
+            self.remove_pending(group, member_id)
+        for member in group.members.values():
+            self.fence(group, member, code, member_id=member.member_id)
+            if member.session is not None:
+                member.session.end()
+        group.transition_to(GroupState.DEAD, self._context.wall_ms())
+
+    def answer(self, parked: Pending[R], response: R) -> None:
+        """Answer a parked request, once the lock is released."""
+
+        def complete() -> None:
+            parked.complete(response)
+
+        self._context.defer(complete)

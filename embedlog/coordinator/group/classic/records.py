@@ -1,0 +1,98 @@
+"""A classic group as a record of `__consumer_offsets`, and back (record type 2)."""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
+from embedlog.coordinator.group.classic.classic_member import ClassicMember
+from embedlog.coordinator.result import CoordinatorRecord
+from wire.schemas.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VALUE_VERSION = 3
+"""What is written: with instance ids, and not yet flexible. Read are all from 0."""
+
+
+def group_record(
+    group: ClassicGroup, assignments: Mapping[str, bytes] | None = None
+) -> CoordinatorRecord:
+    """The present generation; with `assignments` by member id in place of what members have."""
+    name = group.protocol_name
+    members = []
+    for member in group.members.values():
+        assert name is not None, group.group_id
+        assignment = member.assignment if assignments is None else assignments[member.member_id]
+        members.append(
+            MemberMetadata(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout=member.rebalance_timeout_ms,
+                session_timeout=member.session_timeout_ms,
+                subscription=member.metadata(name),
+                assignment=assignment,
+            )
+        )
+    value = GroupMetadataValue(
+        protocol_type=group.protocol_type,
+        generation=group.generation_id,
+        protocol=name,
+        leader=group.leader_id,
+        current_state_timestamp=group.state_timestamp_ms,
+        members=members,
+    )
+    return CoordinatorRecord(GroupMetadataKey(group=group.group_id), value, VALUE_VERSION)
+
+
+def new_group_record(group: ClassicGroup) -> CoordinatorRecord:
+    """A group that exists since just now and has no generation, whoever may be joining it."""
+    value = GroupMetadataValue(
+        protocol_type="",
+        generation=0,
+        protocol=None,
+        leader=None,
+        current_state_timestamp=group.state_timestamp_ms,
+    )
+    return CoordinatorRecord(GroupMetadataKey(group=group.group_id), value, VALUE_VERSION)
+
+
+def tombstone(group_id: str) -> CoordinatorRecord:
+    """The group is gone."""
+    return CoordinatorRecord(GroupMetadataKey(group=group_id))
+
+
+def group_from(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+    """The stored group: stable with its members, or empty. Nothing of it runs by the clock yet."""
+    group = ClassicGroup(
+        group_id,
+        state=GroupState.STABLE if value.members else GroupState.EMPTY,
+        generation_id=value.generation,
+        protocol_type=value.protocol_type,
+        protocol_name=value.protocol,
+        leader_id=value.leader,
+        state_timestamp_ms=value.current_state_timestamp,
+    )
+    for stored in value.members:
+        group.add(_member_from(stored, value.protocol or ""), value.protocol_type)
+    group.note_subscriptions()
+    return group
+
+
+def _member_from(stored: MemberMetadata, protocol_name: str) -> ClassicMember:
+    rebalance_timeout_ms = stored.rebalance_timeout
+    return ClassicMember(
+        stored.member_id,
+        instance_id=stored.group_instance_id,
+        client_id=stored.client_id,
+        client_host=stored.client_host,
+        # Records of version 0 have none: those members had JoinGroup version 0.
+        rebalance_timeout_ms=(
+            stored.session_timeout if rebalance_timeout_ms == -1 else rebalance_timeout_ms
+        ),
+        session_timeout_ms=stored.session_timeout,
+        protocols=((protocol_name, bytes(stored.subscription)),),
+        assignment=bytes(stored.assignment),
+    )

@@ -1,0 +1,119 @@
+"""SyncGroup: the leader hands in the assignment, everyone receives their part of it.
+
+Errors are found in this order; the group id, and the names that version 5 wants, were checked
+before:
+    unknown or empty group                  UNKNOWN_MEMBER_ID
+    dead group                              COORDINATOR_NOT_AVAILABLE
+    instance id of another member           FENCED_INSTANCE_ID
+    unknown member                          UNKNOWN_MEMBER_ID
+    another generation                      ILLEGAL_GENERATION
+    another protocol type or protocol       INCONSISTENT_GROUP_PROTOCOL
+    the members are still joining           REBALANCE_IN_PROGRESS
+"""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group.classic.answers import sync_refused
+from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
+from embedlog.coordinator.group.classic.records import group_record
+from embedlog.coordinator.result import Result
+from embedlog.pending import Pending
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.coordinator.group.classic.classic_member import ClassicMember, ParkedSync
+    from embedlog.coordinator.group.classic.rebalances import Rebalances
+    from embedlog.coordinator.group.group import Group
+    from embedlog.coordinator.shard_context import ShardContext
+    from embedlog.errors import KafkaError
+    from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
+
+    SyncResult = Result[SyncGroupResponse]
+
+
+class Syncs:
+    """Answers SyncGroup for the classic groups of one shard. Requires: the shard's lock."""
+
+    __slots__ = ("_context", "_groups", "_rebalances")
+
+    def __init__(
+        self, context: ShardContext, groups: dict[str, Group], rebalances: Rebalances
+    ) -> None:
+        self._context = context
+        self._groups = groups
+        self._rebalances = rebalances
+
+    def sync(self, request: SyncGroupRequest) -> SyncResult:
+        """Answer at once, or park the request until the leader's assignment is stored."""
+        group = self._groups.get(request.group_id)
+        if not isinstance(group, ClassicGroup) or group.state == GroupState.EMPTY:
+            return Result((), sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
+        code = _refusal(group, request)
+        if code:
+            return Result((), sync_refused(code))
+        member = group.members[request.member_id]
+        self._rebalances.sync_received(group, member.member_id)
+        if group.state == GroupState.STABLE:
+            member.keep_alive()
+            return Result((), self._rebalances.assigned(group, member))
+        parked = self._park(member)
+        if group.leader_id != member.member_id:
+            return Result((), parked)
+        return self._assign(group, request, parked)
+
+    def _park(self, member: ClassicMember) -> ParkedSync:
+        former = member.parked_sync
+        if former is not None:
+            # Nobody waits for it any more, or two clients share an id. Kafka never answers it.
+            refused = sync_refused(ErrorCode.REBALANCE_IN_PROGRESS)
+            self._rebalances.answer(former, refused)
+        parked: ParkedSync = Pending()
+        member.parked_sync = parked
+        return parked
+
+    def _assign(
+        self, group: ClassicGroup, request: SyncGroupRequest, parked: ParkedSync
+    ) -> SyncResult:
+        """Store what the leader hands in; then it counts."""
+        # Members that the leader forgot, or that it cannot know of, are assigned nothing.
+        assignments = dict.fromkeys(group.members, b"")
+        for assigned in request.assignments:
+            if assigned.member_id in assignments:
+                assignments[assigned.member_id] = bytes(assigned.assignment)
+
+        def stored(error: KafkaError | None) -> None:
+            if (
+                group.state != GroupState.COMPLETING_REBALANCE
+                or group.generation_id != request.generation_id
+            ):
+                return  # a member came or went meanwhile
+            if error is None:
+                self._rebalances.assign(group, assignments)
+                group.transition_to(GroupState.STABLE, self._context.wall_ms())
+                return
+            self._rebalances.withdraw_assignments(group, error.code)
+            result = self._rebalances.prepare(group)
+            assert not result.records, (group.group_id, result)
+
+        record = group_record(group, assignments)
+        return Result([record], parked, is_replayed=False, on_append=stored)
+
+
+def _refusal(group: ClassicGroup, request: SyncGroupRequest) -> int:
+    """The error code for the request, 0 when it may go on."""
+    if group.state == GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    code = group.refusal(request.member_id, request.group_instance_id)
+    if code:
+        return code
+    if request.generation_id != group.generation_id:
+        return ErrorCode.ILLEGAL_GENERATION
+    # Before version 5 a request says neither.
+    if request.protocol_type not in (None, group.protocol_type):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if request.protocol_name not in (None, group.protocol_name):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if group.state == GroupState.PREPARING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return 0
