@@ -122,6 +122,7 @@ class Checkpoints:
         self._written = {
             LOG_START_OFFSETS: dict(self._start_offsets),
             HIGH_WATERMARKS: dict(self._high_watermarks),
+            CLEANER_OFFSETS: dict(self._cleaned),
         }
 
     def fill(self, opening: Opening) -> None:
@@ -130,15 +131,20 @@ class Checkpoints:
         opening.recovery_point = self._recovery_points.get(topic_partition, 0)
         opening.log_start_offset = self._start_offsets.get(topic_partition, 0)
         opening.high_watermark = self._high_watermarks.get(topic_partition, 0)
-        opening.gaps_allowed = opening.gaps_allowed or topic_partition in self._cleaned
+        opening.cleaned_offset = self._cleaned.get(topic_partition, -1)
 
     def forget(self, topic_partition: TopicPartition) -> None:
         """Drop the entries of a log that is gone: a new one of its name begins at 0."""
-        for offsets in (self._recovery_points, self._start_offsets, self._high_watermarks):
+        for offsets in (
+            self._recovery_points,
+            self._start_offsets,
+            self._high_watermarks,
+            self._cleaned,
+        ):
             offsets.pop(topic_partition, None)
 
     def write_positions(self, logs: Mapping[TopicPartition, Log]) -> bool:
-        """Store synced offsets and start offsets (those that no segment's name tells).
+        """Store synced, cleaned and start offsets (those that no segment's name tells).
 
         Returns whether there was anything new, as `write_high_watermarks` does.
         """
@@ -146,11 +152,14 @@ class Checkpoints:
             if log.failure is not None:
                 continue  # what was promised before is what recovery must look for
             self._recovery_points[topic_partition] = log.synced_offset
+            if log.cleaned_offset >= 0:
+                self._cleaned[topic_partition] = log.cleaned_offset
             if log.log_start_offset > log.segments[0].base_offset:
                 self._start_offsets[topic_partition] = log.log_start_offset
             else:
                 self._start_offsets.pop(topic_partition, None)
         is_new = self._write(RECOVERY_POINTS, self._recovery_points)
+        is_new = self._write(CLEANER_OFFSETS, self._cleaned) or is_new
         return self._write(LOG_START_OFFSETS, self._start_offsets) or is_new
 
     def write_high_watermarks(self, logs: Mapping[TopicPartition, Log]) -> bool:
@@ -185,6 +194,8 @@ class Checkpoints:
         if name == RECOVERY_POINTS:
             sealed = f"{self._directory}/{SEALED_RECOVERY_POINTS}"
             write_sealed(self._files, sealed, content, sync=self._sync)
-        write_whole(self._files, path, content, sync=self._sync and name == LOG_START_OFFSETS)
+        # Gaps in the offsets are taken for rot when no cleaned offset tells of compaction.
+        sync = self._sync and name in (LOG_START_OFFSETS, CLEANER_OFFSETS)
+        write_whole(self._files, path, content, sync=sync)
         self._written[name] = dict(offsets)
         return True

@@ -52,10 +52,11 @@ class LogConfig:
     """Immutable by convention: a change of configuration makes a new one.
 
     `compact` and `delete` say what `cleanup_policy` lists; `log_append_time` says whether the
-    broker's clock stamps the records.
+    broker's clock stamps the records. A segment is appended to for `segment_age_ms` at most:
+    compaction leaves the last one alone, so max.compaction.lag.ms bounds it too.
     """
 
-    __slots__ = (*DEFAULTS, "compact", "delete", "log_append_time")
+    __slots__ = (*DEFAULTS, "compact", "delete", "log_append_time", "segment_age_ms")
 
     if TYPE_CHECKING:
         cleanup_policy: str
@@ -88,6 +89,7 @@ class LogConfig:
         compact: bool
         delete: bool
         log_append_time: bool
+        segment_age_ms: int
 
     def __init__(self, **values: object) -> None:
         """Settings named by keyword, defaults for the rest.
@@ -106,6 +108,8 @@ class LogConfig:
         self.compact = "compact" in policies
         self.delete = "delete" in policies
         self.log_append_time = self.message_timestamp_type == "LogAppendTime"
+        age_ms = self.segment_ms
+        self.segment_age_ms = min(age_ms, self.max_compaction_lag_ms) if self.compact else age_ms
 
     def replace(self, **values: object) -> LogConfig:
         """The same settings with some changed."""

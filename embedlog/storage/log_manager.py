@@ -28,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
+    from embedlog.storage.cleaner import Settings
     from embedlog.storage.log import Log
 
 
@@ -47,10 +48,12 @@ class LogManager:
         open_files_max: int = OPEN_FILES_MAX,
         retention_first_ms: int = RETENTION_FIRST_MS,
         retention_interval_ms: int = RETENTION_INTERVAL_MS,
+        cleaner_settings: Settings | None = None,
     ) -> None:
         """Take the directory, making it when it is missing.
 
-        Old segments are looked for after `retention_first_ms`, then every interval.
+        Old segments are looked for after `retention_first_ms`, then every interval. Compaction
+        follows `cleaner_settings`, Kafka's defaults if there are none.
 
         Raises:
             DirectoryLocked: somebody else has it open; the message names the process.
@@ -70,6 +73,8 @@ class LogManager:
         self._same_boot = was_locked_in_this_boot(files, lock_path)
         self._directory_lock = files.lock(lock_path)
         self._closed = False
+        self.has_compacted = False
+        """Whether any log may be one of a compacted topic."""
         self.clean = take_marker(files, directory, sync=self._durable)
         """Whether the directory was closed cleanly before, or is new."""
         self._checkpoints = Checkpoints(files, directory, sync=self._durable)
@@ -80,6 +85,7 @@ class LogManager:
             runtime.clock,
             retention_first_ms=retention_first_ms,
             retention_interval_ms=retention_interval_ms,
+            cleaner_settings=cleaner_settings,
         )
 
     # Logs
@@ -134,6 +140,9 @@ class LogManager:
         """Set the configuration of a topic's logs, present and future."""
         with self._mutex:
             self._configs[topic] = config
+            if config.compact and not self.has_compacted:
+                self.has_compacted = True
+                self.stir()
             for topic_partition, log in self._logs.items():
                 if topic_partition[0] == topic:
                     with log.lock:
@@ -188,6 +197,20 @@ class LogManager:
         """The wall clock has jumped: nothing is removed until it is back."""
         return self._tasks.retention_paused
 
+    @property
+    def uncleanable(self) -> dict[TopicPartition, str]:
+        """Logs that compaction has failed on and leaves alone, and why."""
+        cleaner = self._tasks.cleaner
+        if cleaner is None:
+            return {}
+        return {log.topic_partition: why for log, why in cleaner.uncleanable.items()}
+
+    def remove_files(self, useless: list[str]) -> None:
+        """Remove files that no log needs any more. Views of them stay readable."""
+        for path in useless:
+            if self._files.stat(path) is not None:
+                self._files.remove(path)
+
     def checkpoint(self) -> None:
         """Store the synced offset and the start offset of every log."""
         self.checkpoint_positions()
@@ -208,6 +231,7 @@ class LogManager:
 
     def close(self) -> None:
         """Close every log, and leave the directory marked as clean if all of them are."""
+        self._tasks.stop()
         with self._mutex:
             if self._closed:
                 return

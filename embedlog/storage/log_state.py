@@ -35,7 +35,7 @@ SYNC_WINDOW_SIZE = 4 << 20
 """At most this many bytes are written and not synced at durability `fsync`: recovery relies on it
 to tell a torn tail from rot (valid data further behind a bad batch proves it had been synced)."""
 
-_HARMLESS_ERRORS = (ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM)
+HARMLESS_ERRORS = (ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM)
 
 
 class LogState:
@@ -53,10 +53,10 @@ class LogState:
         "_segment_age_max",
         "_segments",
         "_sync_lock",
+        "cleaned_offset",
         "config",
         "directory",
         "epochs_dirty",
-        "gaps_allowed",
         "high_watermark",
         "leader_epochs",
         "lock",
@@ -90,8 +90,8 @@ class LogState:
         self.topic_id: bytes | None = None
         self.epochs_dirty = False
         """Changed since Kafka's text form of the epoch cache was written."""
-        self.gaps_allowed = False
-        """The log was compacted: its offsets need not be contiguous."""
+        self.cleaned_offset = -1
+        """Compaction has seen what lies below; -1 for never: until then offsets have no gaps."""
         self._runtime = runtime
         self._open_files = open_files
         self._segments: tuple[Segment, ...] = tuple(segments)
@@ -119,8 +119,8 @@ class LogState:
         active.time_max = -1
         active.zeroed = config.durability == "fsync"
         self._memory = config.durability == "memory"
-        jitter = min(config.segment_jitter_ms, config.segment_ms)
-        self._segment_age_max = config.segment_ms - (
+        jitter = min(config.segment_jitter_ms, config.segment_age_ms)
+        self._segment_age_max = config.segment_age_ms - (
             self._runtime.random.below(jitter) if jitter > 0 else 0
         )
 
@@ -163,11 +163,6 @@ class LogState:
     def log_end_offset(self) -> int:
         """The offset that the next record gets."""
         return self._segments[-1].end[0]
-
-    @property
-    def recovery_point(self) -> int:
-        """Another name for `synced_offset`: after a crash, recovery begins here."""
-        return self.synced_offset
 
     @property
     def last_stable_offset(self) -> int:
@@ -405,7 +400,14 @@ class LogState:
     def before_truncation(self, offset: int) -> None:
         """Promise less before doing it: a crash during the truncation must not look like rot."""
         self.synced_offset = min(self.synced_offset, offset)
+        self.cleaned_offset = min(self.cleaned_offset, offset)
         self._checkpoint()
+
+    def swap_in(self, cleaned: Segment, former: tuple[Segment, ...]) -> None:
+        """Go on with one segment in place of several that it was made from, which are there."""
+        start = self._segments.index(former[0])
+        end = start + len(former)
+        self._segments = (*self._segments[:start], cleaned, *self._segments[end:])
 
     def replace_segments(self, segments: tuple[Segment, ...]) -> None:
         """Go on with other segments, whose end is lower or whose begin is higher."""
@@ -466,7 +468,7 @@ class LogState:
 
     def refused(self, error: OSError) -> errors.KafkaError:
         """The error to raise for a failed file call; poisons the log unless it is harmless."""
-        if error.errno not in _HARMLESS_ERRORS:
+        if error.errno not in HARMLESS_ERRORS:
             return self.poison(error)
         return errors.KafkaStorageError(f"{self.topic_partition}: {error}")
 

@@ -30,6 +30,9 @@ class OpenFiles:
 
     def open(self, segment: Segment, *, create: bool = False) -> File:
         """Open the segment's file and store it in `segment.opened`."""
+        if segment.kept is not None:
+            segment.opened = segment.kept
+            return segment.kept
         file = self.files.open(segment.path, create=create)
         while len(self._segments) >= self._limit:
             self._look_at_oldest()

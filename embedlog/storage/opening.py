@@ -22,15 +22,15 @@ class Opening:
     """What is known of a log before it is opened, and what opening it found.
 
     `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 when
-    they do not say. `gaps_allowed`: the log was compacted, so its offsets need not be contiguous.
+    they do not say; `cleaned_offset` too, -1 when the log was never compacted.
     `same_boot`: the machine has not restarted since the log was written, so no write is missing.
     """
 
     __slots__ = (
         "clean",
+        "cleaned_offset",
         "config",
         "directory",
-        "gaps_allowed",
         "high_watermark",
         "log_start_offset",
         "open_files",
@@ -52,7 +52,7 @@ class Opening:
         recovery_point: int = 0,
         log_start_offset: int = 0,
         high_watermark: int = 0,
-        gaps_allowed: bool = False,
+        cleaned_offset: int = -1,
         same_boot: bool = False,
     ) -> None:
         self.topic_partition = topic_partition
@@ -64,8 +64,13 @@ class Opening:
         self.recovery_point = recovery_point
         self.log_start_offset = log_start_offset
         self.high_watermark = high_watermark
-        self.gaps_allowed = gaps_allowed or config.compact
+        self.cleaned_offset = cleaned_offset
         self.same_boot = same_boot
+
+    @property
+    def gaps_allowed(self) -> bool:
+        """Whether offsets need not be contiguous."""
+        return self.cleaned_offset >= 0 or self.config.compact
 
 
 def create_log(opening: Opening, checkpoint: Callable[[], None]) -> Log:
@@ -114,7 +119,7 @@ def make_log(
         synced_offset=min(opening.recovery_point, end),
         checkpoint=checkpoint,
     )
-    log.gaps_allowed = opening.gaps_allowed
+    log.cleaned_offset = opening.cleaned_offset
     return log
 
 

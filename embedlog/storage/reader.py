@@ -81,7 +81,7 @@ def verify(log: LogState, segment: Segment, position: int, end: int, offset: int
         CorruptRecord: the offsets do not continue, or the epochs are not the log's.
     """
     expected = segment.base_offset if position == 0 else -1
-    gaps_allowed = log.gaps_allowed or log.config.compact
+    gaps_allowed = log.cleaned_offset >= 0 or log.config.compact
     epoch_of = log.leader_epochs.epoch_for_offset
     for at, _, base_offset, last_offset, _, epoch in walk(
         segment.view(0, end), position, end, segment.path

@@ -66,6 +66,7 @@ class Segment:
         "end",
         "first_timestamp",
         "hints",
+        "kept",
         "modified_ms",
         "offset_max",
         "opened",
@@ -110,6 +111,8 @@ class Segment:
         self.dirty = False
         """Changed since its indexes were last stored."""
         self.opened: File | None = None
+        self.kept: File | None = None
+        """The file of a segment that is no longer part of a log, see `part_with`."""
         self.used = False
         self.hints: dict[int, int] = {}
         """Offsets that readers will ask for next -> position of their batch."""
@@ -258,6 +261,11 @@ class Segment:
 
     def release(self) -> None:
         """Let go of the descriptor."""
+        self._open_files.forget(self)
+
+    def part_with(self) -> None:
+        """Keep the file open for readers who are at it: its name will mean another, or none."""
+        self.kept = self.file
         self._open_files.forget(self)
 
     def remove(self) -> None:

@@ -82,7 +82,9 @@ def _complete_swap(files: Files, directory: str) -> None:
             end = last_offset + 1
         for name in names:
             offset = paths.parse_offset(name)
-            if name.endswith(paths.LOG) and offset is not None and first <= offset < end:
+            if offset is None or not first <= offset < max(end, first + 1):
+                continue
+            if name.endswith((paths.LOG, *paths.SIDECARS)):
                 files.remove(f"{directory}/{name}")
     for name in names:
         if name.endswith(paths.SWAP):

@@ -2,6 +2,7 @@
 
     retention, expiry of producers     at their intervals, which are long
     checkpoints, flushes               once something may have changed, until they find nothing new
+    compaction                         the same, once there is a compacted log
 
 So an idle broker does not wake for the second kind. `stir` gives those that rest their time again:
 the broker calls it after a request when `is_resting` is set.
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from embedlog.runtime import Clock
+    from embedlog.storage.cleaner import LogCleaner, Settings
     from embedlog.storage.log import Log
     from embedlog.storage.log_manager import LogManager
 
@@ -26,12 +28,14 @@ RETENTION_INTERVAL_MS = 300_000
 RETENTION_FIRST_MS = 30_000
 PRODUCER_EXPIRY_INTERVAL_MS = 600_000
 FLUSH_INTERVAL_MS = 1_000
+CLEANER_BACKOFF_MS = 15_000
 
 _NEVER = 1 << 62
 _AFTER_CHANGES = {
     "_checkpoint": CHECKPOINT_INTERVAL_MS,
     "_high_watermarks": HIGH_WATERMARK_INTERVAL_MS,
     "_flush": FLUSH_INTERVAL_MS,
+    "_clean": CLEANER_BACKOFF_MS,
 }
 
 CLOCK_DRIFT_MAX_MS = 5 * 60_000
@@ -43,10 +47,12 @@ class Tasks:
 
     __slots__ = (
         "_clock",
+        "_cleaner_settings",
         "_due",
         "_flushed",
         "_manager",
         "_wall_offset",
+        "cleaner",
         "is_resting",
         "retention_paused",
     )
@@ -58,6 +64,7 @@ class Tasks:
         *,
         retention_first_ms: int = RETENTION_FIRST_MS,
         retention_interval_ms: int = RETENTION_INTERVAL_MS,
+        cleaner_settings: Settings | None = None,
     ) -> None:
         self._manager = manager
         self._clock = clock
@@ -65,6 +72,9 @@ class Tasks:
         self._wall_offset = clock.wall_ms() - now_ms
         self.retention_paused = False
         """The wall clock has jumped: nothing is removed by age until it is back."""
+        self.cleaner: LogCleaner | None = None
+        """Made when the first compacted log may need it."""
+        self._cleaner_settings = cleaner_settings
         self._flushed: dict[Log, int] = {}
         """Log -> monotonic time of its last flush."""
         self.is_resting = True
@@ -75,13 +85,18 @@ class Tasks:
             **{name: [_NEVER, interval] for name, interval in _AFTER_CHANGES.items()},
         }
 
+    def stop(self) -> None:
+        """Leave the files alone from here on. Requires: no lock that the work takes."""
+        if self.cleaner is not None:
+            self.cleaner.stop()
+
     def stir(self) -> None:
         """Something may have changed: let the work that rests be due after its interval."""
         now_ms = self._clock.monotonic_ms()
         self.is_resting = False
         for name in _AFTER_CHANGES:
             task = self._due[name]
-            if task[0] == _NEVER:
+            if task[0] == _NEVER and (name != "_clean" or self._manager.has_compacted):
                 task[0] = now_ms + task[1]
 
     def run_due(self, now_ms: int) -> int:
@@ -109,11 +124,27 @@ class Tasks:
         from embedlog.storage.retention import delete_old_segments
 
         wall_ms = self._clock.wall_ms()
-        drift = wall_ms - now_ms - self._wall_offset
-        self.retention_paused = abs(drift) > CLOCK_DRIFT_MAX_MS
-        if not self.retention_paused:
+        if self._believes_clock(now_ms, wall_ms):
             self._for_each(lambda log: delete_old_segments(log, wall_ms))
         return True
+
+    def _clean(self, now_ms: int) -> bool:
+        """A slice of compaction. Tombstones age by the wall clock, so it must be right."""
+        delay_ms: int | None = CLEANER_BACKOFF_MS
+        if self._believes_clock(now_ms, self._clock.wall_ms()):
+            if self.cleaner is None:
+                from embedlog.storage.cleaner import DefaultSettings, LogCleaner
+
+                settings = self._cleaner_settings or DefaultSettings()
+                self.cleaner = LogCleaner(self._manager, settings, self._clock)
+            delay_ms = self.cleaner.run_once()
+        self._due["_clean"][1] = CLEANER_BACKOFF_MS if delay_ms is None else delay_ms
+        return delay_ms is not None
+
+    def _believes_clock(self, now_ms: int, wall_ms: int) -> bool:
+        drift = wall_ms - now_ms - self._wall_offset
+        self.retention_paused = abs(drift) > CLOCK_DRIFT_MAX_MS
+        return not self.retention_paused
 
     def _expire(self, _now_ms: int) -> bool:
         wall_ms = self._clock.wall_ms()

@@ -85,7 +85,7 @@ def test_an_empty_batch_tells_offsets_and_sequences(codec: int) -> None:
     assert bytes(left.buffer) == empty_batch(batch)
     assert frame(left) == frame(batch)
     assert (left.size, left.record_count, left.codec) == (61, 0, 0)
-    assert (left.base_timestamp, left.max_timestamp) == (NOW, NOW)
+    assert (left.base_timestamp, left.max_timestamp) == (-1, NOW)
     assert left.is_valid_crc()
     assert tuples(left) == []
 

@@ -1,0 +1,156 @@
+"""Log compaction: of every key the last record stays (topics with cleanup.policy=compact).
+
+The cleaner looks for the log with the largest share of dirty bytes, cleans it in one round, and
+looks again until none is worth a round. It works in slices of some milliseconds, in the thread
+that drives the scheduler, and has nothing to do while no compacted log changes.
+
+    cleaner_range          what is dirty, and whether a round is due
+    cleaner_round          map the keys, rewrite the segments, group by group
+    offset_map             key -> last offset
+    cleaner_transactions   what aborted batches and markers become
+    cleaner_filter         what stays of a batch
+    cleaner_output         the new segment, and the swap
+"""
+
+from __future__ import annotations
+
+from _thread import RLock
+from contextlib import suppress
+
+from embedlog.errors import CorruptRecord, KafkaError
+from embedlog.storage.cleaner_output import SegmentTooLarge
+from embedlog.storage.cleaner_range import DirtyRange, dirty_range
+from embedlog.storage.cleaner_round import CleaningRound, LogChanged
+from embedlog.storage.log_state import HARMLESS_ERRORS
+from wire.records.errors import RecordsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from embedlog.runtime import Clock
+    from embedlog.storage.log import Log
+    from embedlog.storage.log_manager import LogManager
+
+    class Settings(Protocol):
+        """Kafka's log.cleaner settings of a broker; read anew each time."""
+
+        @property
+        def log_cleaner_enable(self) -> bool: ...
+        @property
+        def log_cleaner_backoff_ms(self) -> int: ...
+        @property
+        def log_cleaner_dedupe_buffer_size(self) -> int: ...
+        @property
+        def log_cleaner_io_buffer_load_factor(self) -> float: ...
+        @property
+        def log_cleaner_io_max_bytes_per_second(self) -> float: ...
+
+
+class LogCleaner:
+    """Compacts the logs of one manager. Its calls exclude each other."""
+
+    def __init__(self, manager: LogManager, settings: Settings, clock: Clock) -> None:
+        self._manager = manager
+        self._settings = settings
+        self._clock = clock
+        self._lock = RLock()
+        self._round: CleaningRound | None = None
+        self._is_stopped = False
+        self.uncleanable: dict[Log, str] = {}
+        """Logs that are left alone since a round failed, and why; until they are opened again."""
+
+    def run_once(self) -> int | None:
+        """Do one slice of work; return milliseconds until the next.
+
+        None when nothing is due, nor will be before some log changes.
+        """
+        with self._lock:
+            if self._is_stopped or not self._settings.log_cleaner_enable:
+                return None
+            if self._round is None:
+                wait_ms = self._begin()
+                if self._round is None:
+                    return wait_ms
+            return self._continue(self._round)
+
+    def stop(self) -> None:
+        """End the round that is under way, and do nothing from here on."""
+        with self._lock:
+            self._is_stopped = True
+            self._end_round()
+
+    def _begin(self) -> int | None:
+        """Begin a round on the log that needs it most; without one, say when to look again."""
+        now_ms = self._clock.wall_ms()
+        logs = [log for log in self._manager.logs() if log.config.compact and log.failure is None]
+        self.uncleanable = {log: why for log, why in self.uncleanable.items() if log in logs}
+        best: tuple[Log, DirtyRange] | None = None
+        waits = []
+        for log in logs:
+            if log in self.uncleanable:
+                continue
+            try:
+                found = dirty_range(log, now_ms)
+            except (CorruptRecord, KafkaError) as error:
+                self.uncleanable[log] = str(error)
+                continue
+            if found.is_due and (best is None or found.ratio > best[1].ratio):
+                best = (log, found)
+            if found.wait_ms is not None:
+                waits.append(found.wait_ms)
+        if best is None:
+            return max(min(waits), self._settings.log_cleaner_backoff_ms) if waits else None
+        settings = self._settings
+        size_max = settings.log_cleaner_dedupe_buffer_size
+        self._round = CleaningRound(
+            *best,
+            now_ms=now_ms,
+            map_size_max=int(size_max * settings.log_cleaner_io_buffer_load_factor),
+            checkpoint=self._manager.checkpoint,
+            remove=self._manager.remove_files,
+        )
+        return None
+
+    def _continue(self, round: CleaningRound) -> int:
+        """Do a slice of the round; return milliseconds until the next."""
+        size = round.size_read + round.size_written
+        try:
+            if round.step():
+                self._round = None
+                self._manager.checkpoint()
+        except LogChanged:
+            self._end_round()
+        except (CorruptRecord, RecordsError, SegmentTooLarge) as error:
+            self._give_up(round.log, error)
+        except (KafkaError, OSError) as error:
+            cause = error.__cause__ if isinstance(error, KafkaError) else error
+            if not isinstance(cause, OSError) or cause.errno not in HARMLESS_ERRORS:
+                self._give_up(round.log, error)
+            else:
+                # No room, or too many open files: perhaps not next time.
+                self._end_round()
+                return self._settings.log_cleaner_backoff_ms
+        moved = round.size_read + round.size_written - size
+        return max(1, int(moved * 1000 / self._settings.log_cleaner_io_max_bytes_per_second))
+
+    def _give_up(self, log: Log, error: Exception) -> None:
+        self.uncleanable[log] = f"{type(error).__name__}: {error}"
+        self._end_round()
+
+    def _end_round(self) -> None:
+        round, self._round = self._round, None
+        if round is None:
+            return
+        with suppress(OSError):  # what is left is removed when the log is next opened
+            round.abandon()
+
+
+class DefaultSettings:
+    """Kafka's defaults, for a manager without a broker."""
+
+    log_cleaner_enable = True
+    log_cleaner_backoff_ms = 15_000
+    log_cleaner_dedupe_buffer_size = 128 << 20
+    log_cleaner_io_buffer_load_factor = 0.9
+    log_cleaner_io_max_bytes_per_second = float("inf")

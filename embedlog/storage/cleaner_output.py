@@ -1,0 +1,184 @@
+"""The segment that compaction writes, and putting it in place of those it was made from.
+
+    <base>.log.cleaned    being written; removed when the directory is next opened
+    <base>.log.swap       whole and synced: from here on it counts, whatever happens
+    <base>.log            the former segments are out of the way
+
+The step from `.cleaned` to `.swap` decides. Readers without a lock are never disturbed: the former
+segments keep their files open, under whatever name or none, until the last reader lets go.
+"""
+
+from __future__ import annotations
+
+from embedlog.runtime.files import write_fully
+from embedlog.storage import paths
+from embedlog.storage.offset_index import RELATIVE_OFFSET_MAX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.runtime.files import File
+    from embedlog.storage.log import Log
+    from embedlog.storage.segment import Segment
+    from embedlog.storage.transaction_index import TransactionIndex
+    from wire.records.batch import RecordBatch
+
+WRITE_SIZE = 1 << 20
+SYNC_SIZE = 8 << 20
+"""So much at a time, because whoever drives the scheduler waits for the disk meanwhile."""
+SEGMENT_SIZE_MAX = 2**31 - 1
+
+
+class SegmentTooLarge(Exception):
+    """The batches that stay do not fit into one segment file."""
+
+
+class CleanedOutput:
+    """A segment while compaction fills it. Nobody else knows of it before `swap_in`."""
+
+    __slots__ = (
+        "_file",
+        "_is_volatile",
+        "_log",
+        "_path",
+        "_pending",
+        "_pending_size",
+        "_synced_size",
+        "segment",
+    )
+
+    def __init__(self, log: Log, base_offset: int, aborted: TransactionIndex) -> None:
+        """Begin the file; `aborted` will have the aborted transactions of what is appended.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        self._log = log
+        self._is_volatile = log.config.durability == "memory"
+        self.segment = segment = log.new_segment(base_offset)
+        segment.aborted = aborted
+        self._path = segment.path + paths.CLEANED
+        self._file: File = log.files.open(self._path, create=True)
+        self._file.truncate(0)
+        self._pending: list[memoryview | bytes] = []
+        self._pending_size = 0
+        self._synced_size = 0
+
+    def append(self, batch: RecordBatch) -> None:
+        """Add a batch with the offsets it has.
+
+        Raises:
+            OSError: the disk refuses.
+            SegmentTooLarge: there are 2 GiB already.
+        """
+        segment = self.segment
+        _, position, largest, holder = segment.end
+        last_offset, latest, size = batch.last_offset, batch.max_timestamp, batch.size
+        assert last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX, (batch, segment)
+        if position + size > SEGMENT_SIZE_MAX:
+            raise SegmentTooLarge(f"{self._path}: more than {SEGMENT_SIZE_MAX} bytes")
+        if position == 0:
+            segment.first_timestamp = latest
+        if latest > largest:
+            largest, holder = latest, last_offset
+        segment.end = (last_offset + 1, position + size, largest, holder)
+        segment.index(last_offset, position, size, self._log.config.index_interval_bytes)
+        self._pending.append(batch.buffer)
+        self._pending_size += size
+        if self._pending_size >= WRITE_SIZE:
+            self._write()
+
+    def finish(self, next_offset: int, modified_ms: int) -> None:
+        """Write and sync the rest; the segment spans the offsets below `next_offset`.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        self._write()
+        segment = self.segment
+        _, size, largest, holder = segment.end
+        self._sync()
+        self._file.close()
+        segment.end = (next_offset, size, largest, holder)
+        segment.capacity = segment.synced_size = size
+        segment.modified_ms = modified_ms
+        segment.dirty = True
+        segment.directory_synced = True
+
+    def swap_in(self, former: tuple[Segment, ...]) -> list[str]:
+        """Put the finished segment in place of `former`; return the files nobody needs now.
+
+        Requires: the partition lock, and that `former` is part of the log, in a row and not
+        written to. An error behind the deciding step poisons the log: the next open completes
+        what was begun.
+
+        Raises:
+            KafkaStorageError: the disk refuses.
+        """
+        log, files, segment = self._log, self._log.files, self.segment
+        swap_path = segment.path + paths.SWAP
+        try:
+            for old in former:
+                old.part_with()
+            files.rename(self._path, swap_path)
+        except OSError as error:
+            raise log.refused(error) from error
+        try:
+            if not self._is_volatile:
+                files.sync_directory(log.directory)
+            useless = _put_away(log, former)
+            files.rename(swap_path, segment.path)
+            log.swap_in(segment, former)
+            if not self._is_volatile:
+                segment.finish()
+        except OSError as error:
+            raise log.poison(error) from error
+        return useless
+
+    def discard(self) -> None:
+        """Remove what was written. Not after `swap_in`.
+
+        Raises:
+            OSError: the disk refuses; the next open removes it.
+        """
+        self._file.close()
+        if self._log.files.stat(self._path) is not None:
+            self._log.files.remove(self._path)
+
+    def _write(self) -> None:
+        if not self._pending:
+            return
+        # Joined, because a single call of the system takes no more than 1,024 pieces.
+        content = b"".join(self._pending)
+        position = self.segment.end[1] - self._pending_size
+        write_fully(self._file.write, [content], position)
+        self._pending.clear()
+        self._pending_size = 0
+        if self.segment.end[1] - self._synced_size >= SYNC_SIZE:
+            self._sync()
+
+    def _sync(self) -> None:
+        # At every level but memory: what these batches were made from is about to be removed, and
+        # may have been durable.
+        if not self._is_volatile:
+            self._file.sync()
+        self._synced_size = self.segment.end[1]
+
+
+def _put_away(log: Log, former: tuple[Segment, ...]) -> list[str]:
+    """Give the files of former segments names that mean nothing; return these.
+
+    The first one's log stays: the new one replaces it. So does its snapshot, which tells the state
+    of producers at the same offset.
+    """
+    files = log.files
+    useless = []
+    for old in former:
+        suffixes: tuple[str, ...] = paths.SIDECARS
+        if old is not former[0]:
+            suffixes = (paths.LOG, *paths.SIDECARS, paths.SNAPSHOT)
+        for suffix in suffixes:
+            path = old.sidecar(suffix)
+            if files.stat(path) is not None:
+                files.rename(path, path + paths.DELETED)
+                useless.append(path + paths.DELETED)
+    return useless

@@ -1,0 +1,117 @@
+"""Which part of a log compaction has not seen, and whether it is worth a round.
+
+    log start           first dirty                  end                    log end
+        |    clean          |         dirty           |    not yet cleanable   |
+
+`end` is the begin of the segment that holds the last stable offset, of the last segment, or of the
+first one that is younger than min.compaction.lag.ms, whichever comes first. A round is due when
+dirty / (clean + dirty) in bytes is above min.cleanable.dirty.ratio, or when the oldest dirty
+segment has waited for max.compaction.lag.ms (KIP-354).
+"""
+
+from __future__ import annotations
+
+from embedlog.storage.batch_walk import walk
+from embedlog.storage.log_config import NO_LIMIT
+from embedlog.storage.log_state import segments_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.storage.log import Log
+    from embedlog.storage.segment import Segment
+
+
+class DirtyRange:
+    """What a look at a log found. Offsets `first_dirty` and `end`, sizes in bytes."""
+
+    __slots__ = ("clean_size", "dirty_size", "end", "first_dirty", "is_due", "wait_ms")
+
+    def __init__(
+        self,
+        *,
+        first_dirty: int,
+        end: int,
+        clean_size: int,
+        dirty_size: int,
+        is_due: bool,
+        wait_ms: int | None,
+    ) -> None:
+        self.first_dirty = first_dirty
+        self.end = end
+        self.clean_size = clean_size
+        self.dirty_size = dirty_size
+        self.is_due = is_due
+        self.wait_ms = wait_ms
+        """When the passing of time alone makes another look worth while; None for never."""
+
+    @property
+    def ratio(self) -> float:
+        """The share of what could be read that compaction has not seen."""
+        total = self.clean_size + self.dirty_size
+        return self.dirty_size / total if total else 0.0
+
+
+def dirty_range(log: Log, now_ms: int) -> DirtyRange:
+    """Look at a log of a compacted topic. `now_ms` is wall time. No lock.
+
+    Raises:
+        CorruptRecord: a segment's headers are damaged.
+        KafkaStorageError: a segment cannot be opened.
+    """
+    config = log.config
+    segments = log.segments
+    first_dirty = log.cleaned_offset
+    # Outside the log: records were deleted below, or the end was lost. Then all of it is dirty.
+    if not log.log_start_offset <= first_dirty <= segments[-1].next_offset:
+        first_dirty = log.log_start_offset
+    unseen = segments_from(segments, first_dirty)
+    limit = log.last_stable_offset
+    waits = []
+    if config.min_compaction_lag_ms > 0:
+        young = _first_younger(unseen[:-1], now_ms - config.min_compaction_lag_ms)
+        if young is not None:
+            limit = min(limit, young.base_offset)
+            waits.append(_age_base(young) + config.min_compaction_lag_ms - now_ms)
+    end = segments_from(segments, limit)[0].base_offset
+    dirty_size = sum(segment.size for segment in unseen if segment.base_offset < end)
+    is_overdue = False
+    if config.max_compaction_lag_ms < NO_LIMIT:
+        oldest = min(filter(_has_time, map(_first_timestamp, unseen[:-1])), default=NO_LIMIT)
+        is_overdue = oldest < now_ms - config.max_compaction_lag_ms and dirty_size > 0
+        if oldest < NO_LIMIT and not is_overdue:
+            waits.append(oldest + config.max_compaction_lag_ms + 1 - now_ms)
+    found = DirtyRange(
+        first_dirty=first_dirty,
+        end=end,
+        clean_size=sum(segment.size for segment in segments if segment.base_offset < first_dirty),
+        dirty_size=dirty_size,
+        is_due=is_overdue,
+        wait_ms=min((wait for wait in waits if wait > 0), default=None),
+    )
+    found.is_due = is_overdue or found.ratio > config.min_cleanable_dirty_ratio
+    return found
+
+
+def _first_younger(segments: tuple[Segment, ...], than_ms: int) -> Segment | None:
+    for segment in segments:
+        if _age_base(segment) > than_ms:
+            return segment
+    return None
+
+
+def _age_base(segment: Segment) -> int:
+    """The time of the youngest record, or of the last append when records carry none."""
+    largest = segment.largest()[0]
+    return largest if largest >= 0 else segment.modified_ms
+
+
+def _first_timestamp(segment: Segment) -> int:
+    """The largest timestamp of the first batch, -1 when there is none."""
+    size = segment.size
+    for info in walk(segment.view(0, size), 0, size, segment.path):
+        return info[4]
+    return -1
+
+
+def _has_time(timestamp: int) -> bool:
+    return timestamp > 0

@@ -1,0 +1,229 @@
+"""One round of compaction of one log, in slices.
+
+    1. map       read the dirty range; note the last offset of every key in it
+    2. rewrite   read every segment below the range's end, group by group, and write what stays
+                 into one segment per group, which takes their place
+
+Reading and writing go without any lock; only the swap takes the partition lock. The log may be
+truncated, shortened by retention or deleted meanwhile: then the round is over, and what it has
+done so far stays good, because every group is clean on its own.
+"""
+
+from __future__ import annotations
+
+from embedlog.storage.cleaner_filter import BatchFilter, modernised, read_fields
+from embedlog.storage.cleaner_output import CleanedOutput
+from embedlog.storage.cleaner_transactions import CleanedTransactions
+from embedlog.storage.offset_index import ENTRY_SIZE, RELATIVE_OFFSET_MAX
+from embedlog.storage.offset_map import OffsetMap
+from embedlog.storage.reader import verify
+from embedlog.storage.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
+from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch, iter_batches
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from embedlog.storage.cleaner_range import DirtyRange
+    from embedlog.storage.log import Log
+    from embedlog.storage.segment import Segment
+    from embedlog.storage.transaction_index import AbortedTransaction
+
+    Group = tuple[Segment, ...]
+
+SLICE_SIZE = 128 << 10
+"""Bytes read between two looks of the scheduler at its other work: some 5 ms."""
+
+
+class LogChanged(Exception):
+    """The segments are not those any more that the round began with."""
+
+
+class CleaningRound:
+    """A round under way. For one thread at a time, without the partition lock."""
+
+    def __init__(
+        self,
+        log: Log,
+        found: DirtyRange,
+        *,
+        now_ms: int,
+        map_size_max: int,
+        checkpoint: Callable[[], None],
+        remove: Callable[[list[str]], None],
+    ) -> None:
+        """`now_ms` is wall time, `map_size_max` bytes of memory for keys.
+
+        `checkpoint` stores every log's `cleaned_offset`; `remove` gets the files that the round
+        leaves useless.
+        """
+        self.log = log
+        self.size_read = 0
+        """Bytes read, and ..."""
+        self.size_written = 0
+        """... bytes written so far."""
+        self._first_dirty = found.first_dirty
+        self._end = found.end
+        self._now_ms = now_ms
+        self._checkpoint = checkpoint
+        self._remove = remove
+        self._limit = max(DECOMPRESSED_SIZE_MAX, log.config.max_decompressed_message_bytes)
+        self._map = OffsetMap(map_size_max)
+        self._sources = tuple(s for s in log.segments if s.base_offset < found.end)
+        self._output: CleanedOutput | None = None
+        self._slice_end = SLICE_SIZE
+        self._slices = self._run()
+
+    def step(self) -> bool:
+        """Do one slice; say whether the round is complete: then `log.cleaned_offset` has moved.
+
+        Raises:
+            LogChanged: the round is over, incomplete.
+            CorruptRecord, RecordsError, KafkaStorageError, OSError, SegmentTooLarge: it is, too;
+                the log cannot be cleaned, or not now.
+        """
+        self._check_unchanged()
+        self._slice_end = self.size_read + SLICE_SIZE
+        return next(self._slices, True)
+
+    def abandon(self) -> None:
+        """Remove what an incomplete round has begun.
+
+        Raises:
+            OSError: the disk refuses; the next open removes it.
+        """
+        if self._output is not None:
+            self._output.discard()
+            self._output = None
+
+    def _run(self) -> Iterator[bool]:
+        """The round, yielding False after every slice."""
+        aborted: list[AbortedTransaction] = []
+        for segment in self._sources:
+            if segment.size > segment.trusted_size:
+                verify(self.log, segment, 0, segment.size, segment.base_offset)
+            # One by one: of a segment that was loaded they are found by reading it.
+            aborted += self.log.aborted_transactions(segment.base_offset, segment.next_offset)
+            yield False
+        yield from self._fill_map(set(aborted))
+        transactions = CleanedTransactions(set(aborted))
+        self._sources = tuple(s for s in self._sources if s.base_offset < self._end)
+        filtered = BatchFilter(
+            self._map,
+            transactions,
+            end=self._end,
+            now_ms=self._now_ms,
+            delete_retention_ms=self.log.config.delete_retention_ms,
+            limit=self._limit,
+        )
+        for group in _groups(self._sources, self.log):
+            with self.log.lock:
+                filtered.protect(
+                    {
+                        producer.producer_id: (producer.last_data_offset, producer.producer_epoch)
+                        for producer in self.log.active_producers()
+                    }
+                )
+            self._output = output = CleanedOutput(
+                self.log, group[0].base_offset, transactions.begin_segment()
+            )
+            yield from self._rewrite(group, filtered, output)
+            self._swap(group, output)
+
+    def _fill_map(self, aborted: set[AbortedTransaction]) -> Iterator[bool]:
+        """Note the keys of the dirty range, or of as much of it as there is memory for."""
+        transactions = CleanedTransactions(aborted)
+        offset_map, limit = self._map, self._limit
+        for segment in self._sources:
+            if segment.next_offset <= self._first_dirty:
+                continue
+            start = segment.position_of(self._first_dirty, segment.size)
+            for batch in self._batches(segment, start):
+                if offset_map.is_full:
+                    self._end = batch.base_offset
+                    return
+                if not transactions.read(batch) and not batch.is_control:
+                    keys, offsets, _ = read_fields(batch, limit)
+                    offset_map.add(keys, offsets)
+                if self.size_read >= self._slice_end:
+                    yield False
+
+    def _rewrite(
+        self, group: Group, filtered: BatchFilter, output: CleanedOutput
+    ) -> Iterator[bool]:
+        for segment in group:
+            for batch in self._batches(segment, 0):
+                left = filtered.filter(batch)
+                if left is not None:
+                    output.append(batch if left is batch.buffer else RecordBatch(left))
+                    self.size_written += len(left)
+                if self.size_read >= self._slice_end:
+                    yield False
+
+    def _batches(self, segment: Segment, position: int) -> Iterator[RecordBatch]:
+        """The batches from `position` on, their checksums proved."""
+        size = segment.size
+        for stored in iter_batches(segment.view(0, size), position, size):
+            if isinstance(stored, RecordBatch):
+                # What is dropped or written anew must not be what has rotted.
+                stored.check_crc()
+            self.size_read += stored.size
+            yield from modernised(stored)
+
+    def _swap(self, group: Group, output: CleanedOutput) -> None:
+        output.finish(group[-1].next_offset, group[-1].modified_ms)
+        log = self.log
+        if log.cleaned_offset < 0:
+            # Gaps are allowed from here on, also if the topic is not a compacted one later.
+            log.cleaned_offset = self._first_dirty
+            self._checkpoint()
+        with log.lock:
+            self._check_unchanged()
+            useless = output.swap_in(group)
+            self._output = None
+            self._sources = self._sources[len(group) :]
+            if not self._sources:
+                log.cleaned_offset = self._end
+        self._remove(useless)
+
+    def _check_unchanged(self) -> None:
+        """Raise unless the segments yet to be rewritten are in the log, in a row.
+
+        Also those of later groups: what was mapped from them decides what goes from this one.
+        """
+        sources = self._sources
+        log = self.log
+        if log.failure is not None:
+            raise LogChanged(str(log.failure))
+        if not sources:
+            return
+        segments = log.segments
+        start = segments.index(sources[0]) if sources[0] in segments else 0
+        if segments[start : start + len(sources)] != sources:
+            raise LogChanged(str(log))
+
+
+def _groups(sources: Group, log: Log) -> list[Group]:
+    """Neighbours that one segment can take: by size, by index size, by span of offsets."""
+    config = log.config
+    groups: list[list[Segment]] = []
+    size = entries = time_entries = 0
+    for segment in sources:
+        size += segment.size
+        entries += len(segment.offset_index)
+        time_entries += len(segment.time_index)
+        if (
+            not groups
+            or size > config.segment_bytes
+            or entries * ENTRY_SIZE > config.segment_index_bytes
+            or time_entries * TIME_ENTRY_SIZE > config.segment_index_bytes
+            or (
+                segment.size
+                and segment.next_offset - 1 - groups[-1][0].base_offset > RELATIVE_OFFSET_MAX
+            )
+        ):
+            groups.append([])
+            size, entries = segment.size, len(segment.offset_index)
+            time_entries = len(segment.time_index)
+        groups[-1].append(segment)
+    return [tuple(group) for group in groups]
