@@ -85,6 +85,7 @@ class Cluster:
             LogConfig(durability=self.durability),
             retention_first_ms=self.config.log_initial_task_delay_ms,
             retention_interval_ms=self.config.log_retention_check_interval_ms,
+            cleaner_settings=self.config,
         )
         try:
             self.broker = self._open(directory, cluster_id)
