@@ -1,0 +1,22 @@
+"""Heartbeat (api key 12), versions 0-4: a member of a classic group lives.
+
+v3 static members. v4 flexible. An empty group id is INVALID_GROUP_ID; the group's own errors come
+after that, see the coordinator's `heartbeat`.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.pending import Pending
+    from wire.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+VERSIONS = (0, 4)
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: HeartbeatRequest
+) -> HeartbeatResponse | Pending[HeartbeatResponse]:
+    return broker.group_coordinator.heartbeat(context, request)

@@ -1,0 +1,48 @@
+"""JoinGroup (api key 11), versions 0-9: become a member of a classic group.
+
+v1 rebalance timeout. v4 a first join without member id is answered with one (KIP-394). v5 static
+members (KIP-345). v6 flexible. v7 null for no protocol. v8 reason, not used. v9 a leader that has
+restarted skips the assignment. Parked until the generation is complete.
+
+Errors of the request itself; the group's own come after them, see the coordinator's `join`:
+    empty group id                                              INVALID_GROUP_ID
+    session time-out outside group.{min,max}.session.timeout.ms INVALID_SESSION_TIMEOUT
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import KafkaError, error_for
+from wire.error_codes import ErrorCode
+from wire.schemas.join_group import JoinGroupResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.pending import Pending
+    from wire.schemas.join_group import JoinGroupRequest
+
+VERSIONS = (0, 9)
+
+_FIRST_WITH_NULL_PROTOCOL = 7
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: JoinGroupRequest
+) -> JoinGroupResponse | Pending[JoinGroupResponse]:
+    if not request.group_id:
+        raise error_for(ErrorCode.INVALID_GROUP_ID)
+    config = broker.config
+    shortest_ms = config.group_min_session_timeout_ms
+    if not shortest_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
+        raise error_for(ErrorCode.INVALID_SESSION_TIMEOUT)
+    return broker.group_coordinator.join_group(context, request)
+
+
+def refused(request: JoinGroupRequest, version: int, error: KafkaError) -> JoinGroupResponse:
+    """No generation; the member id is the one that was asked with."""
+    return JoinGroupResponse(
+        error_code=error.code,
+        protocol_name=None if version >= _FIRST_WITH_NULL_PROTOCOL else "",
+        member_id=request.member_id,
+    )

@@ -1,0 +1,22 @@
+"""LeaveGroup (api key 13), versions 0-5: leave a classic group, or have others leave it.
+
+v3 several members, each with an error of its own. v4 flexible. v5 reason, not used. An empty group
+id is INVALID_GROUP_ID; the members' own errors come after that, see the coordinator's `leave`.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.pending import Pending
+    from wire.schemas.leave_group import LeaveGroupRequest, LeaveGroupResponse
+
+VERSIONS = (0, 5)
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: LeaveGroupRequest
+) -> LeaveGroupResponse | Pending[LeaveGroupResponse]:
+    return broker.group_coordinator.leave_group(context, request)

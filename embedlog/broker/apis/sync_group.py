@@ -1,0 +1,34 @@
+"""SyncGroup (api key 14), versions 0-5: receive the assignment of a classic group's generation.
+
+v3 static members. v4 flexible. v5 protocol type and name, both ways. The leader's request brings
+the assignment; the others are parked until it has come and is stored.
+
+Errors of the request itself; the group's own come after them, see the coordinator's `sync`:
+    v5 without protocol type or name    INCONSISTENT_GROUP_PROTOCOL
+    empty group id                      INVALID_GROUP_ID
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import error_for
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.pending import Pending
+    from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
+
+VERSIONS = (0, 5)
+
+_FIRST_WITH_PROTOCOL = 5
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: SyncGroupRequest
+) -> SyncGroupResponse | Pending[SyncGroupResponse]:
+    says_both = request.protocol_type is not None and request.protocol_name is not None
+    if context.api_version >= _FIRST_WITH_PROTOCOL and not says_both:
+        raise error_for(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    return broker.group_coordinator.sync_group(context, request)
