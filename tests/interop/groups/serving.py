@@ -1,0 +1,101 @@
+"""The broker of these tests in a process of its own, that can be killed and started again.
+
+GROUPS_BROKER=kafka runs the tests of this folder against a real Apache Kafka: that is how the
+tests themselves are tested. GROUPS_BROKER=host:port takes a broker that is running, with the
+settings below.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.kafka import real_kafka
+from tests.support.tools import ROOT
+
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "4000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "300",
+}
+"""Members that died are missed after seconds, not after the better part of a minute."""
+SECONDS_MAX = 60
+
+
+class Serve:
+    """`embedlog serve` on one port for life, whatever happens to the process."""
+
+    def __init__(self, data: Path | None = None) -> None:
+        self._data = data
+        self._port = 0
+        self._process: subprocess.Popen[str] | None = None
+        self.start()
+
+    @property
+    def address(self) -> str:
+        """Where clients find it."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def pid(self) -> int:
+        """The process that serves now."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it, at the port it had before; returns when it listens."""
+        command = [sys.executable, "-m", "embedlog", "serve", "--port", str(self._port)]
+        if self._data is not None:
+            command += ["--data", str(self._data)]
+        for name, value in SETTINGS.items():
+            command += ["--config", f"{name}={value}"]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        found = re.fullmatch(r"embedlog: listening on 127\.0\.0\.1:(\d+)\n", line)
+        assert found is not None, line
+        self._port = int(found[1])
+
+    def stop(self) -> None:
+        """SIGTERM, and wait until it has closed everything."""
+        assert self._process is not None
+        self._process.terminate()
+        status = self._process.wait(SECONDS_MAX)
+        assert status == 0, status
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def discard(self) -> None:
+        """End it, if it runs."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+
+
+@contextlib.contextmanager
+def group_broker(directory: Path) -> Iterator[str]:
+    """The address of the broker under test: embedlog unless GROUPS_BROKER says otherwise."""
+    asked = os.environ.get("GROUPS_BROKER", "embedlog")
+    if asked == "kafka":
+        with real_kafka(directory, settings=SETTINGS) as address:
+            yield address
+    elif ":" in asked:
+        yield asked
+    else:
+        serve = Serve()
+        try:
+            yield serve.address
+        finally:
+            serve.discard()
