@@ -46,6 +46,7 @@ class Member:
         self.protocol: str | None = None
         self._version = version
         self.instance = instance
+        self.kind = fields.get("kind", "consumer")
         self.fields = {"protocols": protocols or [("range", name.encode())], **fields}
 
     def joining(self, **fields: Any) -> JoinGroupRequest:
@@ -86,7 +87,7 @@ class Member:
 
     def syncing(self, assignments: dict[str, bytes] | None = None, **fields: Any) -> Any:
         """The SyncGroup it sends."""
-        values = {"instance": self.instance, "protocol": self.protocol, **fields}
+        values = {"instance": self.instance, "protocol": self.protocol, "kind": self.kind, **fields}
         member, generation = values.pop("member", self.id), values.pop("generation", None)
         generation = self.generation if generation is None else generation
         return sync(self.group, member, generation, assignments, **values)
