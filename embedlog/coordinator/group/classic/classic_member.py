@@ -102,16 +102,14 @@ class ClassicMember:
             self.session.keep_alive(self.session_timeout_ms)
 
     def described(self, protocol_name: str | None) -> DescribedGroupMember:
-        """For DescribeGroups: metadata and assignment count in a stable group only, which says its
-        protocol's name.
-        """
+        """For DescribeGroups; the metadata is that for a stable group's protocol, else empty."""
         return DescribedGroupMember(
             member_id=self.member_id,
             group_instance_id=self.instance_id,
             client_id=self.client_id,
             client_host=self.client_host,
             member_metadata=b"" if protocol_name is None else self.metadata(protocol_name),
-            member_assignment=b"" if protocol_name is None else self.assignment,
+            member_assignment=self.assignment,
         )
 
     def __repr__(self) -> str:

@@ -125,20 +125,15 @@ class Joins:
         return True
 
     def _turn_away(self, group: ClassicGroup, joining: _Joining) -> JoinResult:
-        """There is no room. A member that comes back too late for its place has lost it, and the
-        others need not wait for it.
+        """There is no room. A member that comes back too late for its place has lost it; as in Kafka
+        the others go on when somebody else comes or the time is over.
         """
         member_id = joining.request.member_id
-        refused = joining.refused(ErrorCode.GROUP_MAX_SIZE_REACHED)
         if member_id in group.members:
             self._rebalances.remove(group, group.members[member_id])
         elif member_id in group.pending_members:
             self._rebalances.remove_pending(group, member_id)
-        else:
-            return refused
-        result: JoinResult = self._rebalances.maybe_complete_join(group)
-        result.response = refused.response
-        return result
+        return joining.refused(ErrorCode.GROUP_MAX_SIZE_REACHED)
 
     # New members
 
