@@ -32,11 +32,15 @@ HANDLERS: dict[int, tuple[str, int, int]] = {
     1: ("fetch", 0, 18),
     2: ("list_offsets", 0, 11),
     3: ("metadata", 0, 13),
+    8: ("offset_commit", 0, 10),
+    9: ("offset_fetch", 0, 10),
     10: ("find_coordinator", 0, 6),
     11: ("join_group", 0, 9),
     12: ("heartbeat", 0, 4),
     13: ("leave_group", 0, 5),
     14: ("sync_group", 0, 5),
+    15: ("describe_groups", 0, 6),
+    16: ("list_groups", 0, 5),
     18: ("api_versions", 0, 5),
     19: ("create_topics", 0, 7),
     20: ("delete_topics", 0, 6),
@@ -47,7 +51,9 @@ HANDLERS: dict[int, tuple[str, int, int]] = {
     33: ("alter_configs", 0, 2),
     35: ("describe_log_dirs", 0, 5),
     37: ("create_partitions", 0, 3),
+    42: ("delete_groups", 0, 3),
     44: ("incremental_alter_configs", 0, 1),
+    47: ("offset_delete", 0, 0),
     60: ("describe_cluster", 0, 2),
     61: ("describe_producers", 0, 0),
     75: ("describe_topic_partitions", 0, 0),
@@ -100,21 +106,9 @@ def settle(context: RequestContext, request: Any, pending: Pending[Any]) -> Answ
 
     For requests that may wait and then fail: whoever waits shall get a response, not an exception.
     """
-    from embedlog.pending import Pending
+    from embedlog.coordinator.answers import answered
 
-    answer: Pending[Any] = Pending()
-
-    def settled(done: Pending[Any]) -> None:
-        error = done.error()
-        if error is None:
-            answer.complete(done.result())
-        elif isinstance(error, errors.EmbedlogError):
-            answer.complete(error_response(request, context, error))
-        else:
-            answer.fail(error)
-
-    pending.add_callback(settled)
-    return answer.result() if answer.done() else answer
+    return answered(pending, lambda error: error_response(request, context, error))
 
 
 def _refused_at_the_top(request: Any, version: int, error: errors.KafkaError) -> Any:

@@ -21,6 +21,8 @@ TOPIC_OPERATIONS = 3576
 """Bits of every operation on a topic: without an authorizer all are allowed."""
 CLUSTER_OPERATIONS = 8096
 """The same for the cluster."""
+GROUP_OPERATIONS = 3400
+"""The same for a group."""
 
 
 class Node:

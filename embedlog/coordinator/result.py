@@ -35,18 +35,21 @@ class CoordinatorRecord:
 class Result(Generic[T]):
     """The outcome of one operation; see the attributes of `__init__`."""
 
-    __slots__ = ("is_replayed", "on_append", "records", "response")
+    __slots__ = ("is_atomic", "is_replayed", "on_append", "records", "response")
 
     def __init__(
         self,
         records: Sequence[CoordinatorRecord] = (),
         response: T | Pending[T] | None = None,
         *,
+        is_atomic: bool = True,
         is_replayed: bool = True,
         on_append: OnAppend | None = None,
     ) -> None:
         self.records = records
-        """Appended as one batch: all of them survive, or none."""
+        self.is_atomic = is_atomic
+        """Are the records appended as one batch, so that all of them survive or none? False: there
+        may be more of them than fit into one, and each is right by itself."""
         self.response = response
         """The answer, or a `Pending` of it: a request that is parked beyond this operation."""
         self.is_replayed = is_replayed

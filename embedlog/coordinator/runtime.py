@@ -32,7 +32,7 @@ from wire.records.builder import build_batch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, Protocol, TypeVar
 
     from embedlog.coordinator.loading import Replayable
@@ -59,6 +59,8 @@ else:
 
 _ACKS_ALL = -1
 _MAGIC_LIMITS = (2, 2)
+_BATCH_SIZE = 256 << 10
+"""Of keys and values, where there may be several batches: well below what a log takes."""
 
 
 class CoordinatorRuntime(Generic[S]):
@@ -235,30 +237,42 @@ class CoordinatorRuntime(Generic[S]):
 
     def _append(self, slot: _Slot[S], shard: S, result: Result[T]) -> None:
         partition = slot.partition
-        wall_ms = self._world.runtime.clock.wall_ms()
-        info = partition.append(
-            self._batch(result.records, wall_ms),
-            acks=_ACKS_ALL,
-            origin=AppendOrigin.COORDINATOR,
-            magic_limits=_MAGIC_LIMITS,
-            now_ms=wall_ms,
-            current_leader_epoch=slot.leader_epoch,
-        )
-        slot.end_offset = info.last_offset + 1
-        assert slot.context is not None, slot.partition
+        assert slot.context is not None, partition
         slot.context.defer(lambda: self._replica_manager.appended(partition))
-        if result.is_replayed:
-            for offset, record in enumerate(result.records, info.first_offset):
-                shard.replay(record, offset=offset)
+        wall_ms = self._world.runtime.clock.wall_ms()
+        for batch, records in self._batches(result, wall_ms):
+            info = partition.append(
+                batch,
+                acks=_ACKS_ALL,
+                origin=AppendOrigin.COORDINATOR,
+                magic_limits=_MAGIC_LIMITS,
+                now_ms=wall_ms,
+                current_leader_epoch=slot.leader_epoch,
+            )
+            slot.end_offset = info.last_offset + 1
+            if result.is_replayed:
+                for offset, record in enumerate(records, info.first_offset):
+                    shard.replay(record, offset=offset)
 
-    def _batch(self, records: Sequence[CoordinatorRecord], wall_ms: int) -> bytes:
-        encoded = [self._record_format.encode(record) for record in records]
-        return build_batch(
-            [value for _, value in encoded],
-            keys=[key for key, _ in encoded],
-            timestamps=wall_ms,
-            codec=self._codec,
-        )
+    def _batches(
+        self, result: Result[T], wall_ms: int
+    ) -> Iterator[tuple[bytes, Sequence[CoordinatorRecord]]]:
+        """Yield (batch, its records): one, unless the result need not be atomic and is large."""
+        keys: list[bytes] = []
+        values: list[bytes | None] = []
+        size = first = 0
+        for index, record in enumerate(result.records):
+            key, value = self._record_format.encode(record)
+            size += len(key) + (0 if value is None else len(value))
+            if size > _BATCH_SIZE and keys and not result.is_atomic:
+                yield self._batch(keys, values, wall_ms), result.records[first:index]
+                keys, values, size, first = [], [], 0, index
+            keys.append(key)
+            values.append(value)
+        yield self._batch(keys, values, wall_ms), result.records[first:]
+
+    def _batch(self, keys: Sequence[bytes], values: Sequence[bytes | None], wall_ms: int) -> bytes:
+        return build_batch(values, keys=keys, timestamps=wall_ms, codec=self._codec)
 
     def _await_commit(self, slot: _Slot[S], write: _Write[S, T]) -> None:
         from embedlog.coordinator.delayed_commit import DelayedCommit

@@ -10,6 +10,7 @@ from __future__ import annotations
 from _thread import RLock
 
 from embedlog.common import deque
+from embedlog.coordinator.answers import answered, combined
 from embedlog.coordinator.group.group_shard import GroupShard
 from embedlog.coordinator.placement import partition_of
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
@@ -28,16 +29,40 @@ if TYPE_CHECKING:
     from embedlog.config import BrokerConfig
     from embedlog.coordinator.result import Result
     from embedlog.coordinator.surroundings import Metadata, MetadataChange, RequestContext
+    from embedlog.errors import KafkaError
     from embedlog.pending import Pending
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
+    from wire.schemas.consumer_group_describe import (
+        ConsumerGroupDescribeRequest,
+        ConsumerGroupDescribeResponse,
+    )
     from wire.schemas.consumer_group_heartbeat import (
         ConsumerGroupHeartbeatRequest,
         ConsumerGroupHeartbeatResponse,
     )
+    from wire.schemas.delete_groups import (
+        DeletableGroupResult,
+        DeleteGroupsRequest,
+        DeleteGroupsResponse,
+    )
+    from wire.schemas.describe_groups import (
+        DescribedGroup,
+        DescribeGroupsRequest,
+        DescribeGroupsResponse,
+    )
     from wire.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse
     from wire.schemas.join_group import JoinGroupRequest, JoinGroupResponse
     from wire.schemas.leave_group import LeaveGroupRequest, LeaveGroupResponse
+    from wire.schemas.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+    from wire.schemas.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+    from wire.schemas.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+    from wire.schemas.offset_fetch import (
+        OffsetFetchRequest,
+        OffsetFetchRequestGroup,
+        OffsetFetchResponse,
+        OffsetFetchResponseGroup,
+    )
     from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
 
     R = TypeVar("R")
@@ -64,6 +89,7 @@ if TYPE_CHECKING:
 
 OFFSETS_TOPIC = "__consumer_offsets"
 _PLACES_MAX = 100_000
+_FETCH_BY_ID = 10
 
 
 class GroupCoordinator:
@@ -187,6 +213,158 @@ class GroupCoordinator:
         answer: R | Pending[R] = self._broker.settle(context, request, pending)
         return answer
 
+    # Offsets
+
+    def offset_commit(
+        self, context: RequestContext, request: OffsetCommitRequest
+    ) -> OffsetCommitResponse | Pending[OffsetCommitResponse]:
+        """Store offsets."""
+        from embedlog.coordinator.group.offsets.commit import OffsetCommit
+
+        self._catch_up()
+        commit = OffsetCommit(request, context.api_version, self._broker.metadata())
+        if not commit.wanted:
+            return commit.response()
+        place = self.partition_for(request.group_id)
+        pending = self.runtime.write(place, lambda shard: shard.commit_offsets(commit))
+        return answered(pending, commit.refused)
+
+    def offset_fetch(
+        self, context: RequestContext, request: OffsetFetchRequest
+    ) -> OffsetFetchResponse | Pending[OffsetFetchResponse]:
+        """Tell stored offsets, of one group or of several."""
+        from embedlog.coordinator.group.offsets import older_versions
+        from wire.schemas.offset_fetch import OffsetFetchResponse
+
+        self._catch_up()
+        version = context.api_version
+        if version >= older_versions.FIRST_WITH_GROUPS:
+            groups = [self._fetch(group, request, version) for group in request.groups]
+            return combined(groups, lambda found: OffsetFetchResponse(groups=found))
+        group = self._fetch(older_versions.question(request), request, version)
+
+        def older(found: list[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
+            if found[0].error_code:
+                return older_versions.refused(request, version, found[0].error_code)
+            return older_versions.answer(found[0], version)
+
+        return combined([group], older)
+
+    def _fetch(
+        self, asked: OffsetFetchRequestGroup, request: OffsetFetchRequest, version: int
+    ) -> OffsetFetchResponseGroup | Pending[OffsetFetchResponseGroup]:
+        from wire.schemas.offset_fetch import OffsetFetchResponseGroup
+
+        by_id = version >= _FETCH_BY_ID
+        require_stable = request.require_stable
+        pending = self.runtime.read(
+            self.partition_for(asked.group_id),
+            lambda shard: shard.fetch_offsets(asked, by_id=by_id, require_stable=require_stable),
+        )
+
+        def refused(error: KafkaError) -> OffsetFetchResponseGroup:
+            return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
+
+        return answered(pending, refused)
+
+    def offset_delete(
+        self, context: RequestContext, request: OffsetDeleteRequest
+    ) -> OffsetDeleteResponse | Pending[OffsetDeleteResponse]:
+        """Take stored offsets away."""
+        return self._member(context, request, lambda shard: shard.delete_offsets(request))
+
+    # Administration
+
+    def list_groups(
+        self, _context: RequestContext, request: ListGroupsRequest
+    ) -> ListGroupsResponse | Pending[ListGroupsResponse]:
+        """The groups there are, of some states and types; case does not matter."""
+        from embedlog.coordinator.group.administration import listed
+        from wire.schemas.list_groups import ListGroupsResponse
+
+        self._catch_up()
+        states = {state.lower() for state in request.states_filter}
+        types = {kind.lower() for kind in request.types_filter}
+        found = self.runtime.read_all(lambda shard: listed(shard.groups, states, types))
+
+        def response(parts: list[list[ListedGroup]]) -> ListGroupsResponse:
+            return ListGroupsResponse(groups=[group for part in parts for group in part])
+
+        # Groups whose log cannot be read are left out, as those of other brokers are.
+        return combined([answered(part, lambda _error: []) for part in found], response)
+
+    def describe_groups(
+        self, context: RequestContext, request: DescribeGroupsRequest
+    ) -> DescribeGroupsResponse | Pending[DescribeGroupsResponse]:
+        """State and members of classic groups."""
+        from wire.schemas.describe_groups import DescribeGroupsResponse
+
+        self._catch_up()
+        groups = [self._describe(group_id, context.api_version) for group_id in request.groups]
+        return combined(groups, lambda found: DescribeGroupsResponse(groups=found))
+
+    def _describe(self, group_id: str, version: int) -> DescribedGroup | Pending[DescribedGroup]:
+        from embedlog.coordinator.group.administration import described
+        from wire.schemas.describe_groups import DescribedGroup
+
+        pending = self.runtime.read(
+            self.partition_for(group_id), lambda shard: described(shard.groups, group_id, version)
+        )
+
+        def refused(error: KafkaError) -> DescribedGroup:
+            return DescribedGroup(group_id=group_id, error_code=error.code)
+
+        return answered(pending, refused)
+
+    def consumer_group_describe(
+        self, context: RequestContext, request: ConsumerGroupDescribeRequest
+    ) -> ConsumerGroupDescribeResponse | Pending[ConsumerGroupDescribeResponse]:
+        """State and members of consumer groups (KIP-848)."""
+        from wire.schemas.consumer_group_describe import (
+            ConsumerGroupDescribeResponse,
+            DescribedGroup,
+        )
+
+        self._catch_up()
+
+        def ask(group_id: str) -> list[DescribedGroup] | Pending[list[DescribedGroup]]:
+            pending = self.runtime.read(
+                self.partition_for(group_id), lambda shard: shard.consumer.describe([group_id])
+            )
+
+            def refused(error: KafkaError) -> list[DescribedGroup]:
+                return [DescribedGroup(group_id=group_id, error_code=error.code)]
+
+            return answered(pending, refused)
+
+        def response(parts: list[list[DescribedGroup]]) -> ConsumerGroupDescribeResponse:
+            return ConsumerGroupDescribeResponse(groups=[group for part in parts for group in part])
+
+        return combined([ask(group_id) for group_id in request.group_ids], response)
+
+    def delete_groups(
+        self, _context: RequestContext, request: DeleteGroupsRequest
+    ) -> DeleteGroupsResponse | Pending[DeleteGroupsResponse]:
+        """Delete groups without members, with their offsets; each is answered once."""
+        from wire.schemas.delete_groups import DeleteGroupsResponse
+
+        self._catch_up()
+        groups = [self._delete(group_id) for group_id in dict.fromkeys(request.groups_names)]
+        return combined(groups, lambda results: DeleteGroupsResponse(results=results))
+
+    def _delete(self, group_id: str) -> DeletableGroupResult | Pending[DeletableGroupResult]:
+        from wire.schemas.delete_groups import DeletableGroupResult
+
+        def delete(shard: GroupShard) -> Result[DeletableGroupResult]:
+            return shard.delete_group(group_id, DeletableGroupResult(group_id=group_id))
+
+        def refused(error: KafkaError) -> DeletableGroupResult:
+            return DeletableGroupResult(
+                group_id=group_id, error_code=error.code, error_message=error.message
+            )
+
+        return answered(self.runtime.write(self.partition_for(group_id), delete), refused)
+
     # Metadata
 
     def on_metadata(self, change: MetadataChange) -> None:
@@ -210,6 +388,9 @@ class GroupCoordinator:
                 self._changes.popleft()
 
     def _act_on(self, change: MetadataChange) -> None:
-        if any(topic.name == OFFSETS_TOPIC for topic in change.deleted):
+        deleted = [topic.name for topic in change.deleted]
+        if OFFSETS_TOPIC in deleted:
             self._places.clear()
             self.runtime.unload_all()
+        elif deleted:
+            self.runtime.write_all(lambda shard: shard.forget_topics(deleted))

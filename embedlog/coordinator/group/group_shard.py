@@ -1,23 +1,32 @@
 """`GroupShard`: the groups whose records lie in one partition of `__consumer_offsets`.
 
-    classic    groups whose members elect a leader       record type 2
-    consumer   groups that the coordinator assigns       record types 3-8 and 16
-    offsets    what groups of either kind have committed record types 0 and 1
+    classic    groups whose members elect a leader        record type 2
+    consumer   groups that the coordinator assigns        record types 3-8 and 16
+    offsets    what groups of either kind have committed  record types 0 and 1
 
 All three share one dictionary of groups. A request goes to the part that the group's type names;
-a record goes to the part that its type names.
+a record goes to the part that its type names. The part for consumer groups is made when the first
+of them comes.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
+from embedlog.coordinator.group import administration
+from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
+from embedlog.coordinator.group.offsets.expiry import expired
+from embedlog.coordinator.group.offsets.records import offset_tombstone
+from embedlog.coordinator.group.offsets.store import OffsetStore
+from embedlog.coordinator.result import Result
 from wire.schema import declaration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from embedlog.coordinator.group.consumer.consumer_groups import ConsumerGroups
     from embedlog.coordinator.group.group import Group
-    from embedlog.coordinator.result import CoordinatorRecord, Result
+    from embedlog.coordinator.group.offsets.commit import OffsetCommit
+    from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.coordinator.shard_context import ShardContext
     from embedlog.coordinator.surroundings import RequestContext
     from embedlog.errors import KafkaError
@@ -25,26 +34,43 @@ if TYPE_CHECKING:
         ConsumerGroupHeartbeatRequest,
         ConsumerGroupHeartbeatResponse,
     )
+    from wire.schemas.delete_groups import DeletableGroupResult
     from wire.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse
     from wire.schemas.join_group import JoinGroupRequest, JoinGroupResponse
     from wire.schemas.leave_group import LeaveGroupRequest, LeaveGroupResponse
+    from wire.schemas.offset_commit import OffsetCommitResponse
+    from wire.schemas.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+    from wire.schemas.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
     from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
 
+_OFFSETS = (0, 1)
 _CLASSIC_GROUP = 2
 _CONSUMER = "consumer"
+_EXPIRY = "offset expiry"
+_MINUTE_MS = 60_000
 
 
 class GroupShard:
     """One loaded shard. Requires for every method: the shard's lock."""
 
-    __slots__ = ("classic", "consumer", "context", "groups")
+    __slots__ = ("_consumer", "classic", "context", "groups", "offsets")
 
     def __init__(self, context: ShardContext) -> None:
         self.context = context
         self.groups: dict[str, Group] = {}
         """All groups by id, shared by the parts."""
-        self.classic: Any = _part("classic", "ClassicGroups", context, self.groups)
-        self.consumer: Any = _part("consumer", "ConsumerGroups", context, self.groups, self.classic)
+        self.classic = ClassicGroups(context, self.groups)
+        self._consumer: ConsumerGroups | None = None
+        self.offsets = OffsetStore()
+
+    @property
+    def consumer(self) -> ConsumerGroups:
+        """The part for groups of the consumer protocol."""
+        if self._consumer is None:
+            from embedlog.coordinator.group.consumer.consumer_groups import ConsumerGroups
+
+            self._consumer = ConsumerGroups(self.context, self.groups, self.classic)
+        return self._consumer
 
     # Members
 
@@ -90,41 +116,98 @@ class GroupShard:
         group = self.groups.get(group_id)
         return group is not None and group.GROUP_TYPE == _CONSUMER
 
+    # Offsets
+
+    def commit_offsets(self, commit: OffsetCommit) -> Result[OffsetCommitResponse]:
+        """OffsetCommit."""
+        return commit.apply(self.context, self.groups.get(commit.request.group_id))
+
+    def fetch_offsets(
+        self, asked: OffsetFetchRequestGroup, *, by_id: bool, require_stable: bool
+    ) -> OffsetFetchResponseGroup:
+        """OffsetFetch, of one group."""
+        from embedlog.coordinator.group.offsets.fetch import OffsetFetch
+
+        fetch = OffsetFetch(
+            self.offsets,
+            self.context.metadata(),
+            asked.group_id,
+            by_id=by_id,
+            require_stable=require_stable,
+        )
+        return fetch.answer(asked, self.groups.get(asked.group_id))
+
+    def delete_offsets(self, request: OffsetDeleteRequest) -> Result[OffsetDeleteResponse]:
+        """OffsetDelete."""
+        from embedlog.coordinator.group.offsets.delete import delete_offsets
+
+        group = self.groups.get(request.group_id)
+        return delete_offsets(request, self.offsets, group, self.context.metadata())
+
+    def forget_topics(self, topics: Iterable[str]) -> Result[None]:
+        """The topics were deleted: nobody goes on where they were."""
+        return Result(
+            [
+                offset_tombstone(*place)
+                for topic in topics
+                for place in self.offsets.places_of(topic)
+            ],
+            is_atomic=False,
+        )
+
+    # Groups
+
+    def delete_group(
+        self, group_id: str, response: DeletableGroupResult
+    ) -> Result[DeletableGroupResult]:
+        """DeleteGroups, of one group. Raises as `administration.deletion` does."""
+        records = administration.deletion(self.groups, self.offsets, group_id)
+        return Result(records, response, is_atomic=False)
+
+    def expire(self) -> Result[None]:
+        """Delete what nobody needs any more, and look again later."""
+        config = self.context.config
+        self.context.timer.schedule(
+            _EXPIRY, config.offsets_retention_check_interval_ms, self.expire
+        )
+        records = expired(
+            self.offsets,
+            self.groups,
+            now_ms=self.context.wall_ms(),
+            retention_ms=config.offsets_retention_minutes * _MINUTE_MS,
+        )
+        return Result(records, is_atomic=False)
+
     # Life
 
     def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int = -1) -> None:
         """Take over what a record says, from the log or just appended."""
         record_type = declaration(type(record.key)).record_type
-        if record_type == _CLASSIC_GROUP:
+        if record_type in _OFFSETS:
+            if record.value is not None and record.key.group not in self.groups:
+                # It only stores offsets, or its own records come later.
+                self.classic.get_or_make(record.key.group)
+            self.offsets.replay(record.key, record.value, offset=offset, producer_id=producer_id)
+        elif record_type == _CLASSIC_GROUP:
             self.classic.replay_metadata(record.key, record.value)
         else:
             self.consumer.replay(record.key, record.value)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         """A marker of that producer: what it has written since its last one counts, or never."""
+        self.offsets.end_transaction(producer_id, is_committed=is_committed)
 
     def loaded(self) -> None:
         """The log was replayed: begin what runs by the clock."""
+        self.context.timer.schedule(
+            _EXPIRY, self.context.config.offsets_retention_check_interval_ms, self.expire
+        )
         self.classic.loaded()
-        self.consumer.loaded()
+        if self._consumer is not None:
+            self._consumer.loaded()
 
     def unloaded(self, error: KafkaError) -> None:
         """The shard ends here: answer whoever is parked."""
-        self.classic.unloaded()
-        self.consumer.unloaded()
-
-
-class _Absent:
-    """Stands for a part that is not built yet."""
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *arguments, **options: None
-
-
-def _part(package: str, name: str, *arguments: Any) -> Any:
-    module_name = f"embedlog.coordinator.group.{package}.{package}_groups"
-    try:
-        module = __import__(module_name, fromlist=(name,))
-    except ModuleNotFoundError:
-        return _Absent()
-    return getattr(module, name)(*arguments)
+        self.classic.unloaded(error)
+        if self._consumer is not None:
+            self._consumer.unloaded()

@@ -1,0 +1,49 @@
+"""OffsetCommit (api key 8), versions 0-10: store how far a group has read.
+
+v0 went to ZooKeeper and is stored like the others. v1 member and generation, a timestamp for each
+partition. v2-v4 retention time. v6 leader epochs. v7 static members. v8 flexible. v9 groups of the
+consumer protocol. v10 topic ids. What is refused and why: `coordinator.group.offsets.commit`.
+"""
+
+from __future__ import annotations
+
+from wire.schemas.offset_commit import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.errors import KafkaError
+    from embedlog.pending import Pending
+    from wire.schemas.offset_commit import OffsetCommitRequest
+
+VERSIONS = (0, 10)
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: OffsetCommitRequest
+) -> OffsetCommitResponse | Pending[OffsetCommitResponse]:
+    return broker.group_coordinator.offset_commit(context, request)
+
+
+def refused(request: OffsetCommitRequest, version: int, error: KafkaError) -> OffsetCommitResponse:
+    """The same error for every partition."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(
+                        partition_index=asked.partition_index, error_code=error.code
+                    )
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

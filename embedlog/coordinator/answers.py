@@ -1,0 +1,58 @@
+"""Answers that may not be there yet: what a failure is told as, and one answer made of several."""
+
+from __future__ import annotations
+
+from embedlog.coordinator.append_errors import as_coordinator_error
+from embedlog.errors import EmbedlogError, KafkaError
+from embedlog.pending import Pending
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+    R = TypeVar("R")
+else:
+    T = R = None
+
+
+def answered(pending: Pending[T], refused: Callable[[KafkaError], T]) -> T | Pending[T]:
+    """The answer in `pending`, or a pending of it; a failure becomes `refused(error)`."""
+    answer: Pending[T] = Pending()
+
+    def settled(done: Pending[T]) -> None:
+        error = done.error()
+        if error is None:
+            answer.complete(done.result())
+        elif isinstance(error, EmbedlogError):
+            answer.complete(refused(as_coordinator_error(error)))
+        else:
+            answer.fail(error)
+
+    pending.add_callback(settled)
+    return answer.result() if answer.done() else answer
+
+
+def combined(answers: Sequence[T | Pending[T]], combine: Callable[[list[T]], R]) -> R | Pending[R]:
+    """`combine` of all the answers, in their order, once the last of them is there."""
+    waiting = [answer for answer in answers if isinstance(answer, Pending)]
+    if not waiting:
+        return combine(list(answers))  # type: ignore[arg-type]
+    whole: Pending[R] = Pending()
+
+    def arrived(_done: Pending[Any]) -> None:
+        if all(answer.done() for answer in waiting):
+            # Two that arrive at once both come here; the first one's answer stays.
+            whole.complete(
+                combine(
+                    [
+                        answer.result() if isinstance(answer, Pending) else answer
+                        for answer in answers
+                    ]
+                )
+            )
+
+    for answer in waiting:
+        answer.add_callback(arrived)
+    return whole.result() if whole.done() else whole

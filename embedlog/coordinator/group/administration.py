@@ -1,0 +1,91 @@
+"""What administrators ask of the groups of one shard: which there are, what they do, to delete one.
+
+Requires for every function: the shard's lock.
+"""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group.classic.classic_group import ClassicGroup
+from embedlog.coordinator.group.offsets.records import offset_tombstone
+from embedlog.errors import error_for
+from wire.error_codes import ErrorCode
+from wire.schemas.describe_groups import DescribedGroup
+from wire.schemas.list_groups import ListedGroup
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from embedlog.coordinator.group.group import Group
+    from embedlog.coordinator.group.offsets.store import OffsetStore
+    from embedlog.coordinator.result import CoordinatorRecord
+
+_FIRST_WITH_NOT_FOUND = 6
+
+
+def listed(
+    groups: Mapping[str, Group], states: Collection[str], types: Collection[str]
+) -> list[ListedGroup]:
+    """The groups in one of these states and of one of these types, given in lower case; no states
+    or types mean any.
+    """
+    found = []
+    for group in groups.values():
+        state = group.state_name()
+        if states and state.lower() not in states:
+            continue
+        if types and group.GROUP_TYPE not in types:
+            continue
+        found.append(
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type,
+                group_state=state,
+                group_type=group.GROUP_TYPE,
+            )
+        )
+    return found
+
+
+def described(groups: Mapping[str, Group], group_id: str, version: int) -> DescribedGroup:
+    """A classic group for DescribeGroups; any other is dead, which is an error from v6 on."""
+    group = groups.get(group_id)
+    if isinstance(group, ClassicGroup):
+        return group.described()
+    what = "not found." if group is None else "is not a classic group."
+    return dead(group_id, version, f"Group {group_id} {what}")
+
+
+def dead(group_id: str, version: int, message: str) -> DescribedGroup:
+    """What DescribeGroups says of a group that is none."""
+    if version < _FIRST_WITH_NOT_FOUND:
+        return DescribedGroup(group_id=group_id, group_state="Dead")
+    return DescribedGroup(
+        group_id=group_id,
+        group_state="Dead",
+        error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+        error_message=message,
+    )
+
+
+def deletion(
+    groups: Mapping[str, Group], store: OffsetStore, group_id: str
+) -> list[CoordinatorRecord]:
+    """The records that delete a group and all its offsets.
+
+    Raises:
+        GroupIdNotFound: there is none.
+        NonEmptyGroup: it has members.
+    """
+    group = groups.get(group_id)
+    if group is None:
+        raise error_for(ErrorCode.GROUP_ID_NOT_FOUND)
+    group.validate_delete()
+    places = {
+        (topic, number): None
+        for topic, partitions in store.of_group(group_id).items()
+        for number in partitions
+    }
+    places.update((place, None) for place in store.pending_places(group_id))
+    tombstones = [offset_tombstone(group_id, topic, number) for topic, number in places]
+    return tombstones + group.tombstones()

@@ -1,0 +1,188 @@
+"""OffsetCommit: which offsets a request may store, and the records that store them.
+
+Checked in this order; the first two of each partition, before anyone asks for the group:
+    unknown topic id, topic or partition    UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
+    unknown group, unless no generation     ILLEGAL_GENERATION, from v9 on GROUP_ID_NOT_FOUND
+    the member                              see `Group.validate_offset_commit`
+    too much metadata, of each partition    OFFSET_METADATA_TOO_LARGE
+
+A commit that names no generation makes a group when there is none: it only stores offsets.
+"""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group.offsets.records import offset_record
+from embedlog.coordinator.result import Result
+from embedlog.errors import KafkaError, error_for
+from wire.error_codes import ErrorCode
+from wire.schemas.group_metadata import OffsetCommitValue
+from wire.schemas.offset_commit import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlog.coordinator.group.group import Group
+    from embedlog.coordinator.result import CoordinatorRecord
+    from embedlog.coordinator.shard_context import ShardContext
+    from embedlog.coordinator.surroundings import Metadata
+    from wire.schemas.offset_commit import (
+        OffsetCommitRequest,
+        OffsetCommitRequestPartition,
+        OffsetCommitRequestTopic,
+    )
+
+_FIRST_WITH_GROUP_NOT_FOUND = 9
+_FIRST_WITH_IDS = 10
+_DEFAULT = -1
+
+
+class OffsetCommit:
+    """One request on its way: what is refused already, and what is left to commit."""
+
+    __slots__ = ("_refused", "request", "version", "wanted")
+
+    def __init__(self, request: OffsetCommitRequest, version: int, metadata: Metadata) -> None:
+        self.request = request
+        self.version = version
+        self.wanted: list[tuple[str, OffsetCommitRequestTopic, list[_Partition]]] = []
+        """(topic's name, as it was asked for, its partitions), of what exists."""
+        self._refused: list[OffsetCommitResponseTopic] = []
+        for topic in request.topics:
+            self._look_up(topic, metadata)
+
+    def _look_up(self, topic: OffsetCommitRequestTopic, metadata: Metadata) -> None:
+        if self.version >= _FIRST_WITH_IDS:
+            image = metadata.topics_by_id.get(topic.topic_id)
+            code = ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            image = metadata.topics_by_name.get(topic.name)
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if image is None:
+            if topic.partitions:
+                self._refused.append(_answer(topic, [(p, code) for p in topic.partitions]))
+            return
+        count = len(image.partitions)
+        known = [p for p in topic.partitions if 0 <= p.partition_index < count]
+        if len(known) < len(topic.partitions):
+            unknown = [p for p in topic.partitions if not 0 <= p.partition_index < count]
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            self._refused.append(_answer(topic, [(p, code) for p in unknown]))
+        if known:
+            partitions = [_Partition(p, image.topic_id) for p in known]
+            self.wanted.append((image.name, topic, partitions))
+
+    def apply(self, context: ShardContext, group: Group | None) -> Result[OffsetCommitResponse]:
+        """Commit for `group`, which is None when there is none. Requires: the shard's lock.
+
+        Raises:
+            KafkaError: the group or the member may not commit; see `refused`.
+        """
+        request = self.request
+        generation = request.generation_id_or_member_epoch
+        if group is not None:
+            group.validate_offset_commit(
+                request.member_id,
+                request.group_instance_id,
+                generation,
+                is_transactional=False,
+                api_version=self.version,
+            )
+            group.offset_commit_accepted(request.member_id)
+        elif generation >= 0:
+            raise error_for(
+                ErrorCode.GROUP_ID_NOT_FOUND
+                if self.version >= _FIRST_WITH_GROUP_NOT_FOUND
+                else ErrorCode.ILLEGAL_GENERATION
+            )
+        records: list[CoordinatorRecord] = []
+        answers: list[OffsetCommitResponseTopic] = []
+        metadata_max: int = context.config.offset_metadata_max_bytes
+        now_ms = context.wall_ms()
+        for name, topic, partitions in self.wanted:
+            codes = []
+            for partition in partitions:
+                asked = partition.asked
+                if _text_length(asked.committed_metadata) > metadata_max:
+                    codes.append((asked, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+                    continue
+                codes.append((asked, ErrorCode.NONE))
+                value = self._value(partition, now_ms)
+                records.append(offset_record(request.group_id, name, asked.partition_index, value))
+            answers.append(_answer(topic, codes))
+        return Result(records, self.response(answers))
+
+    def _value(self, partition: _Partition, now_ms: int) -> OffsetCommitValue:
+        asked = partition.asked
+        retention_ms = self.request.retention_time_ms
+        return OffsetCommitValue(
+            offset=asked.committed_offset,
+            leader_epoch=asked.committed_leader_epoch,
+            metadata=asked.committed_metadata or "",
+            commit_timestamp=(
+                now_ms if asked.commit_timestamp == _DEFAULT else asked.commit_timestamp
+            ),
+            expire_timestamp=_DEFAULT if retention_ms == _DEFAULT else now_ms + retention_ms,
+            topic_id=partition.topic_id,
+        )
+
+    def refused(self, error: KafkaError) -> OffsetCommitResponse:
+        """The answer when the group refuses: `error` for every partition that exists."""
+        return self.response(
+            [
+                _answer(topic, [(partition.asked, error.code) for partition in partitions])
+                for _, topic, partitions in self.wanted
+            ]
+        )
+
+    def response(self, answers: Sequence[OffsetCommitResponseTopic] = ()) -> OffsetCommitResponse:
+        """What does not exist stands first, as Kafka has it; each topic is named once."""
+        topics = [
+            OffsetCommitResponseTopic(
+                name=topic.name, topic_id=topic.topic_id, partitions=[*topic.partitions]
+            )
+            for topic in self._refused
+        ]
+        by_topic = {(topic.name, topic.topic_id): topic for topic in topics}
+        for answer in answers:
+            present = by_topic.get((answer.name, answer.topic_id))
+            if present is None:
+                by_topic[answer.name, answer.topic_id] = answer
+                topics.append(answer)
+            else:
+                present.partitions += answer.partitions
+        return OffsetCommitResponse(topics=topics)
+
+
+class _Partition:
+    """One partition that exists, as it was asked for."""
+
+    __slots__ = ("asked", "topic_id")
+
+    def __init__(self, asked: OffsetCommitRequestPartition, topic_id: bytes) -> None:
+        self.asked = asked
+        self.topic_id = topic_id
+
+
+def _answer(
+    topic: OffsetCommitRequestTopic, codes: list[tuple[OffsetCommitRequestPartition, int]]
+) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=asked.partition_index, error_code=code)
+            for asked, code in codes
+        ],
+    )
+
+
+def _text_length(text: str | None) -> int:
+    """Its length in UTF-16 units, as Java counts."""
+    if not text:
+        return 0
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,0 +1,62 @@
+"""Offsets and groups that nobody needs any more: deleted now and then, so that both stay few.
+
+    an offset with an expiry time      when that has come
+    any other                          `offsets.retention.minutes` after the time its group names
+    of a topic that members read       never, nor while a transaction is open there
+    a group without members            with its last offset
+
+Which offsets of a group can expire at all, and from when their time counts, is for the group to
+say: see `Group.offset_expiry_base`.
+"""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group.offsets.records import offset_tombstone
+from embedlog.coordinator.group.offsets.store import NO_EXPIRY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.coordinator.group.group import ExpiryBase, Group
+    from embedlog.coordinator.group.offsets.store import OffsetStore, StoredOffset
+    from embedlog.coordinator.result import CoordinatorRecord
+
+
+def expired(
+    store: OffsetStore, groups: Mapping[str, Group], *, now_ms: int, retention_ms: int
+) -> list[CoordinatorRecord]:
+    """The records that delete what has expired at `now_ms`. Requires: the shard's lock."""
+    records: list[CoordinatorRecord] = []
+    for group in groups.values():
+        old, left_count = _expired_offsets(store, group, now_ms, retention_ms)
+        records += old
+        if not left_count and group.is_empty() and not store.has_open(group.group_id):
+            records += group.tombstones()
+    return records
+
+
+def _expired_offsets(
+    store: OffsetStore, group: Group, now_ms: int, retention_ms: int
+) -> tuple[list[CoordinatorRecord], int]:
+    """(tombstones of the expired offsets, how many are left)"""
+    offsets = store.of_group(group.group_id)
+    count = sum(map(len, offsets.values()))
+    base = group.offset_expiry_base() if count else None
+    if base is None:
+        return [], count
+    tombstones = []
+    for topic, partitions in offsets.items():
+        if group.is_subscribed_to(topic):
+            continue
+        for number, stored in partitions.items():
+            is_old = _is_expired(stored, base, now_ms, retention_ms)
+            if is_old and not store.is_open(group.group_id, topic, number):
+                tombstones.append(offset_tombstone(group.group_id, topic, number))
+    return tombstones, count - len(tombstones)
+
+
+def _is_expired(stored: StoredOffset, base: ExpiryBase, now_ms: int, retention_ms: int) -> bool:
+    if stored.expire_timestamp_ms != NO_EXPIRY:
+        return now_ms >= stored.expire_timestamp_ms
+    return now_ms - base(stored) >= retention_ms

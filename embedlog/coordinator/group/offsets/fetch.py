@@ -1,0 +1,141 @@
+"""OffsetFetch: what one group has committed, as the newest versions ask and answer.
+
+Nothing is an error that is merely not there: an unknown group, topic or partition has offset -1.
+From v10 on topics have ids, and an id that is not known is UNKNOWN_TOPIC_ID.
+"""
+
+from __future__ import annotations
+
+from embedlog.common import ZERO_UUID
+from embedlog.errors import KafkaError
+from wire.error_codes import ErrorCode
+from wire.schemas.offset_fetch import (
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.coordinator.group.group import Group
+    from embedlog.coordinator.group.offsets.store import OffsetStore, StoredOffset
+    from embedlog.coordinator.surroundings import Metadata, TopicFacts
+    from wire.schemas.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+
+NO_OFFSET = -1
+
+
+class OffsetFetch:
+    """The question of one group, put to `store`. Requires: the shard's lock.
+
+    `by_id`: topics have ids in question and answer, not names.
+    """
+
+    __slots__ = ("_by_id", "_group_id", "_metadata", "_require_stable", "_store")
+
+    def __init__(
+        self,
+        store: OffsetStore,
+        metadata: Metadata,
+        group_id: str,
+        *,
+        by_id: bool,
+        require_stable: bool,
+    ) -> None:
+        self._store = store
+        self._metadata = metadata
+        self._group_id = group_id
+        self._by_id = by_id
+        self._require_stable = require_stable
+
+    def answer(
+        self, asked: OffsetFetchRequestGroup, group: Group | None
+    ) -> OffsetFetchResponseGroup:
+        """The offsets asked for, or all of them; `group` is None when there is none."""
+        if group is not None:
+            try:
+                group.validate_offset_fetch(asked.member_id, asked.member_epoch)
+            except KafkaError as error:
+                return OffsetFetchResponseGroup(group_id=self._group_id, error_code=error.code)
+        topics = self._all() if asked.topics is None else self._some(asked.topics)
+        return OffsetFetchResponseGroup(group_id=self._group_id, topics=topics)
+
+    def _all(self) -> list[OffsetFetchResponseTopics]:
+        answers = []
+        for name, offsets in self._store.of_group(self._group_id).items():
+            image = self._metadata.topics_by_name.get(name)
+            if self._by_id and image is None:
+                continue  # deleted, and its offsets are about to follow
+            partitions = [
+                self._partition(name, image, number)
+                for number, stored in offsets.items()
+                if image is None or stored.is_of(image.topic_id)
+            ]
+            if partitions:
+                answers.append(self._topic(name, image, partitions))
+        return answers
+
+    def _some(self, asked: list[OffsetFetchRequestTopics]) -> list[OffsetFetchResponseTopics]:
+        answers = []
+        unknown = []
+        for topic in asked:
+            if not self._by_id:
+                image = self._metadata.topics_by_name.get(topic.name)
+            else:
+                image = self._metadata.topics_by_id.get(topic.topic_id)
+                if image is None:
+                    unknown.append(_unknown(topic))
+                    continue
+            name = topic.name if image is None else image.name
+            partitions = [
+                self._partition(name, image, number) for number in topic.partition_indexes
+            ]
+            answers.append(self._topic(name, image, partitions))
+        return answers + unknown
+
+    def _topic(
+        self,
+        name: str,
+        image: TopicFacts | None,
+        partitions: list[OffsetFetchResponsePartitions],
+    ) -> OffsetFetchResponseTopics:
+        if self._by_id:
+            assert image is not None, name
+            return OffsetFetchResponseTopics(topic_id=image.topic_id, partitions=partitions)
+        return OffsetFetchResponseTopics(name=name, partitions=partitions)
+
+    def _partition(
+        self, name: str, image: TopicFacts | None, number: int
+    ) -> OffsetFetchResponsePartitions:
+        if self._require_stable and self._store.is_open(self._group_id, name, number):
+            return nothing(number, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        stored = self._store.find(self._group_id, name, number)
+        topic_id = ZERO_UUID if image is None else image.topic_id
+        if stored is None or not stored.is_of(topic_id):
+            return nothing(number)
+        return _found(number, stored)
+
+
+def nothing(number: int, code: int = ErrorCode.NONE) -> OffsetFetchResponsePartitions:
+    """No offset, or an error in its place."""
+    return OffsetFetchResponsePartitions(
+        partition_index=number, committed_offset=NO_OFFSET, error_code=code
+    )
+
+
+def _found(number: int, stored: StoredOffset) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=number,
+        committed_offset=stored.offset,
+        committed_leader_epoch=stored.leader_epoch,
+        metadata=stored.metadata,
+    )
+
+
+def _unknown(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        topic_id=topic.topic_id,
+        partitions=[
+            nothing(number, ErrorCode.UNKNOWN_TOPIC_ID) for number in topic.partition_indexes
+        ],
+    )

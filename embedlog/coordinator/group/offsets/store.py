@@ -1,0 +1,167 @@
+"""`OffsetStore`: the committed offsets of the groups of one shard, as its records say.
+
+What a transaction has committed is kept aside until its marker comes. Then it counts, unless a
+plain commit was appended behind it: of two the later one in the log wins.
+"""
+
+from __future__ import annotations
+
+from embedlog.common import ZERO_UUID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wire.schemas.group_metadata import OffsetCommitKey, OffsetCommitValue
+
+    Place = tuple[str, str, int]
+    """Group, topic, partition."""
+
+NO_PRODUCER_ID = -1
+NO_EXPIRY = -1
+
+
+class StoredOffset:
+    """One committed offset; never changed."""
+
+    __slots__ = (
+        "commit_timestamp_ms",
+        "expire_timestamp_ms",
+        "leader_epoch",
+        "metadata",
+        "offset",
+        "record_offset",
+        "topic_id",
+    )
+
+    def __init__(self, value: OffsetCommitValue, record_offset: int) -> None:
+        self.offset = value.offset
+        self.leader_epoch = value.leader_epoch
+        """The epoch of the last record consumed; -1: the client did not say."""
+        self.metadata = value.metadata
+        self.commit_timestamp_ms = value.commit_timestamp
+        self.expire_timestamp_ms = value.expire_timestamp
+        """When it expires, if the client said so (OffsetCommit 2-4); else -1."""
+        self.topic_id = value.topic_id
+        """Zeros in records of versions before 4."""
+        self.record_offset = record_offset
+        """Where in the log of the shard it stands."""
+
+    def is_of(self, topic_id: bytes) -> bool:
+        """May it be an offset of the topic with that id? Topics can be made again by their name."""
+        return self.topic_id in (topic_id, ZERO_UUID) or topic_id == ZERO_UUID
+
+    def __repr__(self) -> str:
+        return f"StoredOffset({self.offset}@{self.leader_epoch})"
+
+
+TopicOffsets = dict[str, dict[int, StoredOffset]]
+"""Topic -> partition -> offset."""
+
+_NOTHING: TopicOffsets = {}
+
+
+class OffsetStore:
+    """The offsets of one shard. Requires for every method: its lock."""
+
+    __slots__ = ("_groups", "_open", "_pending")
+
+    def __init__(self) -> None:
+        self._groups: dict[str, TopicOffsets] = {}
+        self._pending: dict[int, dict[Place, StoredOffset]] = {}
+        """By producer: what its open transaction has committed."""
+        self._open: dict[Place, int] = {}
+        """How many open transactions have committed there."""
+
+    # Asking
+
+    def of_group(self, group_id: str) -> Mapping[str, Mapping[int, StoredOffset]]:
+        """What a group has committed, by topic and partition."""
+        return self._groups.get(group_id, _NOTHING)
+
+    def find(self, group_id: str, topic: str, partition: int) -> StoredOffset | None:
+        """One offset, None when there is none."""
+        of_topic = self.of_group(group_id).get(topic)
+        return None if of_topic is None else of_topic.get(partition)
+
+    def is_open(self, group_id: str, topic: str, partition: int) -> bool:
+        """Has an open transaction committed there? Then the offset is about to change."""
+        return (group_id, topic, partition) in self._open
+
+    def has_open(self, group_id: str) -> bool:
+        """Has an open transaction committed anything for the group?"""
+        return any(place[0] == group_id for place in self._open)
+
+    def pending_places(self, group_id: str) -> list[tuple[str, int]]:
+        """(topic, partition) of what open transactions have committed for the group."""
+        return [place[1:] for place in self._open if place[0] == group_id]
+
+    def topics(self) -> set[str]:
+        """Every topic that has an offset."""
+        return {topic for topics in self._groups.values() for topic in topics}
+
+    def places_of(self, topic: str) -> list[Place]:
+        """Where offsets of a topic are, those of open transactions included."""
+        places = {
+            (group_id, topic, partition): None
+            for group_id, topics in self._groups.items()
+            for partition in topics.get(topic, ())
+        }
+        places.update((place, None) for place in self._open if place[1] == topic)
+        return list(places)
+
+    # Replaying
+
+    def replay(
+        self,
+        key: OffsetCommitKey,
+        value: OffsetCommitValue | None,
+        *,
+        offset: int,
+        producer_id: int = NO_PRODUCER_ID,
+    ) -> None:
+        """Take over a record that stands at `offset` of the log."""
+        place = key.group, key.topic, key.partition
+        if value is None:
+            self._remove(place)
+            for pending in self._pending.values():
+                if pending.pop(place, None) is not None:
+                    self._close(place)
+            return
+        stored = StoredOffset(value, offset)
+        if producer_id == NO_PRODUCER_ID:
+            self._put(place, stored)
+            return
+        pending = self._pending.setdefault(producer_id, {})
+        if place not in pending:
+            self._open[place] = self._open.get(place, 0) + 1
+        pending[place] = stored
+
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+        """A marker: what the producer has committed since its last one counts, or never will."""
+        for place, stored in self._pending.pop(producer_id, {}).items():
+            self._close(place)
+            present = self.find(*place)
+            if is_committed and (present is None or present.record_offset < stored.record_offset):
+                self._put(place, stored)
+
+    def _put(self, place: Place, stored: StoredOffset) -> None:
+        group_id, topic, partition = place
+        self._groups.setdefault(group_id, {}).setdefault(topic, {})[partition] = stored
+
+    def _remove(self, place: Place) -> None:
+        group_id, topic, partition = place
+        of_topic = self._groups.get(group_id, _NOTHING).get(topic)
+        if of_topic is None or of_topic.pop(partition, None) is None or of_topic:
+            return
+        topics = self._groups[group_id]
+        del topics[topic]
+        if not topics:
+            del self._groups[group_id]
+
+    def _close(self, place: Place) -> None:
+        count = self._open[place] - 1
+        if count:
+            self._open[place] = count
+        else:
+            del self._open[place]
