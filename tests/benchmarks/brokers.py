@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,9 @@ from pathlib import Path
 
 from tests.support.kafka import real_kafka
 from tests.support.tools import TOOLS
+
+PROCESSES: dict[str, int] = {}
+"""The process of each broker in Python, by its address."""
 
 MOCK = """
 import sys
@@ -34,6 +38,7 @@ def embedlog_broker(*options: str) -> Iterator[str]:
             if words:
                 address = words[0]
                 break
+        PROCESSES[address] = broker.pid
         try:
             yield address
         finally:
@@ -47,10 +52,18 @@ def mock_broker() -> Iterator[str]:
         [sys.executable, "-c", MOCK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as broker:
         assert broker.stdout is not None
+        address = broker.stdout.readline().strip()
+        PROCESSES[address] = broker.pid
         try:
-            yield broker.stdout.readline().strip()
+            yield address
         finally:
             broker.kill()
+
+
+def processor_seconds(address: str) -> float:
+    """The processor time that the broker at `address` has taken; Linux only."""
+    fields = Path(f"/proc/{PROCESSES[address]}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager

@@ -12,7 +12,8 @@ import time
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.benchmarks.brokers import brokers
+from tests.benchmarks.brokers import PROCESSES, brokers, processor_seconds
+from tests.benchmarks.raw import fetch_all, wake_up
 from tests.benchmarks.table import show, show_rates
 
 ROUNDS = 3
@@ -23,7 +24,8 @@ PARTITIONS = 4  # what the mock gives a topic; it keeps 5 MB of each
 HAND_OFFS = 400
 MOCK_HAND_OFFS = 20  # of half a second each
 SECONDS_MAX = 60
-
+FETCH_SIZE = 1 << 20
+BATCHES = {"batches of 1 MB, librdkafka's own": 1_000_000, "batches of 16 KiB, Kafka's own": 16_384}
 
 Place = tuple[str, int]
 
@@ -52,14 +54,14 @@ def create(address: str, name: str, topics: int, *, is_mock: bool) -> list[Place
     return [(each, partition) for each in names for partition in range(PARTITIONS)]
 
 
-def produce(address: str, places: list[Place], size: int) -> float:
+def produce(address: str, places: list[Place], size: int, batch_size: int) -> float:
     """Records a second from the first call to the last acknowledgement."""
     producer = Producer(
         {
             "bootstrap.servers": address,
             "linger.ms": 5,
             "batch.num.messages": 100_000,
-            "batch.size": 1_000_000,
+            "batch.size": batch_size,
             "queue.buffering.max.messages": 1_000_000,
             "queue.buffering.max.kbytes": 1_000_000,
         }
@@ -174,29 +176,48 @@ def requests(address: str) -> float:
         return (count // window) * window / (time.perf_counter() - started)
 
 
+def throughput(addresses: dict[str, str], size: int, batches: str) -> None:
+    """Tables of writing and reading records of `size` bytes."""
+    produced = dict.fromkeys(addresses, 0.0)
+    consumed = dict.fromkeys(addresses, 0.0)
+    fetched = dict.fromkeys(addresses, 0.0)
+    busy: dict[str, float] = {}
+    for number in range(ROUNDS):
+        for name, address in addresses.items():
+            topics = f"bench-{size}-{BATCHES[batches]}-{number}"
+            places = create(address, topics, TOPICS[size], is_mock="mock" in name)
+            rate = produce(address, places, size, BATCHES[batches])
+            produced[name] = max(produced[name], rate)
+            before = processor_seconds(address) if address in PROCESSES else 0.0
+            consumed[name] = max(consumed[name], consume(address, places, size))
+            if address in PROCESSES:
+                seconds = (processor_seconds(address) - before) / COUNTS[size]
+                busy[name] = min(busy.get(name, seconds), seconds)
+            rate = fetch_all(address, places, COUNTS[size], FETCH_SIZE)
+            fetched[name] = max(fetched[name], rate)
+    ours = "embedlog"
+    show_rates(f"produce, {size} B, {batches}", produced, ours=ours, unit="records/s")
+    show_rates(f"consume, {size} B, {batches}", consumed, ours=ours, unit="records/s")
+    show("the broker's processor time for a record of that", busy, ours=ours)
+    show_rates(f"fetch, {size} B, plain socket", fetched, ours=ours, unit="records/s")
+
+
 def main() -> None:
     """All tables over TCP."""
     with brokers() as addresses:
         for size in COUNTS:
-            produced = dict.fromkeys(addresses, 0.0)
-            consumed = dict.fromkeys(addresses, 0.0)
-            for number in range(ROUNDS):
-                for name, address in addresses.items():
-                    topics = f"bench-{size}-{number}"
-                    is_mock = "mock" in name
-                    places = create(address, topics, TOPICS[size], is_mock=is_mock)
-                    produced[name] = max(produced[name], produce(address, places, size))
-                    consumed[name] = max(consumed[name], consume(address, places, size))
-            show_rates(f"produce, {size} B", produced, ours="embedlog", unit="records/s")
-            show_rates(f"consume, {size} B", consumed, ours="embedlog", unit="records/s")
+            for batches in BATCHES:
+                throughput(addresses, size, batches)
         rates = {name: requests(address) for name, address in addresses.items()}
         show_rates("ApiVersions requests, 32 in flight", rates, ours="embedlog")
-        middle = {"an echo's round trip": echo_round_trip()}
-        tail = {}
+        echo = {"an echo's round trip": echo_round_trip()}
+        middle, tail, awake = dict(echo), {}, dict(echo)
         for name, address in addresses.items():
-            (topic, _), *_ = create(address, "hand-off", 1, is_mock="mock" in name)
+            first, second, *_ = create(address, "hand-off", 1, is_mock="mock" in name)
             count = MOCK_HAND_OFFS if "mock" in name else HAND_OFFS
-            delays = hand_off(address, topic, count)
+            delays = hand_off(address, first[0], count)
             middle[name], tail[name] = delays[len(delays) // 2], delays[int(len(delays) * 0.99)]
+            awake[name] = wake_up(address, second, count)[count // 2]
         show("produce to consume hand-off, p50", middle, ours="embedlog", unit="us")
         show("produce to consume hand-off, p99", tail, ours="embedlog", unit="us")
+        show("of that the broker: plain sockets, p50", awake, ours="embedlog", unit="us")
