@@ -152,8 +152,8 @@ class Broker:
     def _changed(self, delta: MetadataDelta) -> None:
         """Act on one change of the metadata. Requires: the controller lock."""
         self._publisher.publish(delta)
-        if self._group_coordinator is not None or (
-            delta.deleted and _OFFSETS_TOPIC in delta.image.topics_by_name
+        if delta.deleted and (
+            self._group_coordinator is not None or _OFFSETS_TOPIC in delta.image.topics_by_name
         ):
             # Groups may hold offsets of a deleted topic though nobody asked for them yet.
             self.group_coordinator.on_metadata(delta)

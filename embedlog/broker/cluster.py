@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 _MEMORY_DIRECTORY = "memory"
 """The data directory's name in a file system of its own, when there is no path."""
 
+_REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
+
 
 class Cluster:
     """One broker of this process, and the clients' way to it.
@@ -75,6 +77,9 @@ class Cluster:
         self.config.set_static("embedlog.durability", self.durability)
         if self.path is not None:
             self.config.set_static("log.dirs", directory)
+        elif not self.config.is_set(_REBALANCE_DELAY):
+            # A test shall not wait 3 s for members that it does not start.
+            self.config.set_static(_REBALANCE_DELAY, "0")
         self.runtime = runtime or _runtime(self.path)
         self._listeners: list[BrokerListener] = []
         self._transports: dict[int, ReferenceType[InProcessTransport]] = {}

@@ -53,7 +53,7 @@ list-of:consumer,classic,share,streams read-only
 group.coordinator.threads int 4 >=1 read-only
     Threads of the group coordinator. Accepted, not used: the caller's does the work.
 group.initial.rebalance.delay.ms int 3000 - read-only
-    How long a new classic group waits for more members.
+    How long a new classic group waits for more members; 0 in a cluster in memory, unless set.
 group.max.session.timeout.ms int 1800000 - read-only
     Longest session time-out a classic member may ask for.
 group.max.size int 2147483647 >=1 read-only

@@ -317,7 +317,7 @@ class GroupCoordinator:
         return answered(pending, refused)
 
     def consumer_group_describe(
-        self, context: RequestContext, request: ConsumerGroupDescribeRequest
+        self, _context: RequestContext, request: ConsumerGroupDescribeRequest
     ) -> ConsumerGroupDescribeResponse | Pending[ConsumerGroupDescribeResponse]:
         """State and members of consumer groups (KIP-848)."""
         from wire.schemas.consumer_group_describe import (
@@ -327,18 +327,20 @@ class GroupCoordinator:
 
         self._catch_up()
 
-        def ask(group_id: str) -> list[DescribedGroup] | Pending[list[DescribedGroup]]:
+        def ask(group_id: str) -> DescribedGroup | Pending[DescribedGroup]:
             pending = self.runtime.read(
-                self.partition_for(group_id), lambda shard: shard.consumer.describe([group_id])
+                self.partition_for(group_id), lambda shard: shard.consumer.describe([group_id])[0]
             )
 
-            def refused(error: KafkaError) -> list[DescribedGroup]:
-                return [DescribedGroup(group_id=group_id, error_code=error.code)]
+            def refused(error: KafkaError) -> DescribedGroup:
+                return DescribedGroup(
+                    group_id=group_id, error_code=error.code, error_message=error.message
+                )
 
             return answered(pending, refused)
 
-        def response(parts: list[list[DescribedGroup]]) -> ConsumerGroupDescribeResponse:
-            return ConsumerGroupDescribeResponse(groups=[group for part in parts for group in part])
+        def response(groups: list[DescribedGroup]) -> ConsumerGroupDescribeResponse:
+            return ConsumerGroupDescribeResponse(groups=groups)
 
         return combined([ask(group_id) for group_id in request.group_ids], response)
 
