@@ -56,6 +56,8 @@ HANDLERS: dict[int, tuple[str, int, int]] = {
     47: ("offset_delete", 0, 0),
     60: ("describe_cluster", 0, 2),
     61: ("describe_producers", 0, 0),
+    68: ("consumer_group_heartbeat", 0, 1),
+    69: ("consumer_group_describe", 0, 1),
     75: ("describe_topic_partitions", 0, 0),
 }
 """API key -> (module, first version, last version); what ApiVersions lists is what is served."""

@@ -1,0 +1,59 @@
+"""ConsumerGroupDescribe (api key 69), versions 0-1: state, epochs and members of groups that the
+coordinator assigns (KIP-848).
+
+v1 member type: 0 speaks the classic protocol, 1 the consumer protocol. Groups that are not there,
+or of another type, are GROUP_ID_NOT_FOUND; the empty id is INVALID_GROUP_ID.
+"""
+
+from __future__ import annotations
+
+from embedlog.broker.topics import GROUP_OPERATIONS
+from embedlog.coordinator.answers import combined
+from embedlog.errors import KafkaError, error_for
+from wire.error_codes import ErrorCode
+from wire.schemas.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.pending import Pending
+
+VERSIONS = (0, 1)
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest
+) -> ConsumerGroupDescribeResponse | Pending[ConsumerGroupDescribeResponse]:
+    if "consumer" not in broker.config.group_coordinator_rebalance_protocols:
+        raise error_for(ErrorCode.UNSUPPORTED_VERSION)
+    named = [group_id for group_id in request.group_ids if group_id]
+    # Those without an id are answered first, as in Kafka.
+    nameless = [DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID)]
+    nameless *= len(request.group_ids) - len(named)
+    asked = ConsumerGroupDescribeRequest(group_ids=named)
+    answer = broker.group_coordinator.consumer_group_describe(context, asked)
+
+    def completed(found: list[ConsumerGroupDescribeResponse]) -> ConsumerGroupDescribeResponse:
+        for group in found[0].groups:
+            if request.include_authorized_operations and group.error_code == 0:
+                group.authorized_operations = GROUP_OPERATIONS
+        return ConsumerGroupDescribeResponse(groups=[*nameless, *found[0].groups])
+
+    return combined([answer], completed)
+
+
+def refused(
+    request: ConsumerGroupDescribeRequest, version: int, error: KafkaError
+) -> ConsumerGroupDescribeResponse:
+    """The same error for every group."""
+    return ConsumerGroupDescribeResponse(
+        groups=[
+            DescribedGroup(group_id=group_id, error_code=error.code)
+            for group_id in request.group_ids
+        ]
+    )

@@ -1,0 +1,38 @@
+"""ConsumerGroupHeartbeat (api key 68), versions 0-1: join, stay in and leave a group that the
+coordinator assigns (KIP-848).
+
+v1 subscription by pattern; the client makes the member id. The answer brings an assignment when the
+member joins, when it has told everything about itself, and when the assignment has changed. Errors
+of the request come first, in the order of the coordinator's `request_checks`, then the group's.
+"""
+
+from __future__ import annotations
+
+from embedlog.broker.error_texts import message_of
+from embedlog.errors import KafkaError, error_for
+from wire.error_codes import ErrorCode
+from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.pending import Pending
+    from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+VERSIONS = (0, 1)
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
+    if "consumer" not in broker.config.group_coordinator_rebalance_protocols:
+        raise error_for(ErrorCode.UNSUPPORTED_VERSION)
+    return broker.group_coordinator.consumer_group_heartbeat(context, request)
+
+
+def refused(
+    request: ConsumerGroupHeartbeatRequest, version: int, error: KafkaError
+) -> ConsumerGroupHeartbeatResponse:
+    """The error and its message alone."""
+    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=message_of(error))

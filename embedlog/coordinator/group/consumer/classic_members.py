@@ -1,0 +1,273 @@
+"""Members that speak the classic protocol, inside a consumer group (KIP-848, migration).
+
+    JoinGroup    what a heartbeat with a full subscription is; the generation is the member epoch
+    SyncGroup    what the member has now; it is never parked, and nobody is a leader
+    Heartbeat    REBALANCE_IN_PROGRESS when joining again would bring the member further
+    LeaveGroup   as leaving by a heartbeat
+
+Partitions a member must give up are missing from its next assignment; it has given them up when it
+joins again without owning them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from embedlog.common import uuid_to_text
+from embedlog.coordinator.group.classic import answers
+from embedlog.coordinator.group.classic.classic_member import protocols_of
+from embedlog.coordinator.group.classic.leave import leave_response, leaving_members
+from embedlog.coordinator.group.consumer import member as states
+from embedlog.coordinator.group.consumer import protocol_bytes
+from embedlog.coordinator.group.consumer.consumer_group import PROTOCOL_TYPE
+from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMember
+from embedlog.coordinator.group.consumer.membership import JOIN, SYNC
+from embedlog.coordinator.group.consumer.update import MemberUpdate
+from embedlog.coordinator.result import Result
+from embedlog.errors import KafkaError, error_for
+from wire.error_codes import ErrorCode
+from wire.schemas.heartbeat import HeartbeatResponse
+from wire.schemas.join_group import JoinGroupResponse
+from wire.schemas.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
+from wire.schemas.sync_group import SyncGroupResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
+    from embedlog.coordinator.group.consumer.membership import Membership
+    from embedlog.coordinator.group.consumer.migration import Migration
+    from embedlog.coordinator.result import CoordinatorRecord
+    from embedlog.coordinator.surroundings import RequestContext
+    from wire.schemas.heartbeat import HeartbeatRequest
+    from wire.schemas.join_group import JoinGroupRequest
+    from wire.schemas.leave_group import LeaveGroupRequest
+    from wire.schemas.sync_group import SyncGroupRequest
+
+    JoinResult = Result[JoinGroupResponse]
+
+_FIRST_WITH_REQUIRED_ID = 4
+
+
+class ClassicMembers:
+    """Answers them for the consumer groups of one shard. Requires: the shard's lock."""
+
+    def __init__(self, membership: Membership, migration: Migration) -> None:
+        self._membership = membership
+        self._context = membership.context
+        self._migration = migration
+
+    # JoinGroup
+
+    def join(
+        self,
+        group: ConsumerGroup,
+        context: RequestContext,
+        request: JoinGroupRequest,
+        version: int,
+    ) -> JoinResult:
+        """Join, or join again for the next step."""
+        try:
+            return self._join(group, context, request, version)
+        except KafkaError as error:
+            return Result((), answers.join_refused(version, error.code, request.member_id))
+
+    def _join(
+        self,
+        group: ConsumerGroup,
+        context: RequestContext,
+        request: JoinGroupRequest,
+        version: int,
+    ) -> JoinResult:
+        is_unknown = not request.member_id
+        member_id = request.member_id or uuid_to_text(self._context.random.uuid())
+        instance_id = request.group_instance_id
+        self._membership.check_room(group, member_id)
+        protocols = protocols_of(request.protocols)
+        names = frozenset(name for name, _ in protocols)
+        if not group.supports_protocols(request.protocol_type, names):
+            raise error_for(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if is_unknown and instance_id is None and version >= _FIRST_WITH_REQUIRED_ID:
+            code = ErrorCode.MEMBER_ID_REQUIRED
+            return Result((), answers.join_refused(version, code, member_id))
+        records: list[CoordinatorRecord] = []
+        former = None if instance_id is None else group.static_member(instance_id)
+        if instance_id is None:
+            before = group.members.get(member_id) or ConsumerMember(member_id)
+        elif is_unknown:
+            before = self._membership.joining_static_member(
+                group, instance_id, member_id, records, is_classic=True
+            )
+        else:
+            before = self._membership.static_member(group, instance_id, member_id)
+        subscription = protocol_bytes.subscription(protocols[0][1])
+        after = replace(
+            before,
+            instance_id=instance_id or before.instance_id,
+            rack_id=subscription.rack_id or before.rack_id,
+            client_id=context.client_id or "",
+            client_host=f"/{context.client_host}",
+            rebalance_timeout_ms=_rebalance_timeout_ms(request),
+            topics=frozenset(subscription.topics),
+            regex="",
+            classic=ClassicFacts(request.session_timeout_ms, protocols),
+        )
+        owned = protocol_bytes.by_topic_id(subscription.owned_partitions, self._context.metadata())
+        member = MemberUpdate(self._context, group, before, after, records).run(owned)
+        response = JoinGroupResponse(
+            member_id=member_id,
+            generation_id=member.epoch,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=protocols[0][0],
+        )
+        if former is not None and former.member_id != member_id:
+            downgraded = self._migration.downgrade_replacing(group, former, member)
+            if downgraded is not None:
+                downgraded.response = response
+                return downgraded
+        return self._joined(group.group_id, member, records, response)
+
+    def _joined(
+        self,
+        group_id: str,
+        member: ConsumerMember,
+        records: list[CoordinatorRecord],
+        response: JoinGroupResponse,
+    ) -> JoinResult:
+        membership = self._membership
+        assert member.classic is not None, member
+        session_ms = member.classic.session_timeout_ms
+
+        def appended(error: KafkaError | None) -> None:
+            if error is None:
+                membership.cancel(JOIN, group_id, member.member_id)
+                membership.start_session(group_id, member.member_id, session_ms)
+                membership.start_sync(group_id, member.member_id, member.rebalance_timeout_ms)
+
+        return Result(records, response, on_append=appended)
+
+    # SyncGroup
+
+    def sync(self, group: ConsumerGroup, request: SyncGroupRequest) -> Result[SyncGroupResponse]:
+        """What the member has now."""
+        try:
+            member = self._member(group, request.member_id, request.group_instance_id)
+            facts = _facts_of(member)
+            _check_generation(member, request.generation_id)
+            name, metadata = facts.protocols[0]
+            if (
+                request.protocol_type not in (None, PROTOCOL_TYPE)
+                or request.protocol_name not in (None, name)
+            ):  # fmt: skip
+                raise error_for(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            if group.target_epoch > member.epoch and member.state != states.UNREVOKED_PARTITIONS:
+                self._membership.start_join(group.group_id, member)
+                raise error_for(ErrorCode.REBALANCE_IN_PROGRESS)
+        except KafkaError as error:
+            return Result((), answers.sync_refused(error.code))
+        self._membership.cancel(SYNC, group.group_id, member.member_id)
+        self._membership.start_session(group.group_id, member.member_id, facts.session_timeout_ms)
+        response = SyncGroupResponse(
+            protocol_type=request.protocol_type,
+            protocol_name=request.protocol_name,
+            assignment=protocol_bytes.assignment_for(
+                member.assigned, self._context.metadata(), subscription_metadata=metadata
+            ),
+        )
+        return Result((), response)
+
+    # Heartbeat
+
+    def heartbeat(
+        self, group: ConsumerGroup, request: HeartbeatRequest
+    ) -> Result[HeartbeatResponse]:
+        """The member lives; should it join again?"""
+        try:
+            member = self._member(group, request.member_id, request.group_instance_id)
+            facts = _facts_of(member)
+            _check_generation(member, request.generation_id)
+        except KafkaError as error:
+            return Result((), answers.heartbeat_refused(error.code))
+        group_id = group.group_id
+        self._membership.start_session(group_id, member.member_id, facts.session_timeout_ms)
+        may_go_on = (
+            member.epoch < group.target_epoch
+            or member.state == states.UNREVOKED_PARTITIONS
+            or (member.state == states.UNRELEASED_PARTITIONS and not group.waits_for_others(member))
+        )
+        if not may_go_on:
+            return Result((), HeartbeatResponse())
+        self._membership.start_join(group_id, member)
+        return Result((), answers.heartbeat_refused(ErrorCode.REBALANCE_IN_PROGRESS))
+
+    # LeaveGroup
+
+    def leave(
+        self, group: ConsumerGroup, request: LeaveGroupRequest, version: int
+    ) -> Result[LeaveGroupResponse]:
+        """Members go, of either protocol, each with an error of its own."""
+        leaving: dict[str, ConsumerMember] = {}
+        replies = []
+        for identity in leaving_members(request, version):
+            code = 0
+            try:
+                member = self._leaving(group, identity)
+                leaving[member.member_id] = member
+            except KafkaError as error:
+                code = error.code
+            replies.append(
+                MemberResponse(
+                    member_id=identity.member_id,
+                    group_instance_id=identity.group_instance_id,
+                    error_code=code,
+                )
+            )
+        response = leave_response(replies, version)
+        if not leaving:
+            return Result((), response)
+        result = self._migration.downgrade_leaving(group, list(leaving))
+        if result is None:
+            result = Result(self._membership.without(group, list(leaving.values())))
+            for member_id in leaving:
+                self._membership.cancel_timers(group.group_id, member_id)
+        result.response = response
+        return result
+
+    def _leaving(self, group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
+        instance_id = identity.group_instance_id
+        if instance_id is None:
+            return group.member(identity.member_id)
+        if identity.member_id:
+            return self._membership.static_member(group, instance_id, identity.member_id)
+        # Without a member id it is an administrator, who need not know it.
+        found = group.static_member(instance_id)
+        if found is None:
+            raise error_for(ErrorCode.UNKNOWN_MEMBER_ID)
+        return found
+
+    def _member(
+        self, group: ConsumerGroup, member_id: str, instance_id: str | None
+    ) -> ConsumerMember:
+        if instance_id is None:
+            return group.member(member_id)
+        return self._membership.static_member(group, instance_id, member_id)
+
+
+def _facts_of(member: ConsumerMember) -> ClassicFacts:
+    if member.classic is None:
+        raise error_for(
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            f"Member {member.member_id} does not use the classic protocol.",
+        )
+    return member.classic
+
+
+def _check_generation(member: ConsumerMember, generation_id: int) -> None:
+    if generation_id != member.epoch:
+        raise error_for(ErrorCode.ILLEGAL_GENERATION)
+
+
+def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
+    """Version 0 has none: the session time-out stands for it."""
+    if request.rebalance_timeout_ms == -1:
+        return request.session_timeout_ms
+    return request.rebalance_timeout_ms

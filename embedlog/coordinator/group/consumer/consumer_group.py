@@ -1,0 +1,324 @@
+"""`ConsumerGroup`: one group of the consumer protocol, as its records say (KIP-848).
+
+group epoch     rises with every change of members, subscriptions or subscribed metadata
+target epoch    the group epoch that the target assignment was made for
+member epoch    the target epoch that a member has reached; each member has its own
+
+Empty        no members
+Assigning    group epoch > target epoch
+Reconciling  some member has not reached the target
+Stable       all have
+"""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group.consumer.member import ConsumerMember
+from embedlog.coordinator.group.consumer.subscriptions import Subscriptions
+from embedlog.coordinator.group.group import Group
+from embedlog.errors import error_for
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from embedlog.coordinator.group.assignors.spec import Partitions
+    from embedlog.coordinator.group.consumer.member import Owned
+    from embedlog.coordinator.group.group import CommittedOffset, ExpiryBase
+    from embedlog.coordinator.result import CoordinatorRecord
+    from embedlog.coordinator.surroundings import Metadata
+
+EMPTY = "Empty"
+ASSIGNING = "Assigning"
+RECONCILING = "Reconciling"
+STABLE = "Stable"
+
+FIRST_EPOCH = 1
+"""Group and target epoch of a group that nobody has changed yet."""
+
+PROTOCOL_TYPE = "consumer"
+
+_FIRST_COMMIT_VERSION = 9
+_NO_TARGET: Partitions = {}
+
+
+class ConsumerGroup(Group):
+    """One group. Changed by replay, but for the notes at the end of `__init__`."""
+
+    __slots__ = (
+        "_holders",
+        "assignor_votes",
+        "classic_count",
+        "classic_protocols",
+        "group_epoch",
+        "members",
+        "metadata_hash",
+        "metadata_seen",
+        "regexes_matched_for",
+        "regexes_matched_ms",
+        "static_members",
+        "subscriptions",
+        "target",
+        "target_epoch",
+        "target_made_ms",
+    )
+
+    GROUP_TYPE = "consumer"
+
+    def __init__(self, group_id: str) -> None:
+        super().__init__(group_id)
+        self.group_epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.target_epoch = FIRST_EPOCH
+        self.target_made_ms = 0
+        """Wall time of the last assignment; 0 when the next one need not keep a distance."""
+        self.members: dict[str, ConsumerMember] = {}
+        self.static_members: dict[str, str] = {}
+        """Instance id -> member id."""
+        self.target: dict[str, Partitions] = {}
+        """Member id -> what it shall have."""
+        self.subscriptions = Subscriptions()
+        self.assignor_votes: dict[str, int] = {}
+        self.classic_count = 0
+        self.classic_protocols: dict[str, int] = {}
+        """Protocol name -> classic members that support it."""
+        self._holders: dict[bytes, dict[int, str]] = {}
+        # Not stored: when and for which metadata this was last looked at since the shard loaded.
+        self.metadata_seen: Metadata | None = None
+        self.regexes_matched_ms: int | None = None
+        self.regexes_matched_for: Metadata | None = None
+
+    # What the state says
+
+    @property
+    def protocol_type(self) -> str:
+        """All of them consume."""
+        return PROTOCOL_TYPE
+
+    def state_name(self) -> str:
+        """See the module. O(members), so that changes need not keep count."""
+        if not self.members:
+            return EMPTY
+        if self.group_epoch > self.target_epoch:
+            return ASSIGNING
+        if all(member.is_reconciled_to(self.target_epoch) for member in self.members.values()):
+            return STABLE
+        return RECONCILING
+
+    def is_empty(self) -> bool:
+        """Has it no members?"""
+        return not self.members
+
+    def member(self, member_id: str) -> ConsumerMember:
+        """The member of that id.
+
+        Raises:
+            UnknownMemberId: there is none.
+        """
+        found = self.members.get(member_id)
+        if found is None:
+            raise error_for(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"Member {member_id} is not a member of group {self.group_id}.",
+            )
+        return found
+
+    def static_member(self, instance_id: str) -> ConsumerMember | None:
+        """The member that has that instance id now."""
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def target_of(self, member: ConsumerMember) -> Partitions:
+        """What the member shall have; a new static member has what its predecessor had."""
+        found = self.target.get(member.member_id)
+        if found is None and member.instance_id is not None:
+            found = self.target.get(self.static_members.get(member.instance_id, ""))
+        return _NO_TARGET if found is None else found
+
+    def holder(self, topic_id: bytes, partition: int) -> str | None:
+        """The member that has a partition, or has not yet given it up."""
+        holders = self._holders.get(topic_id)
+        return None if holders is None else holders.get(partition)
+
+    def preferred_assignor(
+        self, default: str, *, before: ConsumerMember | None = None, after: ConsumerMember | None
+    ) -> str:
+        """The server assignor that most members ask for, once `after` stands for `before`."""
+        votes = dict(self.assignor_votes)
+        if before is not None and before.server_assignor is not None:
+            votes[before.server_assignor] -= 1
+        if after is not None and after.server_assignor is not None:
+            votes[after.server_assignor] = votes.get(after.server_assignor, 0) + 1
+        best = max(votes, key=votes.__getitem__, default=None)
+        return best if best is not None and votes[best] > 0 else default
+
+    def waits_for_others(self, member: ConsumerMember) -> bool:
+        """Is a partition of the member's target still held by somebody else?"""
+        for topic_id, numbers in self.target_of(member).items():
+            assigned = member.assigned.get(topic_id, {})
+            for number in numbers:
+                if number not in assigned and self.holder(topic_id, number) is not None:
+                    return True
+        return False
+
+    def supports_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
+        """May a classic member with these protocols join: do all classic members know one?"""
+        if protocol_type != PROTOCOL_TYPE:
+            return False
+        if not self.members:
+            return any(True for _ in names)
+        return any(self.classic_protocols.get(name, 0) == self.classic_count for name in names)
+
+    # What the offsets' part asks
+
+    def validate_offset_commit(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation_or_epoch: int,
+        *,
+        is_transactional: bool,
+        api_version: int,
+        partitions: Sequence[tuple[bytes, int]] | None = None,
+    ) -> None:
+        """See `Group`. A member behind its epoch may commit what it has had since (KIP-1251):
+        `partitions` are (topic id, number); None allows the present epoch only.
+        """
+        if generation_or_epoch < 0 and not self.members:
+            return
+        member = self.member(member_id)
+        if member.classic is None and not is_transactional and api_version < _FIRST_COMMIT_VERSION:
+            raise error_for(
+                ErrorCode.UNSUPPORTED_VERSION,
+                "OffsetCommit version 9 or above must be used by members using the modern group"
+                " protocol",
+            )
+        epoch = generation_or_epoch
+        is_behind = member.classic is None and partitions is not None and 0 <= epoch < member.epoch
+        if is_behind and all(_had_at(member.assigned, t, n, epoch) for t, n in partitions or ()):
+            return
+        _check_epoch(member, epoch)
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """See `Group`: strangers may ask; a member must be at its epoch."""
+        if not member_id and member_epoch < 0:
+            return
+        _check_epoch(self.member(member_id or ""), member_epoch)
+
+    def validate_offset_delete(self) -> None:
+        """Always; `is_subscribed_to` protects what is read."""
+
+    def validate_delete(self) -> None:
+        """Only without members."""
+        if self.members:
+            raise error_for(ErrorCode.NON_EMPTY_GROUP)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """By name or by pattern."""
+        return self.subscriptions.includes(topic)
+
+    def offset_expiry_base(self) -> ExpiryBase | None:
+        """Offsets of topics that nobody reads age from their commit on."""
+        return _commit_time
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """Everything of the group."""
+        from embedlog.coordinator.group.consumer import member_records
+
+        return member_records.without_group(
+            self.group_id, list(self.members), list(self.subscriptions.resolved)
+        )
+
+    # What replay does
+
+    def put_member(self, member: ConsumerMember) -> None:
+        """Add a member, or replace its state."""
+        before = self.members.get(member.member_id)
+        if before is not None:
+            self._forget(before, but_for=member)
+        self.members[member.member_id] = member
+        if before is None or not _is_same_subscriber(before, member):
+            self._note(member)
+        for held in (member.assigned, member.revoking):
+            for topic_id, epochs in held.items():
+                self._holders.setdefault(topic_id, {}).update(
+                    dict.fromkeys(epochs, member.member_id)
+                )
+
+    def drop_member(self, member_id: str) -> None:
+        """Remove a member, if it is one, and what it shall have."""
+        self.target.pop(member_id, None)
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._forget(member)
+
+    def _note(self, member: ConsumerMember) -> None:
+        self.subscriptions.add(member)
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        if member.server_assignor is not None:
+            votes = self.assignor_votes
+            votes[member.server_assignor] = votes.get(member.server_assignor, 0) + 1
+        if member.classic is not None:
+            self.classic_count += 1
+            known = self.classic_protocols
+            for name in member.classic.names:
+                known[name] = known.get(name, 0) + 1
+
+    def _forget(self, member: ConsumerMember, but_for: ConsumerMember | None = None) -> None:
+        for held in (member.assigned, member.revoking):
+            for topic_id, epochs in held.items():
+                holders = self._holders.get(topic_id, {})
+                for number in epochs:
+                    if holders.get(number) == member.member_id:
+                        del holders[number]
+                if not holders:
+                    self._holders.pop(topic_id, None)
+        if but_for is not None and _is_same_subscriber(member, but_for):
+            return
+        self.subscriptions.remove(member)
+        instance_id = member.instance_id
+        if instance_id and self.static_members.get(instance_id) == member.member_id:
+            del self.static_members[instance_id]
+        if member.server_assignor is not None:
+            self.assignor_votes[member.server_assignor] -= 1
+        if member.classic is not None:
+            self.classic_count -= 1
+            for name in member.classic.names:
+                self.classic_protocols[name] -= 1
+
+
+def _is_same_subscriber(one: ConsumerMember, other: ConsumerMember) -> bool:
+    """Do only epochs and partitions differ? Then nothing else needs counting again."""
+    return (
+        one.topics == other.topics
+        and one.regex == other.regex
+        and one.instance_id == other.instance_id
+        and one.server_assignor == other.server_assignor
+        and one.classic == other.classic
+    )
+
+
+def _had_at(assigned: Owned, topic_id: bytes, partition: int, epoch: int) -> bool:
+    since = assigned.get(topic_id, {}).get(partition)
+    return since is not None and since <= epoch
+
+
+def _check_epoch(member: ConsumerMember, epoch: int) -> None:
+    if epoch == member.epoch:
+        return
+    if member.classic is not None:
+        raise error_for(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"The received generation id {epoch} does not match the expected member epoch"
+            f" {member.epoch}.",
+        )
+    raise error_for(
+        ErrorCode.STALE_MEMBER_EPOCH,
+        f"The received member epoch {epoch} does not match the expected member epoch"
+        f" {member.epoch}.",
+    )
+
+
+def _commit_time(offset: CommittedOffset) -> int:
+    return offset.commit_timestamp_ms

@@ -1,0 +1,74 @@
+"""`ConsumerMember`: one member of a consumer group, as an immutable value.
+
+state                 the member ...                                   leaves it when
+STABLE                has what the target said at its epoch            the target moves on
+UNREVOKED_PARTITIONS  must give partitions up before it may go on      it owns none of them
+UNRELEASED_PARTITIONS waits for partitions that others still hold      all of them are free
+UNKNOWN               was written by a later version                   it joins again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Epochs = Mapping[int, int]
+Owned = Mapping[bytes, Epochs]
+"""Topic id -> partition -> the member epoch at which it was assigned; no topic is empty."""
+
+STABLE = 0
+UNREVOKED_PARTITIONS = 1
+UNRELEASED_PARTITIONS = 2
+UNKNOWN = 127
+
+STATES = frozenset((STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS))
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+LEAVE_STATIC_EPOCH = -2
+
+NO_PARTITIONS: Owned = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicFacts:
+    """What only members that speak the classic protocol have."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+    """(assignor's name, subscription), as its JoinGroup listed them; at least one."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The protocols it knows; one that it lists twice counts once."""
+        return frozenset(name for name, _ in self.protocols)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMember:
+    """One member. `dataclasses.replace` makes the next state; the group stores it by replay."""
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = -1
+    server_assignor: str | None = None
+    topics: frozenset[str] = frozenset()
+    """Topics it subscribes to by name."""
+    regex: str = ""
+    """The pattern it subscribes by; "" for none."""
+    classic: ClassicFacts | None = None
+    """None for members of the consumer protocol."""
+    epoch: int = 0
+    previous_epoch: int = 0
+    """The epoch before: a member that missed the last answer still names it."""
+    state: int = STABLE
+    assigned: Owned = field(default_factory=dict)
+    revoking: Owned = field(default_factory=dict)
+    """Partitions it was told to give up, and still holds until it says otherwise."""
+
+    def is_reconciled_to(self, target_epoch: int) -> bool:
+        """Has it all that the target of that epoch gives it?"""
+        return self.state == STABLE and self.epoch == target_epoch

@@ -1,0 +1,220 @@
+"""A classic group becomes a consumer group, and back, while its members go on (KIP-848).
+
+    upgrade     a consumer member joins a classic group of consumers
+    downgrade   the last consumer member goes, and classic ones remain
+
+`group.consumer.migration.policy` allows both, one, or none. An upgrade is records alone, as
+everything of a consumer group is. A downgrade makes the classic group at once, as everything of a
+classic group is; the consumer group comes back when its records cannot be appended.
+"""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group.classic import records as classic_records
+from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
+from embedlog.coordinator.group.classic.classic_member import ClassicMember
+from embedlog.coordinator.group.consumer import member_records, protocol_bytes
+from embedlog.coordinator.group.consumer.consumer_group import PROTOCOL_TYPE, ConsumerGroup
+from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMember
+from embedlog.coordinator.group.consumer.membership import not_a_consumer_group
+from embedlog.coordinator.result import Result
+from embedlog.errors import KafkaError, error_for
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
+    from embedlog.coordinator.group.consumer.membership import Membership
+    from embedlog.coordinator.group.group import Group
+    from embedlog.coordinator.result import CoordinatorRecord
+
+_UPGRADES = ("bidirectional", "upgrade")
+_DOWNGRADES = ("bidirectional", "downgrade")
+
+
+class Migration:
+    """Changes the type of groups of one shard. Requires: the shard's lock."""
+
+    def __init__(self, membership: Membership, classic: ClassicGroups) -> None:
+        self._membership = membership
+        self._context = membership.context
+        self._classic = classic
+
+    # Classic to consumer
+
+    def upgrade(self, found: Group, records: list[CoordinatorRecord]) -> ConsumerGroup:
+        """The consumer group that a classic one becomes as a consumer member joins it.
+
+        It counts once `records`, which are added to, are appended.
+
+        Raises:
+            GroupIdNotFound: the group cannot be one.
+        """
+        if not isinstance(found, ClassicGroup) or found.state == GroupState.DEAD:
+            raise not_a_consumer_group(found.group_id)
+        if found.is_empty():
+            records += found.tombstones()
+            return ConsumerGroup(found.group_id)
+        config = self._context.config
+        if (
+            config.group_consumer_migration_policy.lower() not in _UPGRADES
+            or found.protocol_type != PROTOCOL_TYPE
+            or len(found.members) > config.group_consumer_max_size
+        ):
+            raise not_a_consumer_group(found.group_id)
+        try:
+            group = self._consumer_group(found)
+        except KafkaError as error:
+            raise error_for(
+                ErrorCode.GROUP_ID_NOT_FOUND,
+                f"Cannot upgrade the classic group {found.group_id} to consumer group because the"
+                " embedded consumer protocol is malformed.",
+            ) from error
+        for classic_member in found.members.values():
+            # Whoever waits for the others joins again, into the new group.
+            self._classic.rebalances.fence(
+                found,
+                classic_member,
+                ErrorCode.REBALANCE_IN_PROGRESS,
+                member_id=classic_member.member_id,
+            )
+        records += found.tombstones()
+        records += _creation(group)
+        for member in group.members.values():
+            assert member.classic is not None, member
+            self._membership.start_session(
+                group.group_id, member.member_id, member.classic.session_timeout_ms
+            )
+        return group
+
+    def _consumer_group(self, classic: ClassicGroup) -> ConsumerGroup:
+        """Everybody has, and shall have, what the last generation gave it."""
+        group = ConsumerGroup(classic.group_id)
+        epoch = classic.generation_id
+        group.group_epoch = group.target_epoch = epoch
+        metadata = self._context.metadata()
+        for member in classic.members.values():
+            # Before the first generation no protocol was chosen.
+            name = classic.protocol_name or member.protocols[0][0]
+            subscription = protocol_bytes.subscription(member.metadata(name))
+            assigned = protocol_bytes.assigned(member.assignment, metadata)
+            group.target[member.member_id] = assigned
+            group.put_member(
+                ConsumerMember(
+                    member.member_id,
+                    instance_id=member.instance_id,
+                    rack_id=subscription.rack_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout_ms=member.rebalance_timeout_ms,
+                    topics=frozenset(subscription.topics),
+                    classic=ClassicFacts(member.session_timeout_ms, member.protocols),
+                    epoch=epoch,
+                    previous_epoch=epoch,
+                    assigned={
+                        topic_id: dict.fromkeys(numbers, epoch)
+                        for topic_id, numbers in assigned.items()
+                    },
+                )
+            )
+        return group
+
+    # Consumer to classic
+
+    def downgrade_leaving(self, group: ConsumerGroup, leaving: Sequence[str]) -> Result[Any] | None:
+        """The group without `leaving`, as a classic one in a rebalance. None: it stays as it is."""
+        rest = [member for name, member in group.members.items() if name not in leaving]
+        if len(rest) == len(group.members) or group.classic_count == len(group.members):
+            return None
+        if not rest or not self._may_be_classic(rest):
+            return None
+        result = self._downgrade(group, rest)
+        self._classic.rebalances.prepare(self._classic_group(group.group_id))
+        return result
+
+    def downgrade_replacing(
+        self, group: ConsumerGroup, former: ConsumerMember, successor: ConsumerMember
+    ) -> Result[Any] | None:
+        """The group with a classic member in place of its last consumer one; nothing else changes,
+        so its generation goes on. None if it stays as it is.
+        """
+        if former.classic is not None:
+            return None
+        rest = [
+            successor if name == former.member_id else member
+            for name, member in group.members.items()
+        ]
+        return self._downgrade(group, rest) if self._may_be_classic(rest) else None
+
+    def _may_be_classic(self, members: Sequence[ConsumerMember]) -> bool:
+        config = self._context.config
+        return (
+            all(member.classic is not None for member in members)
+            and config.group_consumer_migration_policy.lower() in _DOWNGRADES
+            and len(members) <= config.group_max_size
+        )
+
+    def _downgrade(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> Result[Any]:
+        classic = ClassicGroup(
+            group.group_id,
+            state=GroupState.STABLE,
+            generation_id=group.group_epoch,
+            protocol_type=PROTOCOL_TYPE,
+            state_timestamp_ms=self._context.wall_ms(),
+        )
+        metadata = self._context.metadata()
+        for member in members:
+            facts = member.classic
+            assert facts is not None, member
+            classic.add(
+                ClassicMember(
+                    member.member_id,
+                    instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout_ms=member.rebalance_timeout_ms,
+                    session_timeout_ms=facts.session_timeout_ms,
+                    protocols=facts.protocols,
+                    assignment=protocol_bytes.assignment_for(
+                        member.assigned, metadata, subscription_metadata=facts.protocols[0][1]
+                    ),
+                ),
+                PROTOCOL_TYPE,
+            )
+        classic.protocol_name = classic.select_protocol()
+        classic.note_subscriptions()
+        records = [*group.tombstones(), classic_records.group_record(classic)]
+        self._classic.adopt(classic)
+
+        def appended(error: KafkaError | None) -> None:
+            if error is not None:
+                self._classic.release(classic, ErrorCode.UNKNOWN_MEMBER_ID)
+                self._membership.groups[group.group_id] = group
+                return
+            for member_id in group.members:
+                self._membership.cancel_timers(group.group_id, member_id)
+
+        return Result(records, is_replayed=False, on_append=appended)
+
+    def _classic_group(self, group_id: str) -> ClassicGroup:
+        group = self._membership.groups[group_id]
+        assert isinstance(group, ClassicGroup), group
+        return group
+
+
+def _creation(group: ConsumerGroup) -> list[CoordinatorRecord]:
+    """The records that make the group, in the order Kafka writes them."""
+    group_id, members = group.group_id, group.members.values()
+    return [
+        *(member_records.member_metadata(group_id, member) for member in members),
+        member_records.group_epoch(group_id, group.group_epoch, group.metadata_hash),
+        *(
+            member_records.target_assignment(group_id, member.member_id, group.target_of(member))
+            for member in members
+        ),
+        member_records.target_epoch(group_id, group.group_epoch, 0),
+        *(member_records.current_assignment(group_id, member) for member in members),
+    ]

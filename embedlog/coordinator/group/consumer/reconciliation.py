@@ -1,0 +1,172 @@
+"""One step of a member towards its target (KIP-848). A pure function, O(own partitions).
+
+    revoke    assigned - target          it must stop reading them before anything else happens
+    assign    target - assigned          as far as nobody else holds them
+
+    to revoke, and it owns some            UNREVOKED_PARTITIONS    epoch as it is
+    else, something is held elsewhere      UNRELEASED_PARTITIONS   target epoch
+    else                                   STABLE                  target epoch
+
+Topics the member does not subscribe to any more count as not in the target, even before the next
+target is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from embedlog.coordinator.group.consumer import member as states
+from embedlog.coordinator.group.consumer.member import NO_PARTITIONS, ConsumerMember
+from embedlog.errors import error_for
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Set
+
+    from embedlog.coordinator.group.assignors.spec import Partitions
+    from embedlog.coordinator.group.consumer.member import Epochs, Owned
+
+    Holder = Callable[[bytes, int], str | None]
+
+_NOTHING: Mapping[int, int] = {}
+_NO_NUMBERS: frozenset[int] = frozenset()
+
+
+class Reconciliation:
+    """What a step depends on beside the member; see the attributes of `__init__`."""
+
+    __slots__ = (
+        "holder",
+        "owned",
+        "subscribed_topics",
+        "subscription_changed",
+        "target",
+        "target_epoch",
+    )
+
+    def __init__(
+        self,
+        *,
+        target_epoch: int,
+        target: Partitions,
+        owned: Partitions | None,
+        holder: Holder,
+        subscribed_topics: Set[bytes],
+        subscription_changed: bool,
+    ) -> None:
+        self.target_epoch = target_epoch
+        self.target = target
+        self.owned = owned
+        """What the member says it owns; None: it did not say, so anything may still be owned."""
+        self.holder = holder
+        """Who holds a partition, be it told to give it up or not; None for nobody."""
+        self.subscribed_topics = subscribed_topics
+        """Ids of the topics the member reads."""
+        self.subscription_changed = subscription_changed
+        """Did the member say so just now?"""
+
+    def step(self, member: ConsumerMember) -> ConsumerMember:
+        """The member's next state; the very same object when there is none.
+
+        Raises:
+            FencedMemberEpoch: its state is not known here, and it owns partitions.
+        """
+        if member.state == states.STABLE:
+            if member.epoch != self.target_epoch:
+                return self._next(member, member.epoch)
+            return self._unsubscribe(member) if self.subscription_changed else member
+        if member.state == states.UNREVOKED_PARTITIONS:
+            if self._owns(member.revoking):
+                return self._unsubscribe(member) if self.subscription_changed else member
+            # A change of the subscription may have brought it here before the next target is made.
+            return self._next(member, min(member.epoch + 1, self.target_epoch))
+        if member.state == states.UNRELEASED_PARTITIONS:
+            return self._next(member, member.epoch)
+        if self.owned is None or self.owned:
+            raise error_for(
+                ErrorCode.FENCED_MEMBER_EPOCH,
+                "The consumer group member is in a unknown state."
+                " The member must abandon all its partitions and rejoin.",
+            )
+        return self._next(member, self.target_epoch)
+
+    def _next(self, member: ConsumerMember, epoch_until_revoked: int) -> ConsumerMember:
+        assigned: dict[bytes, Epochs] = {}
+        revoking: dict[bytes, Epochs] = {}
+        is_waiting = False
+        for topic_id in {**member.assigned, **self.target}:
+            epochs = member.assigned.get(topic_id, _NOTHING)
+            wanted = self.target.get(topic_id, _NO_NUMBERS)
+            if topic_id not in self.subscribed_topics:
+                wanted = _NO_NUMBERS
+            kept = {number: epoch for number, epoch in epochs.items() if number in wanted}
+            revoked = {number: epoch for number, epoch in epochs.items() if number not in wanted}
+            given_up = member.revoking.get(topic_id, _NOTHING)
+            for number in sorted(wanted - kept.keys()):
+                # What it was told to give up is its own to have back.
+                if number in given_up or self.holder(topic_id, number) is None:
+                    kept[number] = self.target_epoch
+                else:
+                    is_waiting = True
+            if kept:
+                assigned[topic_id] = kept
+            if revoked:
+                revoking[topic_id] = revoked
+        if revoking and self._owns(revoking):
+            return replace(
+                member,
+                state=states.UNREVOKED_PARTITIONS,
+                epoch=epoch_until_revoked,
+                previous_epoch=member.epoch,
+                assigned=_without_new(assigned, member.assigned),
+                revoking=revoking,
+            )
+        return replace(
+            member,
+            state=states.UNRELEASED_PARTITIONS if is_waiting else states.STABLE,
+            epoch=self.target_epoch,
+            previous_epoch=member.epoch,
+            assigned=assigned,
+            revoking=NO_PARTITIONS,
+        )
+
+    def _unsubscribe(self, member: ConsumerMember) -> ConsumerMember:
+        """Take topics from the member that it does not read any more, at its present epoch."""
+        gone = {
+            topic_id: epochs
+            for topic_id, epochs in member.assigned.items()
+            if topic_id not in self.subscribed_topics
+        }
+        if not gone:
+            return member
+        assigned = {
+            topic_id: epochs for topic_id, epochs in member.assigned.items() if topic_id not in gone
+        }
+        revoking = {**member.revoking}
+        for topic_id, epochs in gone.items():
+            revoking[topic_id] = {**revoking.get(topic_id, _NOTHING), **epochs}
+        if not self._owns(revoking):
+            return replace(member, assigned=assigned)
+        return replace(
+            member, state=states.UNREVOKED_PARTITIONS, assigned=assigned, revoking=revoking
+        )
+
+    def _owns(self, partitions: Owned) -> bool:
+        """May the member still own any of them?"""
+        if self.owned is None:
+            return True
+        return any(
+            not numbers.isdisjoint(partitions[topic_id])
+            for topic_id, numbers in self.owned.items()
+            if topic_id in partitions
+        )
+
+
+def _without_new(assigned: Owned, before: Owned) -> Owned:
+    """Only what was assigned before: nothing is added until the rest is given up."""
+    kept = {
+        topic_id: {n: epoch for n, epoch in epochs.items() if n in before.get(topic_id, _NOTHING)}
+        for topic_id, epochs in assigned.items()
+    }
+    return {topic_id: epochs for topic_id, epochs in kept.items() if epochs}

@@ -1,0 +1,70 @@
+"""What a ConsumerGroupHeartbeat must look like, checked in Kafka's order before any state is."""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group.consumer.member import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    LEAVE_STATIC_EPOCH,
+)
+from embedlog.errors import error_for
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+FIRST_VERSION_WITH_CLIENT_IDS = 1
+"""Before, the coordinator made the member id of whoever joined without one."""
+
+
+def check(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
+    """Refuse what no state could make valid.
+
+    Raises:
+        InvalidRequest: a field is missing, empty or out of place.
+        UnsupportedAssignor: no such assignor is configured.
+    """
+    # Kafka's older form: only who joins may have no id yet. Leaving with -2 was never checked.
+    epoch = request.member_epoch
+    if version >= FIRST_VERSION_WITH_CLIENT_IDS or epoch > 0 or epoch == LEAVE_EPOCH:
+        _not_blank(request.member_id, "MemberId can't be empty.")
+    _not_blank(request.group_id, "GroupId can't be empty.")
+    _not_blank(request.instance_id, "InstanceId can't be empty.")
+    _not_blank(request.rack_id, "RackId can't be empty.")
+    if epoch == JOIN_EPOCH:
+        _check_join(request)
+    elif epoch == LEAVE_STATIC_EPOCH:
+        if request.instance_id is None:
+            raise _invalid("InstanceId can't be null.")
+    elif epoch < LEAVE_STATIC_EPOCH:
+        raise _invalid("MemberEpoch is invalid.")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise error_for(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported."
+            f" Supported assignors: {', '.join(assignors)}.",
+        )
+
+
+def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
+    if request.rebalance_timeout_ms == -1:
+        raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+    if request.topic_partitions is None or request.topic_partitions:
+        raise _invalid("TopicPartitions must be empty when (re-)joining.")
+    if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        raise _invalid(
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when"
+            " (re-)joining."
+        )
+
+
+def _not_blank(text: str | None, message: str) -> None:
+    if text is not None and not text.strip():
+        raise _invalid(message)
+
+
+def _invalid(message: str) -> Exception:
+    return error_for(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,110 @@
+"""What the members of a group read, and the hash that says whether its metadata has changed."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from embedlog.coordinator.group.consumer.member import ConsumerMember
+    from embedlog.coordinator.group.consumer.regexes import ResolvedRegex
+    from embedlog.coordinator.surroundings import Metadata
+
+_HASH_SIZE = 8
+_NO_TOPICS: frozenset[str] = frozenset()
+
+
+class Subscriptions:
+    """How many members subscribe to each topic name and each pattern. Changed by replay."""
+
+    __slots__ = ("names", "regexes", "resolved")
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {}
+        self.regexes: dict[str, int] = {}
+        self.resolved: dict[str, ResolvedRegex] = {}
+        """What each pattern matched; one without entry was never matched."""
+
+    def add(self, member: ConsumerMember) -> None:
+        """Count a member's subscription."""
+        for name in member.topics:
+            self.names[name] = self.names.get(name, 0) + 1
+        if member.regex:
+            self.regexes[member.regex] = self.regexes.get(member.regex, 0) + 1
+
+    def remove(self, member: ConsumerMember) -> None:
+        """Count it no more."""
+        for name in member.topics:
+            _count_down(self.names, name)
+        if member.regex:
+            _count_down(self.regexes, member.regex)
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """The topics a member reads: by name, and by what its pattern matched."""
+        if not member.regex:
+            return member.topics
+        return member.topics | self._matched(member.regex)
+
+    def includes(self, topic: str) -> bool:
+        """Does any member read that topic?"""
+        return topic in self.names or any(topic in self._matched(r) for r in self.regexes)
+
+    def topics_after(
+        self,
+        *,
+        without: ConsumerMember | None = None,
+        added: ConsumerMember | None = None,
+    ) -> set[str]:
+        """What would be read if one member went and one came. O(topics)."""
+        topics = set(self.names)
+        patterns = set(self.regexes)
+        if without is not None:
+            topics.difference_update(name for name in without.topics if self.names[name] == 1)
+            if self.regexes.get(without.regex) == 1:
+                patterns.remove(without.regex)
+        if added is not None:
+            topics |= added.topics
+            patterns.add(added.regex)
+        return topics.union(*map(self._matched, patterns))
+
+    def topics_without(self, members: Iterable[ConsumerMember]) -> set[str]:
+        """What would be read if members went."""
+        rest = Subscriptions()
+        rest.names, rest.regexes, rest.resolved = {**self.names}, {**self.regexes}, self.resolved
+        for member in members:
+            rest.remove(member)
+        return rest.topics_after()
+
+    def unresolved(self) -> bool:
+        """Is there a pattern that was never matched?"""
+        return any(regex not in self.resolved for regex in self.regexes)
+
+    def _matched(self, regex: str) -> frozenset[str]:
+        resolved = self.resolved.get(regex)
+        return _NO_TOPICS if resolved is None else resolved.topics
+
+
+def metadata_hash(topics: Iterable[str], metadata: Metadata) -> int:
+    """A hash, as an int64, of what an assignor depends on: ids and partition counts of `topics`.
+
+    0 when none of them exists.
+    """
+    by_name = metadata.topics_by_name
+    found = [by_name[name] for name in sorted(topics) if name in by_name]
+    if not found:
+        return 0
+    digest = blake2b(digest_size=_HASH_SIZE)
+    for topic in found:
+        digest.update(topic.topic_id)
+        digest.update(len(topic.partitions).to_bytes(4, "big"))
+    return int.from_bytes(digest.digest(), "big", signed=True)
+
+
+def _count_down(counts: dict[str, int], key: str) -> None:
+    count = counts[key] - 1
+    if count:
+        counts[key] = count
+    else:
+        del counts[key]

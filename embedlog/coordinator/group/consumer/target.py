@@ -1,0 +1,75 @@
+"""The next target assignment of a group: who shall have what, from the group epoch on."""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group import assignors
+from embedlog.coordinator.group.assignors.spec import MemberSpec
+from embedlog.coordinator.group.consumer import member_records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.coordinator.group.assignors.spec import Partitions
+    from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
+    from embedlog.coordinator.group.consumer.member import ConsumerMember
+    from embedlog.coordinator.result import CoordinatorRecord
+    from embedlog.coordinator.surroundings import Metadata
+
+
+class Target:
+    """A target assignment, and the records that make it so."""
+
+    __slots__ = ("epoch", "members", "records")
+
+    def __init__(
+        self, epoch: int, members: dict[str, Partitions], records: list[CoordinatorRecord]
+    ) -> None:
+        self.epoch = epoch
+        self.members = members
+        self.records = records
+
+
+def make_target(
+    group: ConsumerGroup,
+    updated: ConsumerMember,
+    metadata: Metadata,
+    *,
+    assignor: str,
+    epoch: int,
+    now_ms: int,
+) -> Target:
+    """Assign all subscribed partitions, with `updated` as its member will be.
+
+    Only assignments that changed become records. O(members + partitions), for most assignors.
+    """
+    replaced = group.static_members.get(updated.instance_id or "")
+    members = dict(group.members)
+    if replaced is not None and replaced != updated.member_id:
+        del members[replaced]
+    members[updated.member_id] = updated
+    topic_ids: dict[frozenset[str], frozenset[bytes]] = {}
+    specs: dict[str, MemberSpec] = {}
+    for member_id, member in members.items():
+        topics = group.subscriptions.topics_of(member)
+        ids = topic_ids.get(topics)
+        if ids is None:
+            ids = topic_ids[topics] = ids_of(topics, metadata)
+        specs[member_id] = MemberSpec(ids, group.target_of(member), member.instance_id)
+    subscribed = sorted(frozenset[str]().union(*topic_ids))
+    known = [
+        metadata.topics_by_name[name] for name in subscribed if name in metadata.topics_by_name
+    ]
+    counts = {topic.topic_id: len(topic.partitions) for topic in known}
+    found = assignors.assignor(assignor)(specs, counts)
+    records = [
+        member_records.target_assignment(group.group_id, member_id, partitions)
+        for member_id, partitions in found.items()
+        if group.target.get(member_id) != partitions
+    ]
+    records.append(member_records.target_epoch(group.group_id, epoch, now_ms))
+    return Target(epoch, found, records)
+
+
+def ids_of(topics: frozenset[str], metadata: Metadata) -> frozenset[bytes]:
+    """The ids of those of `topics` that exist."""
+    by_name = metadata.topics_by_name
+    return frozenset(by_name[name].topic_id for name in topics if name in by_name)

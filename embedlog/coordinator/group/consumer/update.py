@@ -1,0 +1,134 @@
+"""What every heartbeat and every join comes to: one member's update, and all that follows from it.
+
+    1. the member changed                   -> its metadata (type 5)
+    2. its subscription or the topics did   -> the group epoch rises (type 3)
+    3. group epoch > target epoch           -> a new target assignment (types 7, 6), at most each
+                                               `consumer.assignment.interval.ms` (KIP-1263)
+    4. the member is not at its target      -> one step towards it (type 8)
+
+Nothing is changed here; all of it is computed as if the records before were in force.
+"""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group import assignors
+from embedlog.coordinator.group.consumer import member_records, regexes
+from embedlog.coordinator.group.consumer.reconciliation import Reconciliation
+from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
+from embedlog.coordinator.group.consumer.target import ids_of, make_target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.coordinator.group.assignors.spec import Partitions
+    from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
+    from embedlog.coordinator.group.consumer.member import ConsumerMember
+    from embedlog.coordinator.result import CoordinatorRecord
+    from embedlog.coordinator.shard_context import ShardContext
+
+
+class MemberUpdate:
+    """One member's update. `before` is the member as it is, new ones at epoch 0; `after` is what
+    it says of itself now. `records` is added to.
+    """
+
+    def __init__(
+        self,
+        context: ShardContext,
+        group: ConsumerGroup,
+        before: ConsumerMember,
+        after: ConsumerMember,
+        records: list[CoordinatorRecord],
+    ) -> None:
+        self._context = context
+        self._group = group
+        self._before = before
+        self._after = after
+        self._records = records
+        self._metadata = context.metadata()
+        self._stored = group.members.get(before.member_id)
+        """Whom `after` takes the place of; a static member may have had another id."""
+        if self._stored is None and after.instance_id is not None:
+            self._stored = group.static_member(after.instance_id)
+        self.has_new_regex = False
+        """Must the member's pattern be matched before the member reads by it?"""
+
+    def run(self, owned: Partitions | None) -> ConsumerMember:
+        """Add the records; return the member as it is after them.
+
+        Raises:
+            InvalidRegularExpression: the member's pattern does not parse.
+            FencedMemberEpoch: the member must join again.
+        """
+        group, member = self._group, self._after
+        names_changed = member.topics != self._before.topics
+        regex_changed = member.regex != self._before.regex
+        if member != self._before:
+            self._records.append(member_records.member_metadata(group.group_id, member))
+        bump = names_changed
+        if regex_changed and self._change_regex():
+            bump = True
+        group_epoch = self._next_group_epoch(bump)
+        target_epoch, target = self._target(group_epoch)
+        subscription_changed = names_changed or regex_changed
+        if not subscription_changed and member.is_reconciled_to(target_epoch):
+            return member
+        topics = group.subscriptions.topics_of(member)
+        stepped = Reconciliation(
+            target_epoch=target_epoch,
+            target=target,
+            owned=owned,
+            holder=group.holder,
+            subscribed_topics=ids_of(topics, self._metadata),
+            subscription_changed=subscription_changed,
+        ).step(member)
+        if stepped != member:
+            self._records.append(member_records.current_assignment(group.group_id, stepped))
+        return stepped
+
+    def _change_regex(self) -> bool:
+        """The member's pattern is another; say whether what it reads has changed by that."""
+        subscriptions = self._group.subscriptions
+        old, new = self._before.regex, self._after.regex
+        if new and new not in subscriptions.regexes:
+            regexes.check(new)
+        if old and subscriptions.regexes.get(old) == 1:
+            self._records.append(member_records.without_regex(self._group.group_id, old))
+        self.has_new_regex = bool(new) and new not in subscriptions.resolved
+        return bool(old) or not self.has_new_regex
+
+    def _next_group_epoch(self, bump: bool) -> int:
+        group = self._group
+        if not bump and group.metadata_seen is self._metadata:
+            return group.group_epoch
+        topics = group.subscriptions.topics_after(without=self._stored, added=self._after)
+        found = metadata_hash(topics, self._metadata)
+        if not bump and found == group.metadata_hash:
+            group.metadata_seen = self._metadata
+            return group.group_epoch
+        epoch = group.group_epoch + 1
+        self._records.append(member_records.group_epoch(group.group_id, epoch, found))
+        return epoch
+
+    def _target(self, group_epoch: int) -> tuple[int, Partitions]:
+        group, context = self._group, self._context
+        if group_epoch == group.target_epoch or not self._may_assign():
+            return group.target_epoch, group.target_of(self._after)
+        known = assignors.configured(context.config.group_consumer_assignors)
+        made = make_target(
+            group,
+            self._after,
+            self._metadata,
+            assignor=group.preferred_assignor(known[0], before=self._stored, after=self._after),
+            epoch=group_epoch,
+            now_ms=context.wall_ms(),
+        )
+        self._records.extend(made.records)
+        return made.epoch, made.members[self._after.member_id]
+
+    def _may_assign(self) -> bool:
+        group, context = self._group, self._context
+        interval_ms = context.group_config(group.group_id, "consumer.assignment.interval.ms")
+        assert isinstance(interval_ms, int), interval_ms
+        waited_ms = context.wall_ms() - group.target_made_ms
+        # A clock that was set back must not stop assignments until it has caught up.
+        return waited_ms >= interval_ms or waited_ms < 0
