@@ -94,7 +94,7 @@ class Listener:
         self.address: tuple[str, int] = (name[0], name[1])
         self._connections: dict[int, Connection] = {}
         self._address_counts: dict[str, int] = {}
-        self._late: deque[tuple[Connection, Callable[..., None], object]] = deque()
+        self.late: deque[tuple[Connection, Callable[..., None], object]] = deque()
         self._is_waiting = False
         self._is_stopping = False
         self._has_news = False
@@ -148,7 +148,7 @@ class Listener:
         self._sock.close()
         for connection in list(self._connections.values()):
             self.drop(connection)
-        self._late.clear()
+        self.late.clear()
         self._waker.close()
         self.poller.close()
 
@@ -162,13 +162,13 @@ class Listener:
         for connection in self._connections.values():
             connection.abandon()
         self._connections.clear()
-        self._late.clear()
+        self.late.clear()
         self._waker.abandon()
         self.poller.close()
 
     def post(self, connection: Connection, action: Callable[..., None], value: object) -> None:
         """Call `action(connection, value)` on the loop's thread. From any thread."""
-        self._late.append((connection, action, value))
+        self.late.append((connection, action, value))
         if self._is_waiting:
             self._waker.wake()
 
@@ -233,7 +233,7 @@ class Listener:
         while not self._is_stopping:
             # Set before looking: whoever brings news later sees it, and wakes the poll.
             self._is_waiting = True
-            if self._has_news or self._late:
+            if self._has_news or self.late:
                 timeout = 0.0
             ready = poll(timeout)
             self._is_waiting = False
@@ -253,7 +253,7 @@ class Listener:
                     self._failed(connection, error)
             timeout = self._finish_turn()
         # Answers that were given before the end are still written, as far as peers take them.
-        self._take_late()
+        self.take_late()
 
     def _see_to(self, fd: int) -> None:
         """Something that is no connection is ready. (Or was one, dropped a moment ago.)"""
@@ -266,14 +266,14 @@ class Listener:
         """Let the service work, write late answers, look at deadlines. Returns the timeout."""
         while True:
             self._has_news = False
-            if self._late:
-                self._take_late()
+            if self.late:
+                self.take_late()
             try:
                 delay_ms = self._service.turn()
             except Exception as error:  # as in `_run`; and a failing turn must not spin
                 _report("a service failed in its turn", error)
                 delay_ms = 1_000
-            if not self._late:
+            if not self.late:
                 break
         if self.starved:
             self._feed_starved()
@@ -285,8 +285,9 @@ class Listener:
             timeout = left if timeout is None else min(timeout, left)
         return timeout if timeout != _NEVER else None
 
-    def _take_late(self) -> None:
-        late = self._late
+    def take_late(self) -> None:
+        """Do what was posted. Requires: the loop's thread."""
+        late = self.late
         while late:
             connection, action, value = late.popleft()
             if connection.is_open:

@@ -141,6 +141,11 @@ class Connection:
         if end == 0 and count > 4 and _size_at(view)[0] == count - 4 <= listener.quick_size_max:
             # One small request and nothing else, as mostly: a shorter way to the same end.
             answer = listener.handle(self, view[4:count])
+            if listener.late:
+                # Whoever waited for what this request brought comes first: its sender waits less.
+                listener.take_late()
+                if not self.is_open:
+                    return
             if answer and len(answer) == 1 and self._buffer is None and not self._is_closing:
                 data = answer[0]
                 try:

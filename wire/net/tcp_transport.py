@@ -73,13 +73,14 @@ class Channel:
         "_queue",
         "_reader",
         "_sock",
+        "_timeout_s",
         "_waiting",
         "host",
         "port",
         "state",
     )
 
-    def __init__(self, host: str, port: int, frame_size_max: int) -> None:
+    def __init__(self, host: str, port: int, frame_size_max: int, timeout_s: float) -> None:
         self.host = host
         self.port = port
         self.state: object = None
@@ -88,6 +89,7 @@ class Channel:
         self._fd = -1
         self._mask = 0
         self._is_connected = False
+        self._timeout_s = timeout_s
         self._deadline = 0.0
         self._queue = SendQueue()
         self._waiting: list[bytes | bytearray | memoryview] = []
@@ -122,7 +124,7 @@ class SocketChannels:
     """A set of client connections, polled together.
 
     `frame_size_max` bounds what a peer can make this side allocate: a larger frame closes its
-    channel. `connect_timeout_ms` is for each address of a host.
+    channel. `connect_timeout_ms` is for each address of a host, unless `connect` says otherwise.
     """
 
     def __init__(
@@ -143,12 +145,13 @@ class SocketChannels:
         self._connecting: list[Channel] = []
         self._events: list[ChannelEvent] = []
 
-    def connect(self, host: str, port: int) -> Channel:
+    def connect(self, host: str, port: int, *, timeout_ms: int | None = None) -> Channel:
         """Begin a connection. Each address of `host` is tried; a CONNECTED or CLOSED event follows.
 
         A host that cannot be resolved also ends in a CLOSED event.
         """
-        channel = Channel(host, port, self._frame_size_max)
+        timeout_s = self._connect_timeout_s if timeout_ms is None else timeout_ms / 1_000
+        channel = Channel(host, port, self._frame_size_max, timeout_s)
         try:
             # As bytes: for text Python loads its tables of international names, 1 MB and 3 ms.
             name = host.encode() if host.isascii() else host
@@ -245,7 +248,7 @@ class SocketChannels:
                 code, failure = error.errno or -1, _reason(error)
             if code in {0, EINPROGRESS, EWOULDBLOCK}:
                 channel._sock, channel._fd = sock, sock.fileno()
-                channel._deadline = self._clock() + self._connect_timeout_s
+                channel._deadline = self._clock() + channel._timeout_s
                 channel._mask = WRITE
                 self._channels[channel._fd] = channel
                 self._connecting.append(channel)
@@ -279,7 +282,7 @@ class SocketChannels:
         now = self._clock()
         for channel in [each for each in self._connecting if each._deadline <= now]:
             self._drop_socket(channel)
-            self._try_next_address(channel, f"no answer in {self._connect_timeout_s:g} s")
+            self._try_next_address(channel, f"no answer in {channel._timeout_s:g} s")
 
     def _write(self, channel: Channel) -> None:
         assert channel._sock is not None, channel
