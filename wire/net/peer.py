@@ -141,8 +141,8 @@ class Connection:
         if end == 0 and count > 4 and _size_at(view)[0] == count - 4 <= listener.quick_size_max:
             # One small request and nothing else, as mostly: a shorter way to the same end.
             answer = listener.handle(self, view[4:count])
-            if listener.late:
-                # Whoever waited for what this request brought comes first: its sender waits less.
+            if listener.late and answer is not None:
+                # Whoever waited for what this request brought comes before its own sender.
                 listener.take_late()
                 if not self.is_open:
                     return
