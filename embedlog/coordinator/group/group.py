@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Protocol
 
     from embedlog.coordinator.result import CoordinatorRecord
@@ -60,8 +60,11 @@ class Group(ABC):
         *,
         is_transactional: bool,
         api_version: int,
+        partitions: Iterable[tuple[bytes, int]] = (),
     ) -> None:
         """May that member commit offsets now? A commit without member says "", None and -1.
+
+        `partitions` are those it commits, as (topic id, number).
 
         Raises:
             KafkaError: what the client is to be answered.

@@ -20,6 +20,8 @@ from wire.schemas.join_group import JoinGroupResponse, JoinGroupResponseMember
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from embedlog.coordinator.group.classic.classic_member import (
         ClassicMember,
         ParkedJoin,
@@ -351,9 +353,10 @@ class ClassicGroup(Group):
         *,
         is_transactional: bool,
         api_version: int,
+        partitions: Iterable[tuple[bytes, int]] = (),
     ) -> None:
         """May that member commit now? Without members, anyone may that claims no generation."""
-        del api_version  # the rules are the same for all
+        del api_version, partitions  # the rules are the same for all
         if self.state == GroupState.DEAD:
             raise error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if generation_or_epoch < 0 and self.state == GroupState.EMPTY:

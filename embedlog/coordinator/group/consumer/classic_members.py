@@ -69,7 +69,7 @@ class ClassicMembers:
         try:
             return self._join(group, context, request, version)
         except KafkaError as error:
-            return Result((), answers.join_refused(version, error.code, request.member_id))
+            return Result((), answers.join_refused(version, error.code))
 
     def _join(
         self,

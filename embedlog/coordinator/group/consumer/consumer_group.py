@@ -20,7 +20,7 @@ from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from embedlog.coordinator.group.assignors.spec import Partitions
     from embedlog.coordinator.group.consumer.member import Owned
@@ -179,11 +179,9 @@ class ConsumerGroup(Group):
         *,
         is_transactional: bool,
         api_version: int,
-        partitions: Sequence[tuple[bytes, int]] | None = None,
+        partitions: Iterable[tuple[bytes, int]] = (),
     ) -> None:
-        """See `Group`. A member behind its epoch may commit what it has had since (KIP-1251):
-        `partitions` are (topic id, number); None allows the present epoch only.
-        """
+        """See `Group`. A member behind its epoch may commit what it has had since (KIP-1251)."""
         if generation_or_epoch < 0 and not self.members:
             return
         member = self.member(member_id)
@@ -194,8 +192,8 @@ class ConsumerGroup(Group):
                 " protocol",
             )
         epoch = generation_or_epoch
-        is_behind = member.classic is None and partitions is not None and 0 <= epoch < member.epoch
-        if is_behind and all(_had_at(member.assigned, t, n, epoch) for t, n in partitions or ()):
+        is_behind = member.classic is None and 0 <= epoch < member.epoch
+        if is_behind and all(_had_at(member.assigned, t, n, epoch) for t, n in partitions):
             return
         _check_epoch(member, epoch)
 

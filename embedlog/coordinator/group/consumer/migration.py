@@ -17,6 +17,7 @@ from embedlog.coordinator.group.consumer import member_records, protocol_bytes
 from embedlog.coordinator.group.consumer.consumer_group import PROTOCOL_TYPE, ConsumerGroup
 from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMember
 from embedlog.coordinator.group.consumer.membership import not_a_consumer_group
+from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
 from embedlog.coordinator.result import Result
 from embedlog.errors import KafkaError, error_for
 from wire.error_codes import ErrorCode
@@ -120,6 +121,8 @@ class Migration:
                     },
                 )
             )
+        topics = group.subscriptions.topics_after()
+        group.metadata_hash = metadata_hash(topics, metadata)
         return group
 
     # Consumer to classic

@@ -91,6 +91,11 @@ class OffsetCommit:
                 generation,
                 is_transactional=False,
                 api_version=self.version,
+                partitions=(
+                    (partition.topic_id, partition.asked.partition_index)
+                    for _, _, partitions in self.wanted
+                    for partition in partitions
+                ),
             )
             group.offset_commit_accepted(request.member_id)
         elif generation >= 0:
