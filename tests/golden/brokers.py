@@ -33,6 +33,7 @@ BROKERS: dict[str, dict[str, str]] = {
     "upgrade only": {**_AT_ONCE, "group.consumer.migration.policy": "upgrade"},
     "downgrade only": {**_AT_ONCE, "group.consumer.migration.policy": "downgrade"},
     "one assignor": {**_AT_ONCE, "group.consumer.assignors": "range"},
+    "as shipped": {},
     "untouched": {},
 }
 """Name -> what differs from Kafka's defaults (and from the initial rebalance delay of 0)."""

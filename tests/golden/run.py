@@ -124,8 +124,11 @@ class Run:
 
     def waits(self, note: str, *, on: str) -> None:
         """A step that says whether the request begun on that connection still waits."""
-        answer = ANSWERED if self._links[on].answered() else WAITS
-        self.steps.append({"note": note, "answer": answer})
+        self.keep(note, ANSWERED if self._links[on].answered() else WAITS)
+
+    def keep(self, note: str, fact: Any) -> None:
+        """A step that is no answer but something the scenario found out."""
+        self.steps.append({"note": note, "answer": fact})
 
     def finish(self, *, on: str, keep: bool = True) -> Any:
         """The answer of what was begun on that connection: one step."""
@@ -181,9 +184,9 @@ class Run:
             self._hang_up("")
             answer = None
         if answer is not None:
-            self.steps.append({"note": note, "answer": answer.hex() if keep_bytes else ANSWERED})
+            self.keep(note, answer.hex() if keep_bytes else ANSWERED)
         else:
-            self.steps.append({"note": note, "answer": CLOSED})
+            self.keep(note, CLOSED)
         return answer
 
     def close(self) -> None:

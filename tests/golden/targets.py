@@ -1,7 +1,6 @@
-"""Where a scenario is played: at an address, or in a cluster of this process.
+"""Where a scenario is played: what a target is, and one at an address.
 
-A target makes links and lets time pass. At an address both are real; in process a link is a
-connection without a socket, and time is simulated.
+A target makes links and lets time pass. At an address both are real; `simulated` has another.
 """
 
 from __future__ import annotations
@@ -10,11 +9,7 @@ import select
 import socket
 import struct
 import time
-from typing import Any, Protocol
-
-from embedlog.broker.cluster import Cluster
-from embedlog.testing import sim_runtime
-from embedlog.testing.loopback_transport import LoopbackChannels
+from typing import Protocol
 
 ANSWER_MS_MAX = 15_000
 SETTLE_MS = 300
@@ -109,63 +104,3 @@ class SocketLink:
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
-
-
-class Simulated:
-    """A cluster in memory, in this thread, whose clock is moved by waiting. Close it."""
-
-    is_patient = False
-
-    def __init__(self, settings: dict[str, str]) -> None:
-        self._runtime = sim_runtime(seed=1)
-        # Wall time is the present one, which answers are compared with.
-        self._runtime.clock.set_wall(int(time.time() * 1000))
-        self._cluster = Cluster(config=settings, runtime=self._runtime)
-
-    def connect(self) -> LoopbackLink:
-        """A connection without a socket."""
-        return LoopbackLink(self._cluster)
-
-    def let_pass(self, delay_ms: int) -> None:
-        """Move the clock, running what is due."""
-        self._runtime.scheduler.run_for(delay_ms)
-
-    def close(self) -> None:
-        """Close the cluster."""
-        self._cluster.close()
-
-
-class LoopbackLink:
-    """Frames to and from the network service of a cluster; it answers while `send` is called."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._channels = LoopbackChannels(cluster)
-        self._end = self._channels.connect("127.0.0.1", 9092)
-        self._channels.poll(0)
-        self._events: list[Any] = []
-
-    def send(self, payload: bytes) -> None:
-        """Send one frame."""
-        if self._end.is_closed:
-            raise Closed
-        self._channels.send(self._end, [_SIZE.pack(len(payload)), payload])
-
-    def receive(self) -> bytes:
-        """Wait for one frame, letting simulated time pass."""
-        if not self.answered():
-            self._events += self._channels.poll(ANSWER_MS_MAX)
-        if not self._events:
-            raise TimeoutError
-        event = self._events.pop(0)
-        if event.reason:
-            raise Closed
-        return bytes(event.frame)
-
-    def answered(self) -> bool:
-        """Is a frame there?"""
-        self._events += self._channels.poll(0)
-        return bool(self._events)
-
-    def close(self) -> None:
-        """Hang up."""
-        self._channels.close_all()

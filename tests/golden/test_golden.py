@@ -17,7 +17,8 @@ from tests.golden.differences import DIFFERENCES, Difference
 from tests.golden.normal import SORT_KEYS
 from tests.golden.record import RECORDED
 from tests.golden.run import BROKER_OF, SCENARIOS, Run
-from tests.golden.targets import Address, Simulated, Target
+from tests.golden.simulated import Simulated
+from tests.golden.targets import Address, Target
 from wire.api_keys import NAMES as API_NAMES
 
 MISSING = "<nothing>"

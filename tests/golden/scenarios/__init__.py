@@ -3,6 +3,7 @@
 from tests.golden.scenarios import (
     cluster,
     configs,
+    consumer_groups,
     fetching,
     group_admin,
     group_joining,
@@ -21,6 +22,7 @@ from tests.golden.scenarios import (
 __all__ = [
     "cluster",
     "configs",
+    "consumer_groups",
     "fetching",
     "group_admin",
     "group_offsets",
