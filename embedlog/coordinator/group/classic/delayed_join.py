@@ -53,7 +53,5 @@ class InitialDelayedJoin(DelayedJoin):
         group = self.group
         if not group.member_was_added or self._remaining_ms == 0:
             return super().time_is_up()
-        self._rebalances.await_more_members(
-            group, waited_ms=self.delay_ms, remaining_ms=self._remaining_ms
-        )
+        self._rebalances.await_more_members(group, self._remaining_ms)
         return Result()

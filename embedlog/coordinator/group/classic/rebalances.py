@@ -68,16 +68,11 @@ class Rebalances:
         self._await_joins_for(group, group.rebalance_timeout_ms)
         return Result()
 
-    def await_more_members(self, group: ClassicGroup, *, waited_ms: int, remaining_ms: int) -> None:
+    def await_more_members(self, group: ClassicGroup, remaining_ms: int) -> None:
         """Another step of the initial delay, as somebody came during the last one."""
         group.member_was_added = False
-        step = InitialDelayedJoin(
-            self._context,
-            self,
-            group,
-            min(self._initial_delay_ms, remaining_ms),
-            max(remaining_ms - waited_ms, 0),
-        )
+        delay_ms = min(self._initial_delay_ms, remaining_ms)
+        step = InitialDelayedJoin(self._context, self, group, delay_ms, remaining_ms - delay_ms)
         self._await_joins(group, step)
 
     def maybe_complete_join(self, group: ClassicGroup) -> Result[Any]:

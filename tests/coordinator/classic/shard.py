@@ -1,0 +1,316 @@
+"""One shard with classic groups, simulated time, and a log that commits, waits or refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import wire
+from embedlog.broker.context import RequestContext
+from embedlog.config import BrokerConfig
+from embedlog.coordinator.group.classic.classic_group import ClassicGroup
+from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
+from embedlog.coordinator.group.group import Group
+from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
+from embedlog.coordinator.result import CoordinatorRecord, Result
+from embedlog.coordinator.shard_context import CoordinatorWorld, ShardContext
+from embedlog.errors import KafkaError
+from embedlog.pending import Pending
+from embedlog.purgatory.purgatory import DelayedOperationPurgatory
+from embedlog.purgatory.timer import Timer
+from embedlog.testing import sim_runtime
+from wire.schemas.heartbeat import HeartbeatRequest
+from wire.schemas.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from wire.schemas.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from wire.schemas.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+
+GROUP = "g"
+SESSION_MS = 10_000
+REBALANCE_MS = 60_000
+RANGE = (("range", b"r"),)
+
+Operation = Callable[[Any], Result[Any]]
+
+
+class Shard:
+    """Runs operations as the coordinator's runtime does, in one thread.
+
+    Settings are those of a broker, with underscores; the initial rebalance delay is 0 unless told.
+    """
+
+    def __init__(
+        self, records: Sequence[tuple[bytes, bytes | None]] = (), **settings: object
+    ) -> None:
+        named: dict[str, object] = {"group.initial.rebalance.delay.ms": 0}
+        named.update({name.replace("_", "."): value for name, value in settings.items()})
+        # Another seed after a restart: ids must not come up twice.
+        self.runtime = sim_runtime(seed=len(records))
+        self.heartbeats = DelayedOperationPurgatory("Heartbeat", self._timer())
+        self.joins = DelayedOperationPurgatory("Rebalance", self._timer())
+        world = CoordinatorWorld(
+            self.runtime,
+            BrokerConfig(named),
+            lambda: None,  # type: ignore[arg-type, return-value]
+            timer=self._timer(),
+            join_purgatory=self.joins,
+            heartbeat_purgatory=self.heartbeats,
+        )
+        self.context = ShardContext(0, world, lambda _context, operation: self.write(operation))
+        self.groups: dict[str, Group] = {}
+        self.classic = ClassicGroups(self.context, self.groups)
+        self.format = RecordFormat(GROUP_RECORD_TYPES)
+        self.log: list[tuple[bytes, bytes | None]] = []
+        self.refusal: KafkaError | None = None
+        """What appends fail with."""
+        self.holds_commits = False
+        """Are records appended, and not committed before `commit`?"""
+        self._uncommitted: list[Callable[[KafkaError | None], None]] = []
+        self._is_locked = False
+        self._load(list(records))
+
+    def _timer(self) -> Timer:
+        timer = Timer(self.runtime.clock, self.runtime.scheduler.notify)
+        self.runtime.scheduler.add(timer)
+        return timer
+
+    def _load(self, records: list[tuple[bytes, bytes | None]]) -> None:
+        def load(_shard: Any) -> Result[None]:
+            for key, value in records:
+                record = self.format.decode(key, value)
+                assert record is not None
+                self.classic.replay_metadata(record.key, record.value)
+            self.classic.loaded()
+            return Result()
+
+        self.log = records
+        self.write(load)
+
+    def restarted(self, **settings: object) -> Shard:
+        """A shard that has loaded what this one stored."""
+        return Shard(self.log, **settings)
+
+    # Operations
+
+    def write(self, operation: Operation) -> Pending[Any]:
+        """Run, append, answer."""
+        pending: Pending[Any] = Pending()
+        decided: list[KafkaError | None] = []
+
+        def run() -> None:
+            result = operation(self)
+            if not result.records:
+                self._answer(pending, result.response)
+            elif self.refusal is not None:
+                decide(self.refusal, result)
+            else:
+                self.log += [self.format.encode(record) for record in result.records]
+                if self.holds_commits:
+                    self._uncommitted.append(lambda error: decide(error, result))
+                else:
+                    decide(None, result)
+
+        def decide(error: KafkaError | None, result: Result[Any]) -> None:
+            decided.append(error)
+            if result.on_append is not None:
+                result.on_append(error)
+            if error is None:
+                self._answer(pending, result.response)
+            elif not (isinstance(result.response, Pending) and result.response.done()):
+                self.context.defer(lambda: pending.fail(error) and None)
+
+        self.locked(run)
+        return pending
+
+    def commit(self, error: KafkaError | None = None) -> None:
+        """What was appended is committed, or never will be."""
+        waiting, self._uncommitted = self._uncommitted, []
+        for decide in waiting:
+            self.locked(lambda decide=decide: decide(error))  # type: ignore[misc]
+
+    def locked(self, work: Callable[[], None]) -> None:
+        """Do `work` as under the shard's lock."""
+        assert not self._is_locked, "an operation within an operation"
+        self._is_locked = True
+        try:
+            work()
+        finally:
+            self._is_locked = False
+            for action in self.context.take_deferred():
+                action()
+
+    def _answer(self, pending: Pending[Any], response: Any) -> None:
+        def answer() -> None:
+            if isinstance(response, Pending):
+                response.add_callback(lambda done: pending.complete(done.result()) and None)
+            else:
+                pending.complete(response)
+
+        self.context.defer(answer)
+
+    # Requests
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        group_id: str = GROUP,
+        version: int = 9,
+        instance_id: str | None = None,
+        protocols: tuple[tuple[str, bytes], ...] = RANGE,
+        protocol_type: str = "consumer",
+        session_ms: int = SESSION_MS,
+        rebalance_ms: int = REBALANCE_MS,
+        client_id: str | None = "client",
+    ) -> Pending[JoinGroupResponse]:
+        """JoinGroup, which may wait."""
+        request = JoinGroupRequest(
+            group_id=group_id,
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=rebalance_ms if version >= 1 else -1,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            protocol_type=protocol_type,
+            protocols=[
+                JoinGroupRequestProtocol(name=name, metadata=metadata)
+                for name, metadata in protocols
+            ],
+        )
+        context = RequestContext(11, version, client_id=client_id)
+        return self.write(lambda _: self.classic.join(context, request, version=version))
+
+    def sync(
+        self,
+        member_id: str,
+        generation_id: int,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        group_id: str = GROUP,
+        instance_id: str | None = None,
+        protocol_type: str | None = "consumer",
+        protocol_name: str | None = "range",
+    ) -> Pending[SyncGroupResponse]:
+        """SyncGroup, which may wait."""
+        request = SyncGroupRequest(
+            group_id=group_id,
+            generation_id=generation_id,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            protocol_type=protocol_type,
+            protocol_name=protocol_name,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=assigned, assignment=assignment)
+                for assigned, assignment in (assignments or {}).items()
+            ],
+        )
+        context = RequestContext(14, 5)
+        return self.write(lambda _: self.classic.sync(context, request, version=5))
+
+    def heartbeat(
+        self,
+        member_id: str,
+        generation_id: int,
+        *,
+        group_id: str = GROUP,
+        instance_id: str | None = None,
+    ) -> int:
+        """The error code of a Heartbeat."""
+        request = HeartbeatRequest(
+            group_id=group_id,
+            generation_id=generation_id,
+            member_id=member_id,
+            group_instance_id=instance_id,
+        )
+        context = RequestContext(12, 4)
+        pending = self.write(lambda _: self.classic.heartbeat(context, request, version=4))
+        code: int = pending.result().error_code
+        return code
+
+    def leave(
+        self, *members: tuple[str, str | None], group_id: str = GROUP, version: int = 5
+    ) -> LeaveGroupResponse:
+        """LeaveGroup of (member id, instance id)s."""
+        request = LeaveGroupRequest(group_id=group_id)
+        if version >= 3:
+            request = LeaveGroupRequest(
+                group_id=group_id,
+                members=[
+                    MemberIdentity(member_id=member_id, group_instance_id=instance_id)
+                    for member_id, instance_id in members
+                ],
+            )
+        else:
+            request = LeaveGroupRequest(group_id=group_id, member_id=members[0][0])
+        context = RequestContext(13, version)
+        response: LeaveGroupResponse = self.write(
+            lambda _: self.classic.leave(context, request, version=version)
+        ).result()
+        return response
+
+    # What tests begin with
+
+    def form(self, *names: str, **options: Any) -> list[str]:
+        """A stable group of that many members; their ids, the leader's first.
+
+        Each is assigned its name. All share the `options` of `join`. The first one has made a
+        generation of its own before the others came.
+        """
+        leader, *followers = ids = [self.member_id(**options) for _ in names]
+        for member_id in ids:
+            self.join(member_id, **options)
+        if followers:
+            self.join(leader, **options)
+        self.assign(dict(zip(ids, [name.encode() for name in names], strict=True)))
+        return ids
+
+    def member_id(self, **options: Any) -> str:
+        """An id that was given out."""
+        answer = self.join(**options).result()
+        assert answer.error_code == 79, answer
+        return answer.member_id
+
+    def assign(self, assignments: dict[str, bytes]) -> None:
+        """Everybody syncs, the leader last."""
+        group = self.group()
+        assert group.leader_id is not None
+        followers = [member_id for member_id in group.members if member_id != group.leader_id]
+        options = {"protocol_type": None, "protocol_name": None}
+        answers = [self.sync(m, group.generation_id, **options) for m in followers]  # type: ignore[arg-type]
+        answers.append(
+            self.sync(group.leader_id, group.generation_id, assignments, **options)  # type: ignore[arg-type]
+        )
+        assert [answer.result().error_code for answer in answers] == [0] * len(answers)
+        assert group.state == "Stable"
+
+    def group(self, group_id: str = GROUP) -> ClassicGroup:
+        """The group as it is."""
+        group = self.groups[group_id]
+        assert isinstance(group, ClassicGroup)
+        return group
+
+    def stored(self, group_id: str = GROUP) -> list[CoordinatorRecord]:
+        """The group's records, the newest last."""
+        records = [self.format.decode(key, value) for key, value in self.log]
+        return [record for record in records if record and record.key.group == group_id]
+
+    def advance(self, delay_ms: int) -> None:
+        """Let time pass."""
+        self.runtime.scheduler.run_for(delay_ms)
+
+    def nothing_waits(self) -> bool:
+        """Is nothing left of anybody: no timer, no entry of a purgatory?"""
+        sizes = [self.joins.watched, self.joins.delayed]
+        sizes += [self.heartbeats.watched, self.heartbeats.delayed]
+        return sizes == [0, 0, 0, 0]
+
+
+def subscription(*topics: str, version: int = 1) -> bytes:
+    """What a consumer writes into its protocol's metadata."""
+    from wire.schemas.consumer_protocol import ConsumerProtocolSubscription
+
+    known = min(version, 3)
+    body = wire.encode(ConsumerProtocolSubscription(topics=list(topics)), known)
+    return version.to_bytes(2, "big") + body
