@@ -54,7 +54,7 @@ class Shard:
         world = CoordinatorWorld(
             self.runtime,
             BrokerConfig(named),
-            lambda: None,  # type: ignore[arg-type, return-value]
+            lambda: None,
             timer=self._timer(),
             join_purgatory=self.joins,
             heartbeat_purgatory=self.heartbeats,
@@ -129,7 +129,7 @@ class Shard:
         """What was appended is committed, or never will be."""
         waiting, self._uncommitted = self._uncommitted, []
         for decide in waiting:
-            self.locked(lambda decide=decide: decide(error))  # type: ignore[misc]
+            self.locked(lambda decide=decide: decide(error))
 
     def locked(self, work: Callable[[], None]) -> None:
         """Do `work` as under the shard's lock."""
@@ -277,11 +277,9 @@ class Shard:
         group = self.group()
         assert group.leader_id is not None
         followers = [member_id for member_id in group.members if member_id != group.leader_id]
-        options = {"protocol_type": None, "protocol_name": None}
-        answers = [self.sync(m, group.generation_id, **options) for m in followers]  # type: ignore[arg-type]
-        answers.append(
-            self.sync(group.leader_id, group.generation_id, assignments, **options)  # type: ignore[arg-type]
-        )
+        options: dict[str, Any] = {"protocol_type": None, "protocol_name": None}
+        answers = [self.sync(m, group.generation_id, **options) for m in followers]
+        answers.append(self.sync(group.leader_id, group.generation_id, assignments, **options))
         assert [answer.result().error_code for answer in answers] == [0] * len(answers)
         assert group.state == "Stable"
 

@@ -131,9 +131,9 @@ def code_of_commit(group: ClassicGroup, *who: object, is_transactional: bool = F
     member_id, instance_id, generation = who
     try:
         group.validate_offset_commit(
-            member_id,  # type: ignore[arg-type]
-            instance_id,  # type: ignore[arg-type]
-            generation,  # type: ignore[arg-type]
+            member_id,
+            instance_id,
+            generation,
             is_transactional=is_transactional,
             api_version=9,
         )
@@ -241,14 +241,14 @@ def test_subscriptions_end_with_the_last_member() -> None:
 def test_when_offsets_begin_to_expire() -> None:
     offset = SimpleNamespace(commit_timestamp_ms=5)
     simple = ClassicGroup("g")
-    assert simple.offset_expiry_base()(offset) == 5  # type: ignore[misc]
+    assert simple.offset_expiry_base()(offset) == 5
     emptied = ClassicGroup("g", protocol_type="consumer", state_timestamp_ms=9)
-    assert emptied.offset_expiry_base()(offset) == 9  # type: ignore[misc]
+    assert emptied.offset_expiry_base()(offset) == 9
     older = ClassicGroup("g", protocol_type="consumer")
-    assert older.offset_expiry_base()(offset) == 5  # type: ignore[misc]
+    assert older.offset_expiry_base()(offset) == 5
     shard = Shard()
     stable = subscribed(shard, subscription("t"))
-    assert stable.offset_expiry_base()(offset) == 5  # type: ignore[misc]
+    assert stable.offset_expiry_base()(offset) == 5
     shard.join(*stable.members)
     assert stable.state == GroupState.COMPLETING_REBALANCE
     assert stable.offset_expiry_base() is None

@@ -112,7 +112,7 @@ def test_whoever_is_parked_when_the_shard_goes_is_told(
     second = shard.join(version=3, group_id="other")
     shard.join(other, group_id="other")
     syncing = shard.sync(second.result().member_id, 2, group_id="other")
-    shard.locked(lambda: shard.classic.unloaded(error))  # type: ignore[arg-type]
+    shard.locked(lambda: shard.classic.unloaded(error))
     assert (joining.result().error_code, joining.result().member_id) == (code, leader)
     assert syncing.result().error_code == code
     assert shard.nothing_waits()
@@ -163,7 +163,7 @@ def test_a_group_that_cannot_be_stored_was_never_there(shard: Shard) -> None:
     for version in (3, 9):
         answer = shard.join(version=version)
         error = answer.error()
-        assert error is not None and error.code == 15  # type: ignore[attr-defined]
+        assert error is not None and error.code == 15
         assert shard.groups == {}
         assert shard.nothing_waits()
     shard.refusal = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from embedlog.errors import error_for
@@ -15,12 +17,12 @@ def shard() -> Shard:
     return Shard()
 
 
-def form(shard: Shard, *instances: str, **options: object) -> list[str]:
+def form(shard: Shard, *instances: str, **options: Any) -> list[str]:
     """A stable group of static members; the first one leads."""
-    first = shard.join(instance_id=instances[0], **options).result().member_id  # type: ignore[arg-type]
-    parked = [shard.join(instance_id=name, **options) for name in instances[1:]]  # type: ignore[arg-type]
+    first = shard.join(instance_id=instances[0], **options).result().member_id
+    parked = [shard.join(instance_id=name, **options) for name in instances[1:]]
     if parked:
-        shard.join(first, instance_id=instances[0], **options)  # type: ignore[arg-type]
+        shard.join(first, instance_id=instances[0], **options)
     ids = [first, *(answer.result().member_id for answer in parked)]
     shard.assign(dict(zip(ids, [name.encode() for name in instances], strict=True)))
     return ids
@@ -103,7 +105,7 @@ def test_when_it_cannot_be_stored_the_former_id_is_back(shard: Shard) -> None:
     shard.refusal = error_for(15)
     answer = shard.join(instance_id="f", protocols=RANGE, session_ms=2 * SESSION_MS)
     error = answer.error()
-    assert error is not None and error.code == 15  # type: ignore[attr-defined]
+    assert error is not None and error.code == 15
     shard.refusal = None
     member = shard.group().members[former]
     assert (member.protocols, member.session_timeout_ms) == (BOTH, SESSION_MS)
@@ -218,10 +220,10 @@ def test_the_new_id_has_a_session_of_its_own(shard: Shard) -> None:
 def test_the_new_id_owes_the_sync_that_the_former_one_owed(shard: Shard) -> None:
     leader, follower = form(shard, "l", "f", session_ms=5 * REBALANCE_MS)
     options = {"session_ms": 5 * REBALANCE_MS}
-    shard.join(leader, instance_id="l", **options)  # type: ignore[arg-type]
-    shard.join(follower, instance_id="f", **options)  # type: ignore[arg-type]
+    shard.join(leader, instance_id="l", **options)
+    shard.join(follower, instance_id="f", **options)
     shard.sync(leader, 3, {}, instance_id="l")
-    member_id = shard.join(instance_id="f", **options).result().member_id  # type: ignore[arg-type]
+    member_id = shard.join(instance_id="f", **options).result().member_id
     assert shard.sync(member_id, 3, instance_id="f").result().error_code == 0
     shard.advance(REBALANCE_MS)
     assert shard.group().state == "Stable"

@@ -89,7 +89,7 @@ def test_when_the_append_fails_everyone_hears_it_and_joins_again(shard: Shard) -
     mine = shard.sync(leader, 3, {leader: b"A", follower: b"B"})
     assert waiting.result().error_code == 15
     error = mine.error()
-    assert error is not None and error.code == 15  # type: ignore[attr-defined]
+    assert error is not None and error.code == 15
     assert shard.group().state == "PreparingRebalance"
     assert [m.assignment for m in shard.group().members.values()] == [b"", b""]
     shard.refusal = None

@@ -125,8 +125,9 @@ class Joins:
         return True
 
     def _turn_away(self, group: ClassicGroup, joining: _Joining) -> JoinResult:
-        """There is no room. A member that comes back too late for its place has lost it; as in Kafka
-        the others go on when somebody else comes or the time is over.
+        """There is no room. A member that comes back too late for its place has lost it.
+
+        As in Kafka, the others go on when somebody else comes or the time is over.
         """
         member_id = joining.request.member_id
         if member_id in group.members:
