@@ -122,12 +122,11 @@ class ClassicGroups:
                 result = self.rebalances.prepare(group)
                 assert not result.records, (group.group_id, result)
 
-    def unloaded(self, error: KafkaError | None = None) -> None:
-        """The shard ends here: answer whoever is parked with `error`, else NOT_COORDINATOR."""
-        code = ErrorCode.NOT_COORDINATOR if error is None else error.code
+    def unloaded(self, error: KafkaError) -> None:
+        """The shard ends here: answer whoever is parked with `error`."""
         for group in self._groups.values():
             if isinstance(group, ClassicGroup) and group.state != GroupState.DEAD:
-                self.rebalances.dissolve(group, code)
+                self.rebalances.dissolve(group, error.code)
 
     def _open_sessions(self, group: ClassicGroup) -> None:
         for member in group.members.values():
