@@ -24,7 +24,7 @@ _PREFIX_SIZE = 2
 _KEY_VERSION = 0
 
 GROUP_RECORD_TYPES: dict[int, tuple[str, str]] = {
-    0: ("group_metadata", "LegacyOffsetCommit"),
+    0: ("group_metadata", "OffsetCommit"),  # as Kafka 0.8 wrote it, with the same fields
     1: ("group_metadata", "OffsetCommit"),
     2: ("group_metadata", "GroupMetadata"),
     3: ("consumer_group_metadata", "ConsumerGroupMetadata"),
