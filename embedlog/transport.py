@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         in_process: bool
         is_driven: bool
         runtime: Runtime
+        failure_count: int
+        """Connections that broke, or could not be made."""
 
         def send(
             self,
@@ -59,6 +61,18 @@ if TYPE_CHECKING:
             """The id to send to for a connection to that node which only a coordinator's requests
             use: they do not queue behind a fetch that waits, nor it behind them.
             """
+
+        def is_ready(self, node_id: int) -> bool:
+            """Would a request to the node go out at once?"""
+
+        def prepare(self, node_id: int) -> int | None:
+            """Begin to connect to a node that is not ready, if that may be tried now.
+
+            Milliseconds until it may be; None when there is nothing to do but wait for news.
+            """
+
+        def bootstrap_again(self) -> None:
+            """Forget the cluster's nodes: only the addresses given at first are believed in."""
 
         def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
             """Let answers arrive until `pending` is done or time is over; say whether it is done.
@@ -95,6 +109,7 @@ class InProcessTransport:
     concurrent = True
     in_process = True
     is_driven = True
+    failure_count = 0
 
     def __init__(
         self,
@@ -166,6 +181,17 @@ class InProcessTransport:
     def set_coordinator(self, node_id: int, host: str, port: int) -> int:
         """The node itself: no request stands in another's way."""
         return node_id
+
+    def is_ready(self, node_id: int) -> bool:
+        """Always: there is nothing to connect."""
+        return True
+
+    def prepare(self, node_id: int) -> int | None:
+        """Nothing to do."""
+        return None
+
+    def bootstrap_again(self) -> None:
+        """Nothing to forget."""
 
     def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
         return self.runtime.scheduler.wait(pending, timeout_ms)

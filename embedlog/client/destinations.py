@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from embedlog.client.partitioner import KeyHashes
+from embedlog.client.partitioner import ChosenPartitioner, KeyHashes
 from embedlog.errors import ClosedError, TimedOut, error_for
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from embedlog.client.bulk import Columns
     from embedlog.client.driver import Driver
     from embedlog.client.metadata import Metadata, TopicInfo
-    from embedlog.client.record_accumulator import (
-        PartitionQueue,
-        RecordAccumulator,
-        TopicQueues,
-    )
+    from embedlog.client.record_accumulator import RecordAccumulator
     from embedlog.client.settings import Settings
+    from embedlog.client.topic_queues import PartitionQueue, TopicQueues
+    from embedlog.transport import Transport
 
 
 class Destinations:
@@ -28,22 +28,37 @@ class Destinations:
         accumulator: RecordAccumulator,
         driver: Driver,
         settings: Settings,
+        transport: Transport,
     ) -> None:
         self._metadata = metadata
         self._accumulator = accumulator
         self._driver = driver
+        self._clock = transport.runtime.clock
+        self._is_in_process = transport.in_process
         self._max_block_ms: int = settings["max.block.ms"]
-        self._partitioner = settings["partitioner.class"]
+        chosen = settings["partitioner.class"]
+        self._chosen = None if chosen is None else ChosenPartitioner(chosen, settings)
+        self._partitioner = None if self._chosen is None else self._chosen.choose
         self._ignores_keys: bool = settings["partitioner.ignore.keys"]
         self._hashes = KeyHashes()
         self._is_closed = False
         self.known: dict[str, TopicQueues] = {}
         """What `topic` has found; forgotten when metadata has news."""
-        metadata.on_news = self.known.clear
+        self.waited_ns = 0
+        """For metadata, in all."""
+        metadata.on_news = self._renew
 
     def close(self) -> None:
         """Find nothing any more: every look-up raises ClosedError."""
         self._is_closed = True
+        self.known.clear()
+        if self._chosen is not None:
+            self._chosen.close()
+
+    def _renew(self) -> None:
+        """Metadata has news: look again. What was found since the last news was in use."""
+        for name in list(self.known):
+            self._metadata.want(name)
         self.known.clear()
 
     def is_sticky(self, partition: int | None, key: bytes | None) -> bool:
@@ -113,32 +128,57 @@ class Destinations:
             known = name in metadata.topics or metadata.topic_error(name) is not None
             return known or metadata.failure is not None
 
-        self._driver.wait(is_settled, self._max_block_ms)
+        self._wait(is_settled)
         info = metadata.topics.get(name)
         if info is not None:
             return info
         error = metadata.topic_error(name) or metadata.failure
         if error is not None:
             raise error
-        last = metadata.errors.get(name)
+        reason = metadata.last_error or metadata.errors.get(name) or "no broker answered"
         raise TimedOut(
             f"topic {name!r} is not in the cluster's metadata after max.block.ms="
-            f"{self._max_block_ms}: {last if last is not None else 'no broker answered'}"
+            f"{self._max_block_ms}: {reason}"
         )
 
     def _named(self, queues: TopicQueues, partition: int) -> PartitionQueue:
         if partition < 0:
             raise ValueError(f"partition={partition}: must not be negative")
         if partition >= len(queues.info.partitions):
-            metadata = self._metadata
-            before = metadata.answer_count
-            metadata.request_update()
-            self._driver.wait(lambda: metadata.answer_count > before, self._max_block_ms)
-            queues = self.topic(queues.name)
-            if partition >= len(queues.info.partitions):
-                raise error_for(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"topic {queues.name!r} has no partition {partition}, only "
-                    f"{len(queues.info.partitions)}",
-                )
+            queues = self._await_partition(queues.name, partition)
         return queues.queue(partition)
+
+    def _await_partition(self, name: str, partition: int) -> TopicQueues:
+        """The queues of a topic once it has that partition; somebody may be adding it.
+
+        A cluster of this process says so at once, others are asked for max.block.ms.
+        """
+        metadata = self._metadata
+        answers = [metadata.answer_count]
+
+        def is_there() -> bool:
+            info = metadata.topics.get(name)
+            if info is not None and partition < len(info.partitions):
+                return True
+            if metadata.answer_count > answers[0]:
+                answers[0] = metadata.answer_count
+                if self._is_in_process:
+                    return True
+                metadata.request_update()
+            return False
+
+        metadata.request_update()
+        self._wait(is_there)
+        queues = self.topic(name)
+        count = len(queues.info.partitions)
+        if partition < count:
+            return queues
+        text = f"topic {name!r} has no partition {partition}, only {count}"
+        if self._is_in_process:
+            raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        raise TimedOut(f"{text}, also after max.block.ms={self._max_block_ms}")
+
+    def _wait(self, is_done: Callable[[], bool]) -> None:
+        began_us = self._clock.monotonic_us()
+        self._driver.wait(is_done, self._max_block_ms)
+        self.waited_ns += (self._clock.monotonic_us() - began_us) * 1000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.errors import EmbedlogError
+from embedlog.errors import EmbedlogError, TimedOut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,14 @@ class ConcurrentUse(EmbedlogError):
 
 class WakeupError(EmbedlogError):
     """`wakeup` ended a call that waited."""
+
+
+class BufferExhausted(TimedOut):
+    """buffer.memory stayed full for max.block.ms: records come faster than brokers take them."""
+
+
+class SerializationError(EmbedlogError):
+    """A serializer refused a record; its own exception is the cause."""
 
 
 class NoOffsetForPartition(EmbedlogError):

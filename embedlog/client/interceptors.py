@@ -20,6 +20,8 @@ logged and goes no further: an interceptor must not stop a program that works wi
 
 from __future__ import annotations
 
+from embedlog.errors import ConfigError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,7 +40,15 @@ class InterceptorChain:
 
         What a class raises when it is called, or `configure`, passes through: a client that is
         configured wrongly is not built.
+
+        Raises:
+            ConfigError: a name is given; no configuration makes a client load code.
         """
+        for each in given:
+            if isinstance(each, str):
+                raise ConfigError(
+                    f"interceptor.classes={each!r}: give the class or an object, not a name"
+                )
         self._interceptors = [each() if isinstance(each, type) else each for each in given]
         for interceptor in self._interceptors:
             configure = getattr(interceptor, "configure", None)

@@ -1,18 +1,24 @@
 """What a client knows of the cluster: nodes, topics, and who leads each partition.
 
 Knowledge ages: it is asked for again after metadata.max.age.ms, when an error says that it is
-wrong, and when a new topic is named. `advance` does that without waiting, whoever drives.
+wrong, and when a new topic is named; then only about that topic. `advance` does that without
+waiting, whoever drives. Between two requests lies a back-off, which grows while they fail, or
+while the answers to "something is wrong" say nothing new.
+
+When no node answers for metadata.recovery.rebootstrap.trigger.ms, or a broker says that this is
+another cluster, all of it is doubted and the first addresses are asked again (KIP-899, KIP-1102).
 """
 
 from __future__ import annotations
 
+from embedlog.client.backoff import Backoff
 from embedlog.errors import KafkaError, error_for
 from embedlog.transport import ANY_NODE
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from embedlog.client.settings import Settings
     from embedlog.pending import Pending
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
         MetadataResponsePartition,
         MetadataResponseTopic,
     )
+    from wire.schemas.produce import NodeEndpoint
 
 STALE_METADATA = frozenset(
     (
@@ -40,6 +47,8 @@ STALE_METADATA = frozenset(
     )
 )
 """Errors which say that the client knows the wrong leader or topic: ask, and try again."""
+
+_NEVER_MS = -(1 << 62)
 
 _SURFACED = frozenset(
     (
@@ -88,6 +97,11 @@ class PartitionInfo:
         self.isr = isr
         self.offline_replicas = offline_replicas
 
+    def equals(self, other: PartitionInfo) -> bool:
+        """Is all of it the same?"""
+        names = PartitionInfo.__slots__
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
     def __repr__(self) -> str:
         return f"PartitionInfo({self.partition}, leader {self.leader}, epoch {self.leader_epoch})"
 
@@ -107,6 +121,20 @@ class TopicInfo:
         self.available = [each.partition for each in partitions if each.leader >= 0]
         """Numbers of the partitions that have a leader."""
 
+    def led_by(self, partition: int, leader: int, leader_epoch: int) -> TopicInfo:
+        """The topic with another leader of one partition; its replicas are as they were."""
+        known = self.partitions[partition]
+        changed = PartitionInfo(
+            partition,
+            leader,
+            leader_epoch,
+            replicas=known.replicas,
+            isr=known.isr,
+            offline_replicas=known.offline_replicas,
+        )
+        partitions = [*self.partitions[:partition], changed, *self.partitions[partition + 1 :]]
+        return TopicInfo(self.name, self.topic_id, self.is_internal, partitions)
+
     def __repr__(self) -> str:
         return f"TopicInfo({self.name!r}, {len(self.partitions)} partitions)"
 
@@ -120,8 +148,13 @@ class Metadata:
         self._clock = transport.runtime.clock
         self._create_topics = create_topics
         self._age_max_ms: int = settings["metadata.max.age.ms"]
-        self._backoff_ms: int = settings["retry.backoff.ms"]
-        self._backoff_max_ms: int = settings["retry.backoff.max.ms"]
+        self._idle_max_ms: int | None = settings.get("metadata.max.idle.ms")
+        self._doubt_after_ms: int = settings["metadata.recovery.rebootstrap.trigger.ms"]
+        self._backoff = Backoff(
+            settings["retry.backoff.ms"],
+            settings["retry.backoff.max.ms"],
+            transport.runtime.random.below,
+        )
         self.nodes: dict[int, Node] = {}
         self.topics: dict[str, TopicInfo] = {}
         self.names_by_id: dict[bytes, str] = {}
@@ -134,19 +167,30 @@ class Metadata:
         """Called after every answer."""
         self.failure: KafkaError | None = None
         """Why the cluster refused the last request as a whole."""
+        self.last_error: KafkaError | None = None
+        """Why the last request got no answer; None when it got one."""
         self.full_version = 0
         """Counts answers about all topics."""
         self.pending: Pending[MetadataResponse] | None = None
         """The request under way."""
         self.follows_all = False
         """Every answer is to be about all topics of the cluster."""
-        self._wanted: set[str] = set()
+        self._wanted: dict[str, int] = {}
+        """Topics to keep knowing, and when they were used last."""
+        self._new: set[str] = set()
+        """Of those: the ones that nobody was asked about."""
         self._update_requested = False
         self._asks_all = False
         self._pending_asks_all = False
+        self._pending_is_partial = False
         self._failures = 0
+        """Requests without an answer, or with one that left something open, in a row."""
+        self._repeats = 0
+        """Answers that told nothing new to a request for an update, in a row."""
         self._not_before_ms = 0
-        self._refreshed_ms = 0
+        self._refreshed_ms = _NEVER_MS
+        self._unanswered_since_ms = -1
+        """When the first of the present failures was; -1 after an answer."""
 
     # What is known
 
@@ -156,12 +200,16 @@ class Metadata:
         if info is None or partition >= len(info.partitions):
             return None
         found = info.partitions[partition]
-        return found if found.leader >= 0 else None
+        return found if found.leader in self.nodes else None
 
     @property
     def is_asking(self) -> bool:
         """Is a request under way or due?"""
-        return self._update_requested or self.pending is not None
+        return self._update_requested or bool(self._new) or self.pending is not None
+
+    def age_ms(self, now_ms: int) -> int:
+        """Milliseconds since the last answer about all that is followed; 0 before the first."""
+        return now_ms - self._refreshed_ms if self._refreshed_ms != _NEVER_MS else 0
 
     def topic_error(self, topic: str) -> KafkaError | None:
         """An error of the topic that waiting will not cure."""
@@ -171,14 +219,18 @@ class Metadata:
     # What to ask for
 
     def want(self, topic: str) -> None:
-        """Keep knowing `topic`; ask for it soon if it is new."""
-        if topic not in self._wanted:
-            self._wanted.add(topic)
-            self._update_requested = True
+        """Keep knowing `topic`; ask for it at once if it is new. From any thread."""
+        is_new = topic not in self._wanted
+        self._wanted[topic] = self._clock.monotonic_ms()
+        if is_new:
+            self._new.add(topic)
+            self._not_before_ms = self._failures = self._repeats = 0
 
     def forget(self, topics: Iterable[str]) -> None:
         """Ask no more for these topics; what is known of them stays."""
-        self._wanted.difference_update(topics)
+        for topic in topics:
+            self._wanted.pop(topic, None)
+            self._new.discard(topic)
 
     def unlearn(self, topics: Iterable[str]) -> None:
         """Drop what is known of these topics, so that the next answer is seen to come."""
@@ -205,79 +257,155 @@ class Metadata:
                 return None
             pending, self.pending = self.pending, None
             self._take(pending, now_ms)
-        if not self._update_requested:
+        if not self._update_requested and not self._new:
             if not self._wanted and not self.follows_all:
                 return None
             left = self._refreshed_ms + self._age_max_ms - now_ms
             if left > 0:
                 return left
+            self._update_requested = True
+            self._repeats = 0
         if now_ms < self._not_before_ms:
             return self._not_before_ms - now_ms
-        self._ask()
+        self._ask(now_ms)
         if self.pending is None or not self.pending.done():
             return None
         pending, self.pending = self.pending, None
         self._take(pending, now_ms)
         return max(self._not_before_ms - now_ms, 0) if self._update_requested else None
 
-    def _ask(self) -> None:
+    def learn_leaders(
+        self,
+        leaders: Mapping[tuple[str, int], tuple[int, int]],
+        endpoints: Iterable[NodeEndpoint],
+    ) -> None:
+        """Believe a broker that says who leads partitions, if it is news (KIP-951).
+
+        `leaders` are (node id, epoch) by (topic, partition). A leader that nobody told the address
+        of is not believed in, nor one of an epoch that is known already.
+        """
+        nodes = {e.node_id: Node(e.node_id, e.host, e.port, e.rack) for e in endpoints}
+        nodes = {**self.nodes, **nodes}
+        topics = dict(self.topics)
+        for (name, partition), (node_id, epoch) in leaders.items():
+            known = self.leader_epoch(name, partition)
+            if node_id in nodes and epoch > known >= -1 and name in topics:
+                topics[name] = topics[name].led_by(partition, node_id, epoch)
+        if topics == self.topics:
+            return
+        self.nodes, self.topics = nodes, topics
+        self._tell_nodes()
+        if self.on_news is not None:
+            self.on_news()
+
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """The newest leader epoch that was heard of; -1 for none, -2 if there is no partition."""
+        info = self.topics.get(topic)
+        if info is None or partition >= len(info.partitions):
+            return -2
+        return info.partitions[partition].leader_epoch
+
+    def _ask(self, now_ms: int) -> None:
         from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
 
-        topics: list[MetadataRequestTopic] | None = None
         self._asks_all |= self.follows_all
+        is_fresh = self._refreshed_ms + self._age_max_ms > now_ms
+        is_partial = is_fresh and not self._update_requested and not self._asks_all
+        topics: list[MetadataRequestTopic] | None = None
         if not self._asks_all:
-            topics = [MetadataRequestTopic(name=name) for name in sorted(self._wanted)]
+            if not is_partial:
+                self._forget_idle(now_ms)
+            asked = sorted(self._new if is_partial else self._wanted)
+            topics = [MetadataRequestTopic(name=name) for name in asked]
+            self._new.difference_update(asked)  # others may have been added meanwhile
         self._update_requested = False
         self.failure = None
+        self._pending_is_partial = is_partial
         self._pending_asks_all, self._asks_all = self._asks_all, False
         request = MetadataRequest(
             topics=topics, allow_auto_topic_creation=self._create_topics and topics is not None
         )
         self.pending = self._transport.send(ANY_NODE, request)
 
+    def _forget_idle(self, now_ms: int) -> None:
+        """Stop following the topics that nobody has used for metadata.max.idle.ms."""
+        if self._idle_max_ms is None:
+            return
+        limit = now_ms - self._idle_max_ms
+        idle = [name for name, used_ms in list(self._wanted.items()) if used_ms <= limit]
+        if idle:
+            self.forget(idle)
+            self.unlearn(idle)
+
     def _take(self, pending: Pending[MetadataResponse], now_ms: int) -> None:
         error = pending.error()
         if error is not None:
-            if not isinstance(error, KafkaError) or not error.retriable:
-                self.failure = as_kafka_error(error)
-                raise error
-            self._asks_all |= self._pending_asks_all
-            self._back_off(now_ms)
+            self._take_failure(error, now_ms)
             return
         response = pending.result()
+        if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
+            self._transport.bootstrap_again()
+            self._take_failure(error_for(ErrorCode.NETWORK_EXCEPTION, "another cluster"), now_ms)
+            return
         if response.error_code:
             self.failure = error_for(response.error_code)
             raise self.failure
-        self._update(response)
-        self._refreshed_ms = now_ms
-        unsettled = [name for name in self._wanted if self._is_unsettled(name)]
+        self._unanswered_since_ms = -1
+        self.last_error = None
+        told_news = self._update(response)
+        self._repeats = 0 if told_news or self._pending_is_partial else self._repeats + 1
+        if not self._pending_is_partial:
+            self._refreshed_ms = now_ms
+        unsettled = [name for name in list(self._wanted) if self._is_unsettled(name)]
         if unsettled:
             # Brokers answer that a topic is unknown, and make it. One of this process has made it.
             is_made = self._transport.in_process and self._failures == 0
             self._back_off(now_ms)
             self._not_before_ms = now_ms if is_made else self._not_before_ms
-        else:
-            self._failures = 0
-            self._not_before_ms = now_ms + self._backoff_ms if self._update_requested else 0
+            return
+        self._failures = 0
+        pause = (
+            0 if self._transport.in_process else self._backoff.delay_ms(max(self._repeats - 1, 0))
+        )
+        self._not_before_ms = now_ms + pause
+
+    def _take_failure(self, error: BaseException, now_ms: int) -> None:
+        if not isinstance(error, KafkaError) or not error.retriable:
+            self.failure = as_kafka_error(error)
+            raise error
+        self.last_error = error
+        self._asks_all |= self._pending_asks_all
+        self._back_off(now_ms)
+        if self._unanswered_since_ms < 0:
+            self._unanswered_since_ms = now_ms
+        elif now_ms - self._unanswered_since_ms >= self._doubt_after_ms:
+            self._unanswered_since_ms = now_ms
+            self._transport.bootstrap_again()
 
     def _is_unsettled(self, name: str) -> bool:
+        if name in self._new:
+            return False
         if name in self.errors:
             return self.topic_error(name) is None
         info = self.topics.get(name)
         return info is None or len(info.available) < len(info.partitions)
 
     def _back_off(self, now_ms: int) -> None:
-        delay = min(self._backoff_ms << min(self._failures, 16), self._backoff_max_ms)
+        self._not_before_ms = now_ms + self._backoff.delay_ms(self._failures)
         self._failures += 1
-        self._not_before_ms = now_ms + delay
         self._update_requested = True
 
-    def _update(self, response: MetadataResponse) -> None:
+    def _tell_nodes(self) -> None:
+        self._transport.set_nodes(_addresses(self.nodes))
+
+    def _update(self, response: MetadataResponse) -> bool:
+        """Take what an answer tells; was any of it new?"""
+        before = (_addresses(self.nodes), self.topics, self.errors.keys())
         self.nodes = {
             each.node_id: Node(each.node_id, each.host, each.port, each.rack)
             for each in response.brokers
         }
-        self._transport.set_nodes({n.node_id: (n.host, n.port) for n in self.nodes.values()})
+        self._tell_nodes()
         self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
         was_all = self._pending_asks_all
@@ -299,9 +427,14 @@ class Metadata:
         if self.on_news is not None:
             self.on_news()
         self.full_version += was_all
+        # Topics of which nothing has changed are the same objects, see `_merged`.
+        return before != (_addresses(self.nodes), topics, errors.keys())
 
     def _merged(self, old: TopicInfo | None, described: MetadataResponseTopic) -> TopicInfo:
-        """The topic as described; a partition whose leader epoch fell keeps what was known."""
+        """The topic as described; a partition whose leader epoch fell keeps what was known.
+
+        It is `old` itself when that is all the same.
+        """
         same = old is not None and old.topic_id == described.topic_id
         known = {each.partition: each for each in old.partitions} if old and same else {}
         partitions = []
@@ -310,16 +443,17 @@ class Metadata:
             if before is not None and 0 <= found.leader_epoch < before.leader_epoch:
                 partitions.append(before)
                 continue
-            partitions.append(
-                PartitionInfo(
-                    found.partition_index,
-                    found.leader_id,
-                    found.leader_epoch,
-                    replicas=tuple(found.replica_nodes),
-                    isr=tuple(found.isr_nodes),
-                    offline_replicas=tuple(found.offline_replicas),
-                )
+            info = PartitionInfo(
+                found.partition_index,
+                found.leader_id,
+                found.leader_epoch,
+                replicas=tuple(found.replica_nodes),
+                isr=tuple(found.isr_nodes),
+                offline_replicas=tuple(found.offline_replicas),
             )
+            partitions.append(before if before is not None and before.equals(info) else info)
+        if old is not None and same and partitions == old.partitions:
+            return old
         name = described.name or ""
         return TopicInfo(name, described.topic_id, described.is_internal, partitions)
 
@@ -327,6 +461,10 @@ class Metadata:
 def as_kafka_error(error: BaseException) -> KafkaError:
     """`error`, or an UnknownServerError that quotes it."""
     return error if isinstance(error, KafkaError) else error_for(-1, repr(error))
+
+
+def _addresses(nodes: Mapping[int, Node]) -> dict[int, tuple[str, int]]:
+    return {each.node_id: (each.host, each.port) for each in nodes.values()}
 
 
 def _partition_index(partition: MetadataResponsePartition) -> int:

@@ -8,6 +8,7 @@ and longer before it tries a node that cannot be reached. One thread at a time m
 
 from __future__ import annotations
 
+from embedlog.client.backoff import Backoff
 from embedlog.client.node_connection import PROTOCOL_ERRORS, ConnectionState, NodeConnection
 from embedlog.errors import ClosedError, error_for
 from embedlog.pending import Pending
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     class Channels(Protocol):
         """Many connections that carry whole frames; `wire.net.SocketChannels` is one."""
 
-        def connect(self, host: str, port: int) -> Any: ...
+        def connect(self, host: str, port: int, *, timeout_ms: int) -> Any: ...
         def send(self, channel: Any, buffers: Sequence[Payload]) -> None: ...
         def poll(self, timeout_ms: int | None) -> Sequence[ChannelEvent]: ...
         def close(self, channel: Any) -> None: ...
@@ -70,15 +71,25 @@ class NetworkClient:
             from wire.net.tcp_transport import SocketChannels
 
             channels = SocketChannels(
-                connect_timeout_ms=settings["socket.connection.setup.timeout.ms"]
+                send_buffer_size=settings["send.buffer.bytes"],
+                receive_buffer_size=settings["receive.buffer.bytes"],
             )
         self.runtime = runtime
         self._channels = channels
         self._clock = runtime.clock
         self._client_id: str = settings["client.id"]
         self._request_timeout_ms: int = settings["request.timeout.ms"]
-        self._backoff_ms: int = settings["reconnect.backoff.ms"]
-        self._backoff_max_ms: int = settings["reconnect.backoff.max.ms"]
+        below = runtime.random.below
+        self._backoff = Backoff(
+            settings["reconnect.backoff.ms"], settings["reconnect.backoff.max.ms"], below
+        )
+        self._setup_timeout = Backoff(
+            settings["socket.connection.setup.timeout.ms"],
+            settings["socket.connection.setup.timeout.max.ms"],
+            below,
+        )
+        self._returns_to_bootstrap = settings["metadata.recovery.strategy"] == "rebootstrap"
+        self.failure_count = 0
         self._idle_max_ms: int = settings["connections.max.idle.ms"]
         self._in_flight_max: int = settings.get(
             "max.in.flight.requests.per.connection", _IN_FLIGHT_MAX
@@ -159,6 +170,26 @@ class NetworkClient:
             self._coordinators[chosen] = self._connection(chosen, host, port)
         return chosen
 
+    def is_ready(self, node_id: int) -> bool:
+        connection = self._nodes.get(node_id)
+        return connection is not None and connection.takes_requests(self._clock.monotonic_ms())
+
+    def prepare(self, node_id: int) -> int | None:
+        connection = self._nodes.get(node_id)
+        if connection is None:
+            return None
+        now_ms = self._clock.monotonic_ms()
+        if connection.state == ConnectionState.DISCONNECTED:
+            self._connect_if_due(connection, now_ms)
+            left = connection.retry_at_ms - now_ms
+        else:
+            left = connection.throttled_until_ms - now_ms
+        return left if left > 0 else None
+
+    def bootstrap_again(self) -> None:
+        if self._returns_to_bootstrap:
+            self.set_nodes({})
+
     def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
         now_ms = self._clock.monotonic_ms()
         deadline = now_ms + (_LONGEST_POLL_MS if timeout_ms is None else timeout_ms)
@@ -205,10 +236,12 @@ class NetworkClient:
 
         A ready one with the fewest requests; else one that is being connected; else the one whose
         last attempt is the longest ago, not before its back-off is over. The first addresses
-        count while the cluster's own are unknown, or all of those fail.
+        count while the cluster's own are unknown, or all of those fail and
+        metadata.recovery.strategy allows it.
         """
         candidates = list(self._nodes.values())
-        if all(each.failure_count for each in candidates):
+        is_lost = self._returns_to_bootstrap and all(each.failure_count for each in candidates)
+        if is_lost or not candidates:
             candidates += self._bootstrap.values()
         start = self.runtime.random.below(len(candidates))
         candidates = candidates[start:] + candidates[:start]
@@ -219,7 +252,11 @@ class NetworkClient:
             return
         connection.attempted_ms = now_ms
         connection.transition_to(ConnectionState.CONNECTING)
-        connection.channel = self._channels.connect(connection.host, connection.port)
+        connection.channel = self._channels.connect(
+            connection.host,
+            connection.port,
+            timeout_ms=self._setup_timeout.delay_ms(connection.failure_count),
+        )
         self._by_channel[connection.channel] = connection
 
     def _flush(self, connection: NodeConnection, now_ms: int) -> None:
@@ -249,10 +286,9 @@ class NetworkClient:
 
     def _failed(self, connection: NodeConnection, reason: str, now_ms: int) -> None:
         """The connection broke or could not be made: try again later, each time later."""
-        delay = min(self._backoff_ms << min(connection.failure_count, 16), self._backoff_max_ms)
-        jitter = self.runtime.random.below(delay * 2 // 5 + 1) - delay // 5
+        self.failure_count += 1
+        connection.retry_at_ms = now_ms + self._backoff.delay_ms(connection.failure_count)
         connection.failure_count += 1
-        connection.retry_at_ms = now_ms + delay + jitter
         self._drop(connection, reason)
 
     # Rounds
@@ -318,8 +354,10 @@ class NetworkClient:
 
 
 def _rank(connection: NodeConnection, now_ms: int) -> tuple[int, int]:
-    if connection.state == ConnectionState.READY:
+    if connection.takes_requests(now_ms):
         return 0, connection.load
+    if connection.state == ConnectionState.READY:
+        return 3, connection.throttled_until_ms
     if connection.state != ConnectionState.DISCONNECTED:
         return 1, connection.load
     if now_ms >= connection.retry_at_ms:

@@ -32,6 +32,14 @@ _PRODUCE = 0
 _API_VERSIONS = 18
 
 
+_THROTTLED_SINCE = {
+    0: 6, 1: 8, 2: 3, 3: 6, 8: 4, 9: 4, 10: 2, 11: 3, 12: 2, 13: 2, 14: 2, 15: 2, 16: 2, 18: 2,
+    19: 3, 20: 2, 21: 1, 22: 1, 24: 1, 25: 1, 26: 1, 28: 1, 29: 1, 30: 1, 31: 1, 32: 2, 33: 1,
+    34: 1, 35: 1, 37: 1, 42: 1,
+}  # fmt: skip
+"""By API key, the version from which on the client holds back (KIP-219): before, the broker did."""
+
+
 class ConnectionState:
     """How far a connection is."""
 
@@ -56,13 +64,16 @@ VALID_PREVIOUS = {
 
 
 class _Request:
-    """A request without an answer. `version` None: the newest both sides know."""
+    """A request without an answer. `asked_version` None: the newest both sides know."""
 
-    __slots__ = ("deadline_ms", "message", "pending", "version")
+    __slots__ = ("api_key", "asked_version", "deadline_ms", "message", "pending", "version")
 
     def __init__(self, message: Any, version: int | None, deadline_ms: int) -> None:
         self.message = message
-        self.version = version
+        self.asked_version = version
+        self.api_key = -1
+        self.version = -1
+        """What it was sent with, once it was."""
         self.deadline_ms = deadline_ms
         self.pending: Pending[Any] = Pending()
 
@@ -110,6 +121,14 @@ class NodeConnection:
 
     # Requests
 
+    def takes_requests(self, now_ms: int) -> bool:
+        """Would a request go out at once?"""
+        return (
+            self.state == ConnectionState.READY
+            and self.load < self._in_flight_max
+            and now_ms >= self.throttled_until_ms
+        )
+
     def enqueue(self, message: Any, version: int | None, deadline_ms: int) -> Pending[Any]:
         """Send `message` when its turn comes, and answer by `deadline_ms` or never."""
         request = _Request(message, version, deadline_ms)
@@ -145,7 +164,7 @@ class NodeConnection:
         else:
             request = self._in_flight.popleft()
             throttle_ms = getattr(response, "throttle_time_ms", 0)
-            if throttle_ms:
+            if throttle_ms and request.version >= _THROTTLED_SINCE.get(request.api_key, 0):
                 self.throttled_until_ms = now_ms + throttle_ms
             request.pending.complete(response)
         self.flush(write, now_ms)
@@ -187,9 +206,10 @@ class NodeConnection:
         assert declared is not None, message
         is_answered = not (declared.api == _PRODUCE and message.acks == 0)
         try:
-            version = request.version
+            version = request.asked_version
             if version is None:
                 version = newest_common(type(message), self.versions.get(declared.api))
+            request.api_key, request.version = declared.api, version
             frame = self._protocol.send(message, version, expect_response=is_answered)
         except KafkaError as error:
             request.pending.fail(error)

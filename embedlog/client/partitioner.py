@@ -2,14 +2,26 @@
 
 With a key: murmur2, as every Kafka client does it, so that one key always lands in one partition
 whoever sends it. Without: one partition at a time until it got about a batch (KIP-794), which
-keeps batches full.
+keeps batches full. Or as partitioner.class says, which may be
+
+    a function      (topic, key, value) -> partition, of a `TopicInfo` and serialized bytes
+    an object       with such a method `partition`, and perhaps `configure(settings)`, `close()`
+    a class         of such objects, called without arguments; `RoundRobinPartitioner` is one
+    Kafka's name    of its round robin partitioner
 """
 
 from __future__ import annotations
 
+from embedlog.errors import ConfigError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from embedlog.client.metadata import TopicInfo
+
+    Partition = Callable[[TopicInfo, bytes | None, bytes | None], int]
 
 _SEED = 0x9747B28C
 _FACTOR = 0x5BD1E995
@@ -57,6 +69,94 @@ class KeyHashes:
         return found
 
 
+class RoundRobinPartitioner:
+    """Spreads records evenly over the partitions that have a leader, whatever their keys."""
+
+    def __init__(self) -> None:
+        self._counters: dict[str, Callable[[], int]] = {}
+
+    def partition(self, topic: TopicInfo, key: bytes | None, value: bytes | None) -> int:
+        """The next partition of the topic; one without a leader only if none has one."""
+        counter = self._counters.get(topic.name)
+        if counter is None:
+            from itertools import count
+
+            counter = self._counters.setdefault(topic.name, count().__next__)
+        number = counter()
+        available = topic.available
+        return available[number % len(available)] if available else number % len(topic.partitions)
+
+
+_BY_NAME = {
+    "org.apache.kafka.clients.producer.RoundRobinPartitioner": RoundRobinPartitioner,
+    "RoundRobinPartitioner": RoundRobinPartitioner,
+}
+
+
+class ChosenPartitioner:
+    """What partitioner.class names, as one function and what it leaves behind."""
+
+    __slots__ = ("_close", "choose")
+
+    def __init__(self, given: Any, settings: Mapping[str, Any]) -> None:
+        """Make the object if a class is given, and configure it.
+
+        Raises:
+            ConfigError: it is nothing that could choose a partition.
+        """
+        made = _BY_NAME.get(given, given) if isinstance(given, str) else given
+        if isinstance(made, type):
+            made = made()
+        choose = getattr(made, "partition", None) or (made if callable(made) else None)
+        if choose is None:
+            raise ConfigError(
+                f"partitioner.class={given!r}: must be a function "
+                f"(topic, key, value) -> partition, an object or class with such a method "
+                f"`partition`, or {sorted(_BY_NAME)[0]!r}"
+            )
+        configure = getattr(made, "configure", None)
+        if configure is not None:
+            configure(settings)
+        self.choose: Partition = choose
+        self._close = getattr(made, "close", None)
+
+    def close(self) -> None:
+        """Let the object give back what it holds."""
+        if self._close is not None:
+            self._close()
+
+
+class NodeLatencies:
+    """Which leaders do not keep up: batches for them are ready, and for long none could be sent.
+
+    partitioner.availability.timeout.ms says how long; at 0 nobody is watched (KIP-794). Not
+    thread-safe: the accumulator uses it under its lock.
+    """
+
+    __slots__ = ("_drained_ms", "_ready_ms", "_timeout_ms")
+
+    def __init__(self, timeout_ms: int) -> None:
+        self._timeout_ms = timeout_ms
+        self._ready_ms: dict[int, int] = {}
+        self._drained_ms: dict[int, int] = {}
+
+    @property
+    def is_watching(self) -> bool:
+        """Is anything to be told at all?"""
+        return self._timeout_ms > 0
+
+    def batch_was_ready(self, node_id: int, now_ms: int, *, could_be_sent: bool) -> None:
+        """A batch for the node was due."""
+        self._ready_ms[node_id] = now_ms
+        if could_be_sent or node_id not in self._drained_ms:
+            self._drained_ms[node_id] = now_ms
+
+    def is_slow(self, node_id: int) -> bool:
+        """Have batches for the node waited longer than the time-out?"""
+        ready_ms = self._ready_ms.get(node_id)
+        return ready_ms is not None and ready_ms - self._drained_ms[node_id] > self._timeout_ms
+
+
 class StickyPartition:
     """The partition of one topic that records without a key go to at this time.
 
@@ -83,7 +183,7 @@ class StickyPartition:
         return self._produced_size >= limit
 
     def choose(self, available: Sequence[int], queue_sizes: Sequence[int] | None = None) -> int:
-        """Choose a partition of `available` at random.
+        """Choose a partition of `available`, at least one, at random.
 
         `queue_sizes`, when given, are batches waiting for each of them: a shorter queue is more
         likely (weight: longest + 1 - size), equal queues are equally likely.

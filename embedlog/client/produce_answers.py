@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from embedlog.errors import KafkaError
-    from wire.schemas.produce import PartitionProduceResponse, ProduceResponse
+    from wire.schemas.produce import NodeEndpoint, PartitionProduceResponse, ProduceResponse
 
 
 def by_partition(
@@ -21,6 +21,18 @@ def by_partition(
         for topic in response.responses
         for each in topic.partition_responses
     }
+
+
+def leaders_in(
+    response: ProduceResponse, answers: Mapping[tuple[str, int], PartitionProduceResponse]
+) -> tuple[dict[tuple[str, int], tuple[int, int]], list[NodeEndpoint]]:
+    """Who leads the partitions now, as (node id, epoch), and where those nodes are (KIP-951)."""
+    leaders = {
+        key: (answer.current_leader.leader_id, answer.current_leader.leader_epoch)
+        for key, answer in answers.items()
+        if answer.current_leader.leader_id >= 0 and answer.current_leader.leader_epoch >= 0
+    }
+    return leaders, response.node_endpoints
 
 
 def error_of(answer: PartitionProduceResponse) -> KafkaError:

@@ -12,25 +12,34 @@ in process says `producer_settings.complete`.
 
 from __future__ import annotations
 
-from embedlog.client.bulk import Columns, make_batch
+from embedlog.client.column_sends import ColumnSends
 from embedlog.client.connect import connect
 from embedlog.client.delivery import BatchFuture, DeliveryFuture
 from embedlog.client.destinations import Destinations
 from embedlog.client.driver import Driver
+from embedlog.client.linger_duty import LingerDuty
+from embedlog.client.memory_wait import MemoryWait
 from embedlog.client.metadata import Metadata
 from embedlog.client.producer_batch import ProducerBatch
-from embedlog.client.producer_settings import complete
-from embedlog.client.record_accumulator import (
+from embedlog.client.producer_metrics import described
+from embedlog.client.producer_records import (
+    Acknowledgement,
+    ProducerRecord,
+    as_bytes,
+    checked_headers,
+    serialized,
+)
+from embedlog.client.producer_settings import PRODUCER, complete
+from embedlog.client.record_accumulator import RecordAccumulator
+from embedlog.client.record_sizes import (
     SMALL_OVERHEAD,
     SMALL_VALUE_MAX,
-    RecordAccumulator,
+    RecordLimits,
     record_size,
-    size_upper_bound,
 )
 from embedlog.client.sender import Sender
-from embedlog.client.settings import PRODUCER, parse
-from embedlog.errors import ClosedError, EmbedlogError, KafkaError, TimedOut, error_for
-from wire.error_codes import ErrorCode
+from embedlog.client.settings import parse
+from embedlog.errors import ClosedError, EmbedlogError, KafkaError, TimedOut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,10 +48,13 @@ if TYPE_CHECKING:
 
     from embedlog.client.connect import Target
     from embedlog.client.delivery import DeliveryCallback
+    from embedlog.client.interceptors import InterceptorChain
     from embedlog.client.metadata import PartitionInfo
     from embedlog.client.producer_batch import Headers
-    from embedlog.client.record_accumulator import PartitionQueue
+    from embedlog.client.settings import Settings
+    from embedlog.client.topic_queues import PartitionQueue
     from embedlog.client.transaction_manager import TransactionManager
+    from embedlog.transport import Transport
 
 _THREAD_STOP_MS = 10_000
 _TIMESTAMP_MAX = 2**63 - 1
@@ -65,57 +77,71 @@ class Producer:
     ) -> None:
         given = parse(PRODUCER, config, settings)
         self._transport = connect(target, given)
-        runtime = self._transport.runtime
-        self._settings = complete(given, in_process=self._transport.in_process)
+        try:
+            self._build(complete(given, in_process=self._transport.in_process))
+        except BaseException:
+            self._transport.close()
+            raise
+
+    def _build(self, settings: Settings) -> None:
+        self._settings = settings
+        transport = self._transport
+        runtime = transport.runtime
         self._clock = runtime.clock
         self._wall_ms = runtime.clock.wall_ms
-        self._max_block_ms: int = self._settings["max.block.ms"]
-        self._request_size_max: int = self._settings["max.request.size"]
-        self._serialize_key = self._settings["key.serializer"]
-        self._serialize_value = self._settings["value.serializer"]
+        self._serialize_key = settings["key.serializer"]
+        self._serialize_value = settings["value.serializer"]
+        self._interceptors = _interceptors(settings)
+        self._limits = RecordLimits(settings)
         self._is_choosy = (
             self._serialize_value is not None
-            or self._settings["partitioner.class"] is not None
-            or min(self._request_size_max, self._settings["buffer.memory"]) < _LEAST_USUAL_SIZE
+            or settings["partitioner.class"] is not None
+            or self._interceptors is not None
+            or self._limits.size_max < _LEAST_USUAL_SIZE
         )
         """Does even a small record without a key need a closer look?"""
-        self._metadata = Metadata(self._transport, self._settings, create_topics=True)
-        self._accumulator = RecordAccumulator(self._settings, self, runtime)
+        self._metadata = Metadata(transport, settings, create_topics=True)
+        self._accumulator = RecordAccumulator(
+            settings, self, runtime, is_exact=not transport.in_process
+        )
         self._sender = Sender(
-            self._transport,
+            transport,
             self._metadata,
             self._accumulator,
-            self._settings,
-            transactions=self._transactions(),
+            settings,
+            transactions=_transactions(transport, settings),
         )
-        linger_ms: int = self._settings["linger.ms"]
-        threaded = not self._transport.in_process and linger_ms > 0
-        self._is_eager = not self._transport.in_process and not threaded
+        threaded = not transport.in_process and settings["linger.ms"] > 0
+        self._is_eager = not transport.in_process and not threaded
         """Does every `send` make a pass, or only one that filled a batch?"""
         self._driver = Driver(
-            self._transport,
-            self._sender.run_once,
-            threaded=threaded,
-            name="embedlog-producer",
+            transport, self._sender.run_once, threaded=threaded, name="embedlog-producer"
         )
         self._sender.arrived = self._driver.arrived
         self._destinations = Destinations(
-            self._metadata, self._accumulator, self._driver, self._settings
+            self._metadata, self._accumulator, self._driver, settings, transport
         )
         self._topics = self._destinations.known
         self._accumulator.needs_attention = self._is_eager
-        self._duty: _LingerDuty | None = None
-        if self._transport.in_process:
-            self._duty = _LingerDuty(self._driver, self._accumulator)
-            runtime.scheduler.add(self._duty)
+        self._memory = MemoryWait(self._accumulator, self._driver, settings, self._clock)
+        self._columns = ColumnSends(
+            delivery=self,
+            destinations=self._destinations,
+            accumulator=self._accumulator,
+            memory=self._memory,
+            limits=self._limits,
+            settings=settings,
+            clock=self._clock,
+            interceptors=self._interceptors,
+            is_built=self._sender.has_short_way,
+        )
+        self._refused_count = 0
+        """Records that failed before they were in a batch."""
+        self._flush_ns = 0
+        self._duty: LingerDuty | None = None
+        if transport.in_process:
+            self._duty = LingerDuty(self._driver, self._accumulator, runtime.scheduler)
         self._is_closed = False
-
-    def _transactions(self) -> TransactionManager | None:
-        if not self._settings["enable.idempotence"]:
-            return None
-        from embedlog.client.transaction_manager import TransactionManager
-
-        return TransactionManager(self._transport, self._settings)
 
     # Sending
 
@@ -134,11 +160,12 @@ class Producer:
 
         Without a serializer `value` and `key` are bytes or None. `headers` are (name, bytes or
         None) pairs. `on_delivery(metadata, error)` is called once, in a thread that drives this
-        producer. A record that the cluster or a limit refuses fails its future and its callback.
+        producer. What the cluster refuses, or a limit (also of time: max.block.ms for metadata and
+        for room in buffer.memory), fails the future and the callback.
 
         Raises:
             ClosedError: the producer is closed.
-            TimedOut: buffer.memory stayed full for max.block.ms.
+            SerializationError: a serializer raised.
             TypeError: value or key is not bytes; ValueError: the timestamp is negative.
         """
         queues = self._topics.get(topic)
@@ -162,9 +189,12 @@ class Producer:
         stamp = self._wall_ms()
         future = accumulator.append(queue, size, stamp, None, value, None, on_delivery, True)
         if future is None:
-            future = self._append_when_free(
-                queue, size, stamp, None, value, None, on_delivery, True
-            )
+            try:
+                future = self._append_when_free(
+                    queue, size, stamp, None, value, None, on_delivery, True
+                )
+            except TimedOut as error:
+                return self._failed(topic, None, error, on_delivery)
         if accumulator.needs_attention:
             self._attend()
         return future
@@ -179,37 +209,57 @@ class Producer:
         headers: Headers | None,
         on_delivery: DeliveryCallback | None,
     ) -> DeliveryFuture:
+        chain = self._interceptors
+        if chain is None:
+            return self._send_one(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+        self._check_open()
+        given = ProducerRecord((topic, value, key, partition, timestamp_ms, headers))
+        record = chain.transform("on_send", given)
+        try:
+            return self._send_one(*record, Acknowledgement(chain, on_delivery))
+        except Exception as error:
+            failed = ProducerBatch.refused(record.topic, record.partition, error, self)
+            chain.tell("on_acknowledgement", failed.metadata(0), error)
+            raise
+
+    def _send_one(  # noqa: PLR0917  the arguments of send, passed on
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers | None,
+        on_delivery: DeliveryCallback | None,
+    ) -> DeliveryFuture:
+        may_wait = topic not in self._topics or partition is not None
+        began_ms = self._clock.monotonic_ms() if may_wait else None
         if self._serialize_value is not None:
-            value = self._serialize_value(value)
+            value = serialized(self._serialize_value, value, "value", topic)
         if self._serialize_key is not None:
-            key = self._serialize_key(key)
+            key = serialized(self._serialize_key, key, "key", topic)
         if type(value) is not bytes and value is not None:
-            value = _as_bytes(value, "value")
+            value = as_bytes(value, "value")
         if type(key) is not bytes and key is not None:
-            key = _as_bytes(key, "key")
+            key = as_bytes(key, "key")
         if headers:
-            headers = _checked_headers(headers)
+            headers = checked_headers(headers)
         if timestamp_ms is None:
             timestamp_ms = self._wall_ms()
         elif not 0 <= timestamp_ms <= _TIMESTAMP_MAX:
             raise ValueError(f"timestamp_ms={timestamp_ms}: must be between 0 and 2^63 - 1")
         try:
             queue = self._destinations.queue(topic, partition, key, value)
-            self._check_size(key, value, headers)
+            size = record_size(key, value, headers)
+            if size > self._limits.surely_fits:
+                self._limits.check(key, value, headers)
+            is_sticky = self._destinations.is_sticky(partition, key)
+            record = (size, timestamp_ms, key, value, headers or None, on_delivery, is_sticky)
+            future = self._accumulator.append(queue, *record)
+            if future is None:
+                future = self._append_when_free(queue, *record, began_ms=began_ms)
         except (KafkaError, TimedOut) as error:
             return self._failed(topic, partition, error, on_delivery)
-        record = (
-            record_size(key, value, headers),
-            timestamp_ms,
-            key,
-            value,
-            headers or None,
-            on_delivery,
-            self._destinations.is_sticky(partition, key),
-        )
-        future = self._accumulator.append(queue, *record)
-        if future is None:
-            future = self._append_when_free(queue, *record)
         if self._accumulator.needs_attention:
             self._attend()
         return future
@@ -221,7 +271,7 @@ class Producer:
         if self._duty is None or accumulator.has_sendable:
             self._driver.run()
         elif not self._duty.is_armed:
-            self._arm()
+            self._duty.arm()
 
     def send_batch(
         self,
@@ -236,32 +286,19 @@ class Producer:
         """Send many records at once: the fast way, 60-100 ns for a record of 100 bytes.
 
         All go to `partition`; without it, to the partition of each key, or without keys to one
-        partition. They become one record batch, or several when max.request.size asks for it.
-        Records sent before come before them.
+        partition. They become one record batch, or several when max.request.size or buffer.memory
+        asks for it. Records sent before come before them.
 
         Raises:
-            ClosedError, TimedOut, TypeError: as `send`; ValueError: columns of unlike length.
+            ClosedError, SerializationError, TypeError: as `send`; ValueError: columns of unlike
+                length.
         """
-        if self._serialize_value is not None:
-            values = list(map(self._serialize_value, values))
-        if self._serialize_key is not None and keys is not None:
-            keys = list(map(self._serialize_key, keys))
         if timestamps is None:
-            timestamps = self._clock.wall_ms()
-        columns = Columns(values, keys, timestamps, headers)
-        batches: list[ProducerBatch] = []
-        if len(values) == 0:
-            return BatchFuture(batches)
-        try:
-            for queue, records in self._destinations.divide(topic, columns, partition):
-                for piece in records.pieces(self._request_size_max):
-                    batches.append(self._add_batch(queue, piece))
-        except (KafkaError, TimedOut) as error:
-            failed = ProducerBatch(topic, -1, self, created_ms=0, size_limit=0)
-            failed.fail(error)
-            failed.finish()
-            batches.append(failed)
-        self._driver.run()
+            timestamps = self._wall_ms()
+        given = (values, keys, timestamps, headers)
+        batches = self._columns.queue(topic, given, partition)
+        if batches:
+            self._driver.run()
         return BatchFuture(batches)
 
     def flush(self, timeout: float | None = None) -> None:
@@ -273,7 +310,13 @@ class Producer:
             TimedOut: time is over; the rest is still on its way.
         """
         self._check_open()
-        if not self._flush(timeout):
+        timeout_ms = _milliseconds(timeout)
+        began_us = self._clock.monotonic_us()
+        try:
+            is_done = self._flush(timeout_ms)
+        finally:
+            self._flush_ns += (self._clock.monotonic_us() - began_us) * 1000
+        if not is_done:
             count = sum([batch.record_count for batch in list(self._accumulator.incomplete)])
             raise TimedOut(f"{count} records had no outcome after {timeout} s; they are still sent")
 
@@ -283,20 +326,24 @@ class Producer:
         What is not settled by then is given up: its futures fail with ClosedError. Again is
         allowed. From a delivery callback it does not wait.
         """
+        timeout_ms = _milliseconds(timeout)
         if self._is_closed:
             return
         self._is_closed = True
         self._destinations.close()
+        self._accumulator.close()
         try:
             if not self._driver.is_running_here:
-                self._flush(timeout)
+                self._flush(timeout_ms)
         finally:
             gone = ClosedError("the producer was closed before the record had an outcome")
             self._driver.exclusively(lambda: self._sender.abort_all(gone))
             self._driver.close(_THREAD_STOP_MS)
             if self._duty is not None:
-                self._transport.runtime.scheduler.remove(self._duty)
+                self._duty.close()
             self._transport.close()
+            if self._interceptors is not None:
+                self._interceptors.close()
 
     def partitions_for(self, topic: str) -> list[PartitionInfo]:
         """The partitions of `topic`, as the cluster last described them.
@@ -306,15 +353,19 @@ class Producer:
         """
         return list(self._destinations.topic(topic).info.partitions)
 
-    def metrics(self) -> dict[str, int]:
-        """A few counters, under Kafka's names."""
-        pool = self._accumulator.pool
+    def metrics(self) -> dict[str, float]:
+        """What was counted and measured so far, under Kafka's names."""
+        age_ms = self._metadata.age_ms(self._clock.monotonic_ms())
         return {
-            "record-send-total": self._sender.sent_count,
-            "record-error-total": self._sender.failed_count,
-            "requests-in-flight": self._sender.request_count,
-            "buffer-available-bytes": pool.available,
-            "buffer-total-bytes": pool.total,
+            **described(self._accumulator, self._sender),
+            "buffer-exhausted-total": self._memory.exhausted_count,
+            "bufferpool-wait-time-ns-total": self._memory.waited_ns,
+            "flush-time-ns-total": self._flush_ns,
+            "metadata-age": age_ms / 1000,
+            "metadata-wait-time-ns-total": self._destinations.waited_ns,
+            "record-error-total": self._sender.outcomes.failed_count
+            + self._columns.refused_count
+            + self._refused_count,
         }
 
     def __enter__(self) -> Producer:
@@ -336,8 +387,7 @@ class Producer:
             self._driver.run()
             if batch.is_done:
                 return
-        timeout_ms = None if timeout is None else int(timeout * 1000)
-        if not self._driver.wait(lambda: batch.is_done, timeout_ms):
+        if not self._driver.wait(lambda: batch.is_done, _milliseconds(timeout)):
             raise TimedOut(
                 f"{batch} has no outcome after {timeout} s; it is given up after "
                 f"delivery.timeout.ms={self._settings['delivery.timeout.ms']}"
@@ -345,33 +395,16 @@ class Producer:
 
     # Inside
 
-    def _flush(self, timeout: float | None) -> bool:
+    def _flush(self, timeout_ms: int | None) -> bool:
         accumulator = self._accumulator
         accumulator.close_all()
         with accumulator.lock:
             waited = list(accumulator.incomplete)
-        return self._driver.wait(
-            lambda: all(batch.is_done for batch in waited), _milliseconds(timeout)
-        )
+        return self._driver.wait(lambda: all(batch.is_done for batch in waited), timeout_ms)
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise ClosedError("the producer is closed")
-
-    def _arm(self) -> None:
-        """An open batch waits: whoever drives the scheduler shall send it when it is time."""
-        assert self._duty is not None, self
-        self._duty.is_armed = True
-        self._transport.runtime.scheduler.notify()
-
-    def _check_size(self, key: bytes | None, value: bytes | None, headers: Headers | None) -> None:
-        size = size_upper_bound(key, value, headers)
-        for name in ("max.request.size", "buffer.memory"):
-            if size > self._settings[name]:
-                raise error_for(
-                    ErrorCode.MESSAGE_TOO_LARGE,
-                    f"a record of up to {size} bytes is larger than {name}={self._settings[name]}",
-                )
 
     def _failed(
         self,
@@ -380,17 +413,16 @@ class Producer:
         error: EmbedlogError,
         callback: DeliveryCallback | None,
     ) -> DeliveryFuture:
-        batch = ProducerBatch(
-            topic, -1 if partition is None else partition, self, created_ms=0, size_limit=0
-        )
-        batch.fail(error)
-        batch.finish()
+        batch = ProducerBatch.refused(topic, partition, error, self)
+        self._refused_count += 1
         if callback is not None:
             callback(batch.metadata(0), error)
         return DeliveryFuture(batch, 0)
 
-    def _append_when_free(self, queue: PartitionQueue, *record: Any) -> DeliveryFuture:
-        """Append once buffer.memory has room again; everything that waits is sent meanwhile."""
+    def _append_when_free(
+        self, queue: PartitionQueue, *record: Any, began_ms: int | None = None
+    ) -> DeliveryFuture:
+        """Append once buffer.memory has room again."""
         appended: list[DeliveryFuture] = []
 
         def is_appended() -> bool:
@@ -399,73 +431,29 @@ class Producer:
                 appended.append(future)
             return future is not None
 
-        self._wait_for_memory(is_appended)
+        self._memory.until(is_appended, began_ms)
         return appended[0]
 
-    def _wait_for_memory(self, is_done: Any) -> None:
-        self._accumulator.close_all()
-        if not self._driver.wait(is_done, self._max_block_ms):
-            pool = self._accumulator.pool
-            raise TimedOut(
-                f"buffer.memory={pool.total} has {pool.available} bytes free after max.block.ms="
-                f"{self._max_block_ms}: records come faster than the brokers take them"
-            )
 
-    def _add_batch(self, queue: PartitionQueue, columns: Columns) -> ProducerBatch:
-        if len(columns.values) == 1:
-            self._check_size(
-                None if columns.keys is None else columns.keys[0],
-                columns.values[0],
-                None if columns.headers is None else columns.headers[0],
-            )
-        batch = make_batch(
-            columns,
-            queue.topic.name,
-            queue.partition,
-            self,
-            self._clock.monotonic_ms(),
-            is_built=self._sender.has_short_way,
-        )
-        accumulator = self._accumulator
-        if not accumulator.add_batch(queue, batch):
-            self._wait_for_memory(lambda: accumulator.add_batch(queue, batch))
-        return batch
+def _interceptors(settings: Settings) -> InterceptorChain | None:
+    if not settings["interceptor.classes"]:
+        return None
+    from embedlog.client.interceptors import InterceptorChain
+
+    return InterceptorChain(settings["interceptor.classes"], settings)
 
 
-class _LingerDuty:
-    """Sends open batches that have waited long enough, for whoever drives the scheduler."""
+def _transactions(transport: Transport, settings: Settings) -> TransactionManager | None:
+    if not settings["enable.idempotence"]:
+        return None
+    from embedlog.client.transaction_manager import TransactionManager
 
-    __slots__ = ("_accumulator", "_driver", "is_armed")
-
-    def __init__(self, driver: Driver, accumulator: RecordAccumulator) -> None:
-        self._driver = driver
-        self._accumulator = accumulator
-        self.is_armed = False
-        """Does the scheduler know that a batch waits?"""
-
-    def run_once(self, now_ms: int) -> int | None:
-        self.is_armed = True
-        delay = self._driver.run_if_free()
-        # After the pass: a record appended meanwhile sees True and counts on the delay, or False.
-        self.is_armed = bool(self._accumulator.active)
-        return delay
-
-
-def _as_bytes(value: Any, what: str) -> bytes:
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value)
-    raise TypeError(f"{what} is {type(value).__name__}, not bytes: give a {what}.serializer")
-
-
-def _checked_headers(headers: Headers) -> Headers:
-    """The headers as a tuple of (str, bytes or None)."""
-    checked = []
-    for name, value in headers:
-        if not isinstance(name, str):
-            raise TypeError(f"header {name!r}: its name is {type(name).__name__}, not str")
-        checked.append((name, None if value is None else _as_bytes(value, f"header {name!r}")))
-    return tuple(checked)
+    return TransactionManager(transport, settings)
 
 
 def _milliseconds(seconds: float | None) -> int | None:
-    return None if seconds is None else int(seconds * 1000)
+    if seconds is None:
+        return None
+    if seconds < 0:
+        raise ValueError(f"timeout={seconds}: must not be negative")
+    return int(seconds * 1000)

@@ -7,6 +7,7 @@ that costs 35-165 ns a record, while encoding one by one costs 600.
 from __future__ import annotations
 
 from embedlog.client.delivery import BatchMetadata, RecordMetadata
+from embedlog.client.record_sizes import BATCH_OVERHEAD, exact_size
 from embedlog.common import deque
 from wire.records.builder import build_batch
 from wire.records.built import BuiltBatch, NotPlain
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from embedlog.client.delivery import DeliveryCallback
-    from embedlog.client.record_accumulator import PartitionQueue
+    from embedlog.client.topic_queues import PartitionQueue
 
     Headers = Sequence[tuple[str, bytes | None]]
 
@@ -41,6 +42,10 @@ class ProducerBatch:
     memory = 0
     """What was reserved of buffer.memory for it."""
     size = 0
+    measured_count = 0
+    """Of so many records `size` is exact, and"""
+    measured_size = 0
+    """this much it is."""
     keys: list[bytes | None] | None = None
     headers: list[Headers] | None = None
     callbacks: deque[tuple[int, DeliveryCallback]] | None = None
@@ -57,6 +62,16 @@ class ProducerBatch:
     encoded: bytes | BuiltBatch | None = None
     attempts = 0
     retry_at_ms = 0
+    leader_epoch = -1
+    """Of the leader that it was sent to last."""
+    is_on_wire = False
+    """It was sent, and what became of it is not known."""
+    may_be_written = False
+    """An attempt ended without an answer, or with one that leaves it open."""
+    last_error: Exception | None = None
+    """What its last attempt failed with."""
+    observed_ratio = 1.0
+    """Of compressed to plain size, once it is encoded."""
     producer_id = -1
     producer_epoch = -1
     base_sequence = -1
@@ -89,6 +104,17 @@ class ProducerBatch:
         self.timestamps: list[int] = []
         """One for each record; a bulk batch may have one for all."""
 
+    @classmethod
+    def refused(
+        cls, topic: str, partition: int | None, error: Exception, delivery: Delivery
+    ) -> ProducerBatch:
+        """One that failed before it held a record."""
+        number = -1 if partition is None else partition
+        batch = cls(topic, number, delivery, created_ms=0, size_limit=0)
+        batch.fail(error)
+        batch.finish()
+        return batch
+
     # Filling
 
     def add_key(self, key: bytes | None) -> None:
@@ -108,6 +134,20 @@ class ProducerBatch:
         if self.callbacks is None:
             self.callbacks = deque()
         self.callbacks.append((len(self.values) - 1, callback))
+
+    def call_for_each(self, callback: DeliveryCallback) -> None:
+        """Call `callback` with the outcome of each record, in order. Requires: none has one."""
+        self.callbacks = deque([(index, callback) for index in range(len(self.values))])
+
+    def measure(self) -> None:
+        """Make `size` exact: it is counted from estimates that are rather too large."""
+        start, count = self.measured_count, len(self.values)
+        if start < count:
+            self.measured_size += exact_size(
+                self.values, self.keys, self.timestamps, self.headers, start
+            )
+            self.measured_count = count
+        self.size = self.measured_size
 
     def close(self) -> None:
         """No record is added from here on."""
@@ -144,6 +184,7 @@ class ProducerBatch:
                 base_sequence=self.base_sequence,
                 transactional=transactional,
             )
+            self.observed_ratio = (len(encoded) - BATCH_OVERHEAD) / max(self.size, 1)
         return encoded
 
     def encode_built(self, value_sizes: Sequence[int] = ()) -> BuiltBatch | None:

@@ -1,13 +1,39 @@
-"""Settings of a producer that depend on each other, and on where it runs."""
+"""The producer's configuration: Kafka's keys, the rules between them, and where it runs."""
 
 from __future__ import annotations
 
-from embedlog.client.settings import INT_MAX
+from embedlog.client.settings import COMMON, INT_MAX, LONG_MAX, NATURAL
 from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.settings import Settings
+    from embedlog.client.settings import Definitions, Settings
+
+PRODUCER: Definitions = {
+    **COMMON,
+    "acks": ("choice", None, ("all", "-1", "0", "1")),
+    "batch.size": ("int", None, NATURAL),
+    "buffer.memory": ("int", 33_554_432, (0, LONG_MAX)),
+    "compression.type": ("choice", "none", ("none", "gzip", "snappy", "lz4", "zstd")),
+    "compression.gzip.level": ("int", None, (-1, 9)),
+    "compression.lz4.level": ("int", None, (1, 17)),
+    "compression.zstd.level": ("int", None, (-131_072, 22)),
+    "delivery.timeout.ms": ("int", None, NATURAL),
+    "enable.idempotence": ("bool", None, None),
+    "interceptor.classes": ("objects", (), None),
+    "key.serializer": ("function", None, None),
+    "linger.ms": ("int", None, NATURAL),
+    "max.block.ms": ("int", 60_000, (0, LONG_MAX)),
+    "max.in.flight.requests.per.connection": ("int", 5, (1, INT_MAX)),
+    "max.request.size": ("int", 1_048_576, NATURAL),
+    "metadata.max.idle.ms": ("int", 300_000, (5_000, LONG_MAX)),
+    "partitioner.adaptive.partitioning.enable": ("bool", True, None),
+    "partitioner.availability.timeout.ms": ("int", 0, (0, LONG_MAX)),
+    "partitioner.class": ("object", None, None),
+    "partitioner.ignore.keys": ("bool", False, None),
+    "retries": ("int", None, NATURAL),
+    "value.serializer": ("function", None, None),
+}
 
 _NETWORK_LINGER_MS = 5
 _NETWORK_BATCH_SIZE = 16_384
@@ -25,7 +51,8 @@ def complete(given: Settings, *, in_process: bool) -> Settings:
 
     Raises:
         ConfigError: enable.idempotence was asked for and another setting contradicts it, or
-            delivery.timeout.ms is shorter than linger.ms and request.timeout.ms together.
+            delivery.timeout.ms is shorter than linger.ms and request.timeout.ms together, or
+            compression.gzip.level is 0, which would compress nothing.
     """
     settings = dict(given)
     if settings["linger.ms"] is None:
@@ -37,7 +64,9 @@ def complete(given: Settings, *, in_process: bool) -> Settings:
         settings["acks"] = "all"
     if settings["retries"] is None:
         settings["retries"] = INT_MAX
-    least = settings["linger.ms"] + settings["request.timeout.ms"]
+    if settings["compression.gzip.level"] == 0:
+        raise ConfigError("compression.gzip.level=0: must be 1 to 9, or -1 for gzip's own choice")
+    least = min(settings["linger.ms"] + settings["request.timeout.ms"], INT_MAX)
     if settings["delivery.timeout.ms"] is None:
         settings["delivery.timeout.ms"] = max(_DELIVERY_TIMEOUT_MS, least)
     elif settings["delivery.timeout.ms"] < least:

@@ -7,11 +7,13 @@ give up what is too old, drain, send.
 
 from __future__ import annotations
 
-from embedlog.client.metadata import STALE_METADATA
-from embedlog.client.produce_answers import by_partition, error_of
+from embedlog.client.batch_outcomes import BatchOutcomes
+from embedlog.client.produce_answers import by_partition, error_of, leaders_in
+from embedlog.client.producer_metrics import RequestMetrics
+from embedlog.client.record_accumulator import NEVER
 from embedlog.client.short_way import find_short_way
 from embedlog.common import deque
-from embedlog.errors import EmbedlogError, KafkaError, TimedOut, error_for
+from embedlog.errors import EmbedlogError, KafkaError, error_for
 from embedlog.pending import Pending, completed
 from wire.error_codes import ErrorCode
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -23,27 +25,32 @@ if TYPE_CHECKING:
 
     from embedlog.client.metadata import Metadata
     from embedlog.client.producer_batch import ProducerBatch
-    from embedlog.client.record_accumulator import PartitionQueue, RecordAccumulator
+    from embedlog.client.record_accumulator import RecordAccumulator
     from embedlog.client.settings import Settings
     from embedlog.client.transaction_manager import TransactionManager
     from embedlog.transport import Transport
+    from wire.schemas.produce import ProduceResponse
 
 _WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
 """A duplicate is written too, though nobody knows any more where."""
 
 _CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
-_NEVER = 1 << 62
+_REQUEST_OVERHEAD = 1024
+"""Room for what surrounds a batch in its request."""
 
 
 class _Sent:
     """One produce request without an outcome."""
 
-    __slots__ = ("batches", "node_id", "pending")
+    __slots__ = ("batches", "memory", "node_id", "pending", "sent_ms")
 
-    def __init__(self, node_id: int, batches: list[ProducerBatch]) -> None:
+    def __init__(self, node_id: int, batches: list[ProducerBatch], sent_ms: int) -> None:
         self.node_id = node_id
         self.batches = batches
+        self.sent_ms = sent_ms
+        self.memory = 0
+        """What batches that were given up meanwhile hold until the request ends."""
         self.pending: Pending[Any] | None = None
 
 
@@ -63,6 +70,9 @@ class Sender:
         self._metadata = metadata
         self._accumulator = accumulator
         self._transactions = transactions
+        self.outcomes = BatchOutcomes(
+            accumulator, metadata, transactions, settings, transport.runtime
+        )
         self.arrived: Callable[[], None] = _nobody_waits
         """Called, in whichever thread, when there is something for the next pass or a waiter."""
         self._clock = transport.runtime.clock
@@ -70,7 +80,6 @@ class Sender:
         self._codec = _CODECS[codec]
         self._level: int | None = settings.get(f"compression.{codec}.level")
         self._acks = _ACKS[settings["acks"]]
-        self._retries: int = settings["retries"]
         self._linger_ms: int = settings["linger.ms"]
         self._in_process = transport.in_process
         self._short_way = (
@@ -87,26 +96,21 @@ class Sender:
             self._linger_ms = max(self._linger_ms, 1)
         self._request_timeout_ms: int = settings["request.timeout.ms"]
         self._request_size_max: int = settings["max.request.size"]
-        self._batch_size: int = settings["batch.size"]
         self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
         self._in_flight_max: int = settings["max.in.flight.requests.per.connection"]
-        self._backoff_ms: int = settings["retry.backoff.ms"]
-        self._backoff_max_ms: int = settings["retry.backoff.max.ms"]
         self._in_flight: dict[int, int] = {}
         self._sent: dict[_Sent, None] = {}
         self._answers: deque[_Sent] = deque()
-        self._settled: deque[ProducerBatch] = deque()
-        """Batches with an outcome that their callbacks do not know yet."""
-        self._is_telling = False
         self._watched: Pending[Any] | None = None
-        self._lacks_leader = False
-        """A batch has nowhere to go."""
+        self._failures_seen = 0
+        self._unready: dict[int, None] = {}
+        """Nodes that batches wait for."""
         self._expiry_ms = 0
         """When the next batch may be too old."""
+        self._now_ms = 0
+        self.metrics = RequestMetrics()
         self.sent_count = 0
-        """Records written, as far as is known."""
-        self.failed_count = 0
-        """Records given up."""
+        """Records that went the short way."""
 
     def run_once(self) -> int | None:
         """One pass; milliseconds until time itself makes the next one useful, None if never.
@@ -116,21 +120,22 @@ class Sender:
         """
         now_ms = self._clock.monotonic_ms()
         accumulator = self._accumulator
+        settled = self.outcomes.settled
         accumulator.has_sendable = False
         way = self._short_way
         if way is not None and now_ms < self._straight_until_ms:
-            while not (self._sent or self._answers or self._settled) and way.send(self):
+            while not (self._sent or self._answers or settled) and way.send(self):
                 if not accumulator.active:
                     return None
         while True:
             while self._answers:
                 self._take_answer(self._answers.popleft(), now_ms)
-            if self._settled:
+            if settled:
                 self._tell()
                 if not accumulator.active and not self._sent and not self._metadata.is_asking:
                     return None
             delay = self._advance(now_ms)
-            if not self._answers and not self._settled:
+            if not self._answers and not settled:
                 return delay
 
     @property
@@ -142,9 +147,7 @@ class Sender:
         """Give up everything that has no outcome, and tell the callbacks."""
         self._fail_waiting(error)
         for sent in list(self._sent):
-            self._forget(sent)
-            for batch in sent.batches:
-                self._settle_failed(batch, error, in_flight=True)
+            self._give_up(sent, error)
         self._answers.clear()
         self._tell()
 
@@ -152,7 +155,8 @@ class Sender:
 
     def defect(self, batch: ProducerBatch, error: BaseException) -> None:
         """Sending the batch raised: let those who wait for its records know."""
-        self._settle_failed(batch, error_for(-1, repr(error)), in_flight=True)
+        batch.may_be_written = True
+        self.outcomes.failed(batch, error_for(-1, repr(error)))
 
     def follow(self, batch: ProducerBatch, node_id: int, answer: Any) -> None:
         """See to a batch that was sent, and to what was answered so far."""
@@ -164,6 +168,11 @@ class Sender:
 
     def _advance(self, now_ms: int) -> int | None:
         try:
+            failures = self._transport.failure_count
+            if failures != self._failures_seen:
+                # Whoever led from there may not any more.
+                self._failures_seen = failures
+                self._metadata.request_update()
             delay = metadata_delay = self._metadata.advance(now_ms)
             if self._metadata.pending is not None:
                 self._watch(self._metadata.pending)
@@ -177,7 +186,7 @@ class Sender:
                 delay = _sooner(delay, self._transactions.advance(now_ms))
                 self._watch(self._transactions.pending)
                 if not self._transactions.has_producer_id:
-                    return delay
+                    return _sooner(delay, self._expiry_ms - now_ms)
             delay = _sooner(delay, self._drain_and_send(now_ms))
         except EmbedlogError as error:
             self._fail_waiting(error)
@@ -186,81 +195,56 @@ class Sender:
 
     def _drain_and_send(self, now_ms: int) -> int | None:
         """Send what may be sent; milliseconds until more may be, if time decides."""
+        self._now_ms = now_ms
         while True:
-            drained, next_ms = self._drain(now_ms)
-            for node_id, batches in drained.items():
+            drained = self._accumulator.drain(
+                now_ms,
+                self._linger_ms,
+                self._request_size_max,
+                self._metadata.leader,
+                self._may_be_sent,
+            )
+            for node_id, batches in drained.batches.items():
+                if self._transactions is not None:
+                    for batch in batches:
+                        self._transactions.number(batch)
                 self._send(node_id, batches)
-            delay = None if next_ms == _NEVER else next_ms - now_ms
-            if self._lacks_leader:
-                self._lacks_leader = False
+            delay = None if drained.next_ms == NEVER else drained.next_ms - now_ms
+            while self._unready:
+                delay = _sooner(delay, self._transport.prepare(self._unready.popitem()[0]))
+            if drained.lacks_leader:
                 answers = self._metadata.answer_count
-                delay = _sooner(delay, self._metadata.advance(now_ms))
-                self._watch(self._metadata.pending)
+                delay = _sooner(delay, self._find_leaders(drained.lacks_leader, now_ms))
                 if self._metadata.answer_count > answers:
                     continue
-            if not drained or self._answers or self._settled:
+            if not drained.batches or self._answers or self.outcomes.settled:
                 return delay
+
+    def _may_be_sent(self, batch: ProducerBatch, node_id: int) -> bool:
+        """Does the node take a batch now, and does the order of numbers allow this one?"""
+        is_ready = self._transport.is_ready(node_id)
+        if not is_ready:
+            self._unready[node_id] = None
+        elif self._in_flight.get(node_id, 0) >= self._in_flight_max:
+            is_ready = False
+        latencies = self._accumulator.latencies
+        if latencies.is_watching:
+            latencies.batch_was_ready(node_id, self._now_ms, could_be_sent=is_ready)
+        return is_ready and (self._transactions is None or self._transactions.may_drain(batch))
+
+    def _find_leaders(self, topics: dict[str, None], now_ms: int) -> int | None:
+        for topic in topics:
+            self._metadata.want(topic)
+        self._metadata.request_update()
+        delay = self._metadata.advance(now_ms)
+        self._watch(self._metadata.pending)
+        return delay
 
     def _watch(self, pending: Pending[Any] | None) -> None:
         """Make sure that the next pass happens when `pending` is done."""
         if pending is not self._watched and pending is not None:
             self._watched = pending
             pending.add_callback(lambda _: self.arrived())
-
-    def _drain(self, now_ms: int) -> tuple[dict[int, list[ProducerBatch]], int]:
-        """Take one sendable batch of each partition, by node; also when others become sendable."""
-        drained: dict[int, list[ProducerBatch]] = {}
-        sizes: dict[int, int] = {}
-        next_ms = _NEVER
-        accumulator = self._accumulator
-        lock = accumulator.lock
-        lock.acquire()
-        try:
-            for queue in list(accumulator.active):
-                batch = queue.batches[0]
-                if batch.retry_at_ms:
-                    due_ms = batch.retry_at_ms
-                elif batch.is_closed or batch.is_wanted:
-                    due_ms = 0
-                else:
-                    due_ms = batch.created_ms + self._linger_ms
-                if due_ms > now_ms:
-                    next_ms = min(next_ms, due_ms)
-                    continue
-                node_id = self._sendable_to(queue, batch)
-                if node_id < 0:
-                    continue
-                size = sizes.get(node_id, 0) + batch.size
-                if node_id in drained:
-                    if size > self._request_size_max:
-                        continue
-                    drained[node_id].append(accumulator.take_first(queue))
-                else:
-                    drained[node_id] = [accumulator.take_first(queue)]
-                sizes[node_id] = size
-                queue.is_muted = self._in_flight_max == 1
-        finally:
-            lock.release()
-        if self._transactions is not None:
-            for batches in drained.values():
-                for batch in batches:
-                    self._transactions.number(batch)
-        return drained, next_ms
-
-    def _sendable_to(self, queue: PartitionQueue, batch: ProducerBatch) -> int:
-        """The node that the batch may be sent to now; -1 if there is none."""
-        leader = self._metadata.leader(batch.topic, batch.partition)
-        if leader is None:
-            self._metadata.want(batch.topic)
-            self._metadata.request_update()
-            self._lacks_leader = True
-            return -1
-        node_id = leader.leader
-        if queue.is_muted or self._in_flight.get(node_id, 0) >= self._in_flight_max:
-            return -1
-        if self._transactions is not None and not self._transactions.may_drain(batch):
-            return -1
-        return node_id
 
     def _send(self, node_id: int, batches: list[ProducerBatch]) -> None:
         sent = self._note_sent(node_id, batches)
@@ -280,9 +264,12 @@ class Sender:
         self._await(sent, pending)
 
     def _note_sent(self, node_id: int, batches: list[ProducerBatch]) -> _Sent:
-        sent = _Sent(node_id, batches)
+        sent = _Sent(node_id, batches, self._clock.monotonic_ms())
         self._sent[sent] = None
         self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
+        if self._in_flight_max == 1:
+            for batch in batches:
+                batch.queue.is_muted = True
         return sent
 
     def _await(self, sent: _Sent, pending: Pending[Any]) -> None:
@@ -299,6 +286,7 @@ class Sender:
             if not self._fits(batch):
                 sent.batches.remove(batch)
                 continue
+            self.metrics.batch_sent(batch, sent.sent_ms)
             name = batch.topic
             data = PartitionProduceData(index=batch.partition, records=batch.encoded)
             if name in topics:
@@ -321,18 +309,12 @@ class Sender:
         """Encode the batch; when it is too large for a request, queue its parts instead."""
         encoded = batch.encode(self._codec, self._level, in_process=self._in_process)
         if self._codec:
-            batch.queue.topic.learn_ratio(len(encoded) / max(batch.size, 1))
+            batch.queue.topic.learn_ratio(batch.observed_ratio)
         if len(encoded) <= self._request_size_max or batch.record_count == 1:
             return True
-        self._split(batch, self._request_size_max - 1024)
+        batch.queue.is_muted = batch.is_on_wire = False
+        self.outcomes.split(batch, max(self._request_size_max - _REQUEST_OVERHEAD, 1))
         return False
-
-    def _split(self, batch: ProducerBatch, part_size_max: int) -> None:
-        batch.queue.is_muted = False
-        parts = batch.split(part_size_max)
-        if self._transactions is not None:
-            self._transactions.split(batch, parts)
-        self._accumulator.replace_by_parts(batch, parts)
 
     # Answers
 
@@ -341,149 +323,97 @@ class Sender:
         self.arrived()
 
     def _forget(self, sent: _Sent) -> None:
+        """The request has ended, well or not."""
         self._sent.pop(sent, None)
         self._in_flight[sent.node_id] -= 1
-        if self._in_flight_max == 1:
-            for batch in sent.batches:
+        for batch in sent.batches:
+            batch.is_on_wire = False
+            if self._in_flight_max == 1:
                 batch.queue.is_muted = False
+        if sent.memory:
+            self._accumulator.give_back(sent.memory)
 
     def _take_answer(self, sent: _Sent, now_ms: int) -> None:
         if sent not in self._sent:
             return  # given up already
-        self._forget(sent)
         assert sent.pending is not None, sent
+        self._forget(sent)
+        batches = [batch for batch in sent.batches if batch.error is None]
         error = sent.pending.error()
+        self.metrics.answered(now_ms - sent.sent_ms)
         if error is not None:
-            self._request_failed(sent, error, now_ms)
+            for batch in batches:
+                self._attempt_failed(batch, error, now_ms)
             return
         response = sent.pending.result()
         if response is None:
-            for batch in sent.batches:
-                self._succeed(batch, -1, -1)
+            for batch in batches:
+                self.outcomes.written(batch, -1, -1)
             return
+        self._take_response(response, batches, now_ms)
+
+    def _take_response(
+        self, response: ProduceResponse, batches: list[ProducerBatch], now_ms: int
+    ) -> None:
+        self.metrics.throttled(response.throttle_time_ms)
         answers = by_partition(response, self._metadata.names_by_id)
-        for batch in sent.batches:
+        if any(answer.error_code for answer in answers.values()):
+            self._metadata.learn_leaders(*leaders_in(response, answers))
+        outcomes = self.outcomes
+        for batch in batches:
             answer = answers.get((batch.topic, batch.partition))
             if answer is None:
-                self._settle_failed(batch, error_for(-1, "the response leaves the partition out"))
+                batch.may_be_written = True
+                outcomes.failed(batch, error_for(-1, "the response leaves the partition out"))
             elif answer.error_code in _WRITTEN:
-                self._succeed(batch, answer.base_offset, answer.log_append_time_ms)
+                outcomes.written(batch, answer.base_offset, answer.log_append_time_ms)
             else:
-                self._refused(batch, error_of(answer), now_ms)
+                outcomes.refused(batch, error_of(answer), now_ms)
 
-    def _request_failed(self, sent: _Sent, error: BaseException, now_ms: int) -> None:
-        for batch in sent.batches:
-            if isinstance(error, KafkaError):
-                self._refused(batch, error, now_ms)
-            else:
-                reason = error if isinstance(error, EmbedlogError) else error_for(-1, repr(error))
-                self._settle_failed(batch, reason, in_flight=True)
-
-    def _succeed(self, batch: ProducerBatch, base_offset: int, log_append_ms: int) -> None:
-        if self._transactions is not None:
-            self._transactions.acknowledged(batch)
-        batch.succeed(base_offset, log_append_ms)
-        self._settle(batch)
-
-    def _refused(self, batch: ProducerBatch, error: KafkaError, now_ms: int) -> None:
-        code = error.code
-        if code in STALE_METADATA:
-            self._metadata.request_update()
-        if code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1:
-            half = batch.size // 2 if batch.is_split_product else self._batch_size
-            self._split(batch, half)
-            return
-        retriable = error.retriable or (
-            self._transactions is not None and self._transactions.may_retry(batch, code)
-        )
-        in_time = now_ms - batch.created_ms < self._delivery_timeout_ms
-        if retriable and in_time and batch.attempts < self._retries:
-            delay = min(self._backoff_ms << min(batch.attempts, 16), self._backoff_max_ms)
-            batch.attempts += 1
-            batch.retry_at_ms = now_ms + delay
-            self._accumulator.put_back(batch)
+    def _attempt_failed(self, batch: ProducerBatch, error: BaseException, now_ms: int) -> None:
+        if isinstance(error, KafkaError):
+            self.outcomes.refused(batch, error, now_ms)
         else:
-            self._settle_failed(batch, error)
+            batch.may_be_written = True
+            reason = error if isinstance(error, EmbedlogError) else error_for(-1, repr(error))
+            self.outcomes.failed(batch, reason)
 
-    # Outcomes
+    # Giving up
 
     def _expire(self, now_ms: int) -> None:
         """Give up what is older than delivery.timeout.ms, and find when to look again."""
-        oldest = now_ms
         limit = now_ms - self._delivery_timeout_ms
+        expired, oldest = self._accumulator.take_expired(limit)
         for sent in list(self._sent):
-            created_ms = min(batch.created_ms for batch in sent.batches)
-            if created_ms <= limit:
-                self._forget(sent)
-                for batch in sent.batches:
-                    self._settle_failed(batch, self._too_old(batch, "in flight"), in_flight=True)
-            else:
-                oldest = min(oldest, created_ms)
-        accumulator = self._accumulator
-        expired: list[ProducerBatch] = []
-        with accumulator.lock:
-            for queue in list(accumulator.active):
-                while queue.batches and queue.batches[0].created_ms <= limit:
-                    expired.append(accumulator.take_first(queue))
-                if queue.batches:
-                    oldest = min(oldest, queue.batches[0].created_ms)
+            for batch in sent.batches:
+                if batch.error is not None:
+                    continue
+                if batch.created_ms > limit:
+                    oldest = min(oldest, batch.created_ms)
+                    continue
+                # Its bytes are held until the request ends.
+                sent.memory, batch.memory = sent.memory + batch.memory, 0
+                self.outcomes.too_old(batch, "in flight")
         for batch in expired:
-            self._settle_failed(batch, self._too_old(batch, "waiting"))
-        self._expiry_ms = oldest + self._delivery_timeout_ms
+            self.outcomes.too_old(batch, "waiting")
+        self._expiry_ms = min(oldest, now_ms) + self._delivery_timeout_ms
 
-    def _too_old(self, batch: ProducerBatch, where: str) -> TimedOut:
-        return TimedOut(
-            f"{batch.record_count} records for {batch.topic}-{batch.partition} were {where} for "
-            f"delivery.timeout.ms={self._delivery_timeout_ms}, {batch.attempts} retries: is the "
-            f"leader of the partition reachable?"
-        )
+    def _give_up(self, sent: _Sent, error: EmbedlogError) -> None:
+        for batch in sent.batches:
+            if batch.error is None:
+                self.outcomes.failed(batch, error)
+        self._forget(sent)
 
     def _fail_waiting(self, error: EmbedlogError) -> None:
-        accumulator = self._accumulator
-        failed: list[ProducerBatch] = []
-        with accumulator.lock:
-            for queue in list(accumulator.active):
-                while queue.batches:
-                    failed.append(accumulator.take_first(queue))
-        for batch in failed:
-            self._settle_failed(batch, error)
-
-    def _settle_failed(
-        self, batch: ProducerBatch, error: Exception, *, in_flight: bool = False
-    ) -> None:
-        if self._transactions is not None:
-            self._transactions.gave_up(batch, in_flight=in_flight)
-        batch.fail(error)
-        self._settle(batch)
-
-    def _settle(self, batch: ProducerBatch) -> None:
-        if batch.error is None:
-            self.sent_count += batch.record_count
-        else:
-            self.failed_count += batch.record_count
-        self._settled.append(batch)
+        waiting, _ = self._accumulator.take_expired(NEVER)
+        for batch in waiting:
+            self.outcomes.failed(batch, error)
 
     def _tell(self) -> None:
-        """Run the callbacks of settled batches, in order, then let their waiters see the outcome.
-
-        Nothing is lost when a callback raises: it was taken off the queue, the rest is on it.
-        """
-        if self._is_telling:
-            return  # called from a callback: the loop around it goes on
-        self._is_telling = True
         try:
-            settled = self._settled
-            while settled:
-                batch = settled[0]
-                while batch.callbacks:
-                    index, callback = batch.callbacks.popleft()
-                    callback(batch.metadata(index), batch.error)
-                settled.popleft()
-                batch.finish()
-                self._accumulator.finished(batch)
+            self.outcomes.tell()
         finally:
-            self._is_telling = False
-        self.arrived()
+            self.arrived()
 
 
 def _nobody_waits() -> None:

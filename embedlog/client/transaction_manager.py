@@ -1,12 +1,25 @@
 """Sequences of an idempotent producer: what lets a broker drop what was sent twice.
 
 Every batch gets, when it is drained, the producer's id and epoch and the number of its first
-record in its partition. A retry carries the same numbers. When numbers are lost for good (a batch
-was given up) the epoch is raised and the partition counts from 0 again.
+record in its partition. A retry carries the same numbers. What may happen to them:
+
+    answered                       the partition's last acknowledged number moves on
+    out of order, an earlier
+      batch is still to come       sent again
+    out of order otherwise         the broker lost what came before: a new epoch
+    refused for good               the numbers behind it leave a gap: a new epoch
+    given up without an answer     unresolved: nothing new is sent until all that was sent is
+                                   settled; if later numbers were acknowledged, so were these,
+                                   else a new epoch
+    a new epoch                    the partition counts from 0, its batches are numbered anew
+
+A partition gets its new epoch when none of its batches is on the wire. Kafka does not wait: a batch
+that was written under the old epoch, with the answer lost, is then written again.
 """
 
 from __future__ import annotations
 
+from embedlog.client.backoff import Backoff
 from embedlog.errors import KafkaError, error_for
 from embedlog.transport import ANY_NODE
 from wire.error_codes import ErrorCode
@@ -21,6 +34,7 @@ if TYPE_CHECKING:
 
 _EPOCH_MAX = 32_767
 _SEQUENCE_MASK = 0x7FFF_FFFF
+_HALF = 0x4000_0000
 
 
 class PartitionSequences:
@@ -28,15 +42,16 @@ class PartitionSequences:
 
     __slots__ = (
         "in_flight",
-        "is_unresolved",
         "last_acked",
         "next_sequence",
         "producer_epoch",
         "producer_id",
+        "unresolved_end",
     )
 
     def __init__(self, producer_id: int, producer_epoch: int) -> None:
         self.in_flight: list[ProducerBatch] = []
+        """Sent at least once; on the wire, or queued to be sent again."""
         self.restart(producer_id, producer_epoch)
 
     def restart(self, producer_id: int, producer_epoch: int) -> None:
@@ -45,11 +60,21 @@ class PartitionSequences:
         self.producer_epoch = producer_epoch
         self.next_sequence = 0
         self.last_acked = -1
-        self.is_unresolved = False
-        """A batch timed out in flight: nobody knows whether its numbers were used."""
+        self.unresolved_end = -1
+        """The number after those of a batch that was given up without an answer; -1 without."""
         for batch in self.in_flight:
             batch.set_producer(producer_id, producer_epoch, self.next_sequence)
-            self.next_sequence = (self.next_sequence + batch.record_count) & _SEQUENCE_MASK
+            self.next_sequence = _after(batch)
+
+    @property
+    def expected(self) -> int:
+        """The number that the broker must see next, as far as its answers tell."""
+        return (self.last_acked + 1) & _SEQUENCE_MASK
+
+    @property
+    def is_on_wire(self) -> bool:
+        """Is any batch's last attempt unanswered?"""
+        return any(batch.is_on_wire for batch in self.in_flight)
 
 
 class TransactionManager:
@@ -60,12 +85,20 @@ class TransactionManager:
 
     def __init__(self, transport: Transport, settings: Settings) -> None:
         self._transport = transport
-        self._backoff_ms: int = settings["retry.backoff.ms"]
+        self._backoff = Backoff(
+            settings["retry.backoff.ms"],
+            settings["retry.backoff.max.ms"],
+            transport.runtime.random.below,
+        )
         self.producer_id = -1
         self.producer_epoch = -1
+        self.epoch_bump_count = 0
+        """New epochs, and new ids after the first."""
         self._partitions: dict[tuple[str, int], PartitionSequences] = {}
         self._to_restart: set[tuple[str, int]] = set()
+        self._unresolved: set[tuple[str, int]] = set()
         self.pending: Pending[InitProducerIdResponse] | None = None
+        self._failures = 0
         self._not_before_ms = 0
 
     @property
@@ -80,9 +113,8 @@ class TransactionManager:
             KafkaError: the broker refuses to give an id.
         """
         if self.producer_id >= 0:
-            if self._partitions:
-                self._resolve()
-            if self._to_restart:
+            self._resolve()
+            if self._to_restart and not self._waits_for_answers():
                 self._raise_epoch()
             if self.producer_id >= 0:
                 return None
@@ -100,22 +132,28 @@ class TransactionManager:
         self.pending = self._transport.send(ANY_NODE, request)
         if self.pending.done():
             self._take_id(now_ms)
-        return None if self.producer_id >= 0 else self._backoff_ms
+        return None if self.producer_id >= 0 else max(self._not_before_ms - now_ms, 0) or None
 
     def may_drain(self, batch: ProducerBatch) -> bool:
         """May this first batch of its queue be sent now, without breaking the order of numbers?"""
         if self.producer_id < 0:
             return False
-        sequences = self._partitions.get((batch.topic, batch.partition))
-        if sequences is None or not sequences.in_flight:
+        key = (batch.topic, batch.partition)
+        if key in self._to_restart:
+            return False
+        sequences = self._partitions.get(key)
+        if sequences is None:
             return True
         if batch.base_sequence >= 0:
             # A retry: only the oldest batch without an outcome may go.
             return sequences.in_flight[0] is batch
-        return not sequences.is_unresolved and self._is_current(sequences)
+        if sequences.unresolved_end >= 0:
+            return False
+        return not sequences.in_flight or self._is_current(sequences)
 
     def number(self, batch: ProducerBatch) -> None:
         """Give a drained batch its numbers, unless a former attempt has."""
+        batch.is_on_wire = True
         if batch.base_sequence >= 0:
             return
         key = (batch.topic, batch.partition)
@@ -126,45 +164,52 @@ class TransactionManager:
         elif not self._is_current(sequences):
             sequences.restart(self.producer_id, self.producer_epoch)
         batch.set_producer(self.producer_id, self.producer_epoch, sequences.next_sequence)
-        sequences.next_sequence = (sequences.next_sequence + batch.record_count) & _SEQUENCE_MASK
+        sequences.next_sequence = _after(batch)
         sequences.in_flight.append(batch)
 
     def acknowledged(self, batch: ProducerBatch) -> None:
         """The broker has the batch."""
         sequences = self._drop(batch)
-        if sequences is not None and batch.producer_epoch == sequences.producer_epoch:
-            last = (batch.base_sequence + batch.record_count - 1) & _SEQUENCE_MASK
-            sequences.last_acked = max(sequences.last_acked, last)
+        if sequences is None:
+            return
+        last = (_after(batch) - 1) & _SEQUENCE_MASK
+        # Not `>`: after 2^31 numbers they begin again at 0.
+        if sequences.last_acked < 0 or (last - sequences.last_acked) & _SEQUENCE_MASK < _HALF:
+            sequences.last_acked = last
 
-    def may_retry(self, batch: ProducerBatch, code: int) -> bool:
-        """Does sending again help, for the errors about sequences?
-
-        An out of order sequence is harmless while an earlier batch is still to be retried.
-        Otherwise the partition's numbers start again under a new epoch.
-        """
+    def may_retry(self, batch: ProducerBatch, error: KafkaError) -> bool:
+        """Does sending again help, for an error about sequences? It may take a new epoch."""
         sequences = self._partitions.get((batch.topic, batch.partition))
         if sequences is None or batch.base_sequence < 0:
             return False
-        if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            expected = (sequences.last_acked + 1) & _SEQUENCE_MASK
-            if not sequences.is_unresolved and batch.base_sequence != expected:
-                return True
-        elif code != ErrorCode.UNKNOWN_PRODUCER_ID:
+        if error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            if sequences.unresolved_end < 0:
+                is_gap = batch.base_sequence == sequences.expected
+            else:
+                # Others behind an unresolved batch wait until it is known what became of it.
+                is_gap = batch.base_sequence == sequences.unresolved_end
+        elif error.code == ErrorCode.UNKNOWN_PRODUCER_ID:
+            # Brokers before 2.5: they forget a producer whose records retention removed.
+            is_gap = error.log_start_offset >= 0
+        else:
             return False
-        self._to_restart.add((batch.topic, batch.partition))
+        if is_gap:
+            self._to_restart.add((batch.topic, batch.partition))
         return True
 
-    def gave_up(self, batch: ProducerBatch, *, in_flight: bool) -> None:
-        """The batch failed. `in_flight`: its last attempt has no answer, it may yet be written."""
+    def gave_up(self, batch: ProducerBatch) -> None:
+        """The batch failed, and is not sent again."""
         if batch.base_sequence < 0:
             return
         sequences = self._drop(batch)
         if sequences is None:
             return
-        if in_flight:
-            sequences.is_unresolved = True
+        key = (batch.topic, batch.partition)
+        if batch.is_on_wire or batch.may_be_written:
+            sequences.unresolved_end = _after(batch)
+            self._unresolved.add(key)
         else:
-            self._to_restart.add((batch.topic, batch.partition))
+            self._to_restart.add(key)
 
     def split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """The batch is sent in parts: they share out its numbers."""
@@ -174,7 +219,7 @@ class TransactionManager:
         sequence = batch.base_sequence
         for part in parts:
             part.set_producer(batch.producer_id, batch.producer_epoch, sequence)
-            sequence = (sequence + part.record_count) & _SEQUENCE_MASK
+            sequence = _after(part)
         slot = sequences.in_flight.index(batch)
         sequences.in_flight[slot : slot + 1] = parts
 
@@ -192,17 +237,29 @@ class TransactionManager:
         return sequences
 
     def _resolve(self) -> None:
-        for key, sequences in self._partitions.items():
-            if sequences.is_unresolved and not sequences.in_flight:
-                sequences.is_unresolved = False
-                if sequences.next_sequence != (sequences.last_acked + 1) & _SEQUENCE_MASK:
+        """See what became of batches that were given up without an answer, once all is settled."""
+        for key in list(self._unresolved):
+            sequences = self._partitions[key]
+            if sequences.unresolved_end < 0:
+                self._unresolved.discard(key)
+            elif not sequences.in_flight:
+                self._unresolved.discard(key)
+                sequences.unresolved_end = -1
+                if sequences.next_sequence != sequences.expected:
                     self._to_restart.add(key)
 
+    def _waits_for_answers(self) -> bool:
+        return any(self._partitions[key].is_on_wire for key in self._to_restart)
+
     def _raise_epoch(self) -> None:
+        self.epoch_bump_count += 1
         if self.producer_epoch >= _EPOCH_MAX:
             self.producer_id = self.producer_epoch = -1
             return
         self.producer_epoch += 1
+        self._restart_partitions()
+
+    def _restart_partitions(self) -> None:
         for key in self._to_restart:
             self._partitions[key].restart(self.producer_id, self.producer_epoch)
         self._to_restart.clear()
@@ -218,10 +275,15 @@ class TransactionManager:
         if error is None:
             self.producer_id = response.producer_id
             self.producer_epoch = response.producer_epoch
-            for key in self._to_restart:
-                self._partitions[key].restart(self.producer_id, self.producer_epoch)
-            self._to_restart.clear()
-        elif isinstance(error, KafkaError) and error.retriable:
-            self._not_before_ms = now_ms + self._backoff_ms
-        else:
+            self._failures = 0
+            self._restart_partitions()
+            return
+        self._not_before_ms = now_ms + self._backoff.delay_ms(self._failures)
+        self._failures += 1
+        if not isinstance(error, KafkaError) or not error.retriable:
             raise error
+
+
+def _after(batch: ProducerBatch) -> int:
+    """The number after the batch's last."""
+    return (batch.base_sequence + batch.record_count) & _SEQUENCE_MASK

@@ -58,8 +58,8 @@ class LoopbackChannels:
         self._signal: Pending[object] = Pending()
         self._ends: list[_End] = []
 
-    def connect(self, host: str, port: int) -> _End:
-        """A connection; the address does not matter."""
+    def connect(self, host: str, port: int, *, timeout_ms: int | None = None) -> _End:
+        """A connection, at once; the address does not matter."""
         end = _End(self, host, port)
         self._ends.append(end)
         self._service.connected(end)  # type: ignore[arg-type]

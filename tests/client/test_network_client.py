@@ -53,7 +53,7 @@ class FakeChannels:
         self.served = dict(SERVED)
         self.throttle_ms = 0
 
-    def connect(self, host: str, port: int) -> FakeChannel:
+    def connect(self, host: str, port: int, *, timeout_ms: int) -> FakeChannel:
         channel = FakeChannel((host, port))
         self.attempts.append((self.clock.monotonic_ms(), channel.address))
         if channel.address in self.refuses:

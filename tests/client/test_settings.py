@@ -8,8 +8,8 @@ import pytest
 
 from embedlog.client.connect import parse_address
 from embedlog.client.consumer_settings import CONSUMER
-from embedlog.client.producer_settings import complete
-from embedlog.client.settings import ADMIN, PRODUCER, parse
+from embedlog.client.producer_settings import PRODUCER, complete
+from embedlog.client.settings import ADMIN, parse
 from embedlog.client.subscription_state import ResetPolicy, parse_duration_ms
 from embedlog.errors import ConfigError
 

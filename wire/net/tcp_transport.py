@@ -125,6 +125,7 @@ class SocketChannels:
 
     `frame_size_max` bounds what a peer can make this side allocate: a larger frame closes its
     channel. `connect_timeout_ms` is for each address of a host, unless `connect` says otherwise.
+    The sizes are those of the system's buffers for a socket; -1 leaves them to the system.
     """
 
     def __init__(
@@ -132,11 +133,21 @@ class SocketChannels:
         *,
         frame_size_max: int = 1 << 30,
         connect_timeout_ms: int = 10_000,
+        send_buffer_size: int = -1,
+        receive_buffer_size: int = -1,
         poller: Poller | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._frame_size_max = frame_size_max
         self._connect_timeout_s = connect_timeout_ms / 1_000
+        self._buffer_sizes = {
+            option: size
+            for option, size in (
+                (socket.SO_SNDBUF, send_buffer_size),
+                (socket.SO_RCVBUF, receive_buffer_size),
+            )
+            if size >= 0
+        }
         self._clock = clock
         self._poller = poller if poller is not None else make_poller()
         self._waker = Waker()
@@ -242,6 +253,8 @@ class SocketChannels:
                 continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for option, size in self._buffer_sizes.items():
+                sock.setsockopt(socket.SOL_SOCKET, option, size)
             try:
                 code = sock.connect_ex(address)
             except OSError as error:  # a port out of range is an OverflowError, a bug of the caller

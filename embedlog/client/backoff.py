@@ -1,0 +1,37 @@
+"""How long to wait before something is tried again: longer each time, and never in step.
+
+The pause doubles from the first to the longest one; a draw of 20 % more or less keeps clients that
+failed together from coming back together (KIP-144, KIP-580).
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_DOUBLINGS_MAX = 30
+
+
+class Backoff:
+    """The pauses between attempts, in ms: `first_ms`, twice that, and so on up to `longest_ms`."""
+
+    __slots__ = ("_below", "_first_ms", "_longest_ms")
+
+    def __init__(self, first_ms: int, longest_ms: int, below: Callable[[int], int]) -> None:
+        """`below(n)` draws a number of [0, n). A first pause above the longest is the longest."""
+        self._first_ms = min(first_ms, longest_ms)
+        self._longest_ms = longest_ms
+        self._below = below
+
+    def delay_ms(self, failures: int) -> int:
+        """The pause after so many failures before the present one.
+
+        >>> [Backoff(100, 1000, lambda n: n // 2).delay_ms(n) for n in range(5)]
+        [100, 200, 400, 800, 1000]
+        """
+        if self._first_ms == self._longest_ms:
+            return self._first_ms  # Kafka draws no lots where there is nothing to double
+        delay = min(self._first_ms << min(failures, _DOUBLINGS_MAX), self._longest_ms)
+        fifth = delay // 5
+        return min(delay - fifth + self._below(2 * fifth + 1), self._longest_ms)
