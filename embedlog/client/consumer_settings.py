@@ -38,12 +38,20 @@ CONSUMER: Definitions = {
     "value.deserializer": ("function", None, None),
 }
 
+HEARTBEAT_INTERVAL_MS = 3_000
+IN_PROCESS_HEARTBEAT_INTERVAL_MS = 100
+"""Without a network a heartbeat costs next to nothing, and it is how members hear of a rebalance:
+who sets no interval has it answered by the next poll or soon after.
+"""
+
 _CLASSIC_ONLY = {
-    "heartbeat.interval.ms": 3_000,
+    "heartbeat.interval.ms": None,
     "partition.assignment.strategy": ("range", "cooperative-sticky"),
     "session.timeout.ms": 45_000,
 }
-"""What a member of the consumer protocol is told by the broker, with the defaults of others."""
+"""What a member of the consumer protocol is told by the broker, with the defaults of others; the
+heartbeat's depends on the transport.
+"""
 
 
 def complete(settings: Settings) -> Settings:
@@ -68,9 +76,10 @@ def complete(settings: Settings) -> Settings:
             raise ConfigError(f"{key} cannot be set with group.protocol=consumer")
         if settings[key] is None:
             settings[key] = default
-    if settings["heartbeat.interval.ms"] >= settings["session.timeout.ms"]:
+    heartbeat_ms = settings["heartbeat.interval.ms"] or HEARTBEAT_INTERVAL_MS
+    if heartbeat_ms >= settings["session.timeout.ms"]:
         raise ConfigError(
-            f"heartbeat.interval.ms={settings['heartbeat.interval.ms']} must be lower than "
+            f"heartbeat.interval.ms={heartbeat_ms} must be lower than "
             f"session.timeout.ms={settings['session.timeout.ms']}"
         )
     return settings

@@ -18,26 +18,21 @@ from embedlog.client.consumer_record import (
 from embedlog.client.errors import RecordUnreadable
 from embedlog.client.fetch_session import FetchSession, is_broken_session
 from embedlog.client.metadata import STALE_METADATA
+from embedlog.client.subscription_state import FetchState
 from embedlog.common import TopicPartition, deque
 from embedlog.errors import EmbedlogError, KafkaError, error_for
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
+    from embedlog.client.consumer_parts import ConsumerParts
     from embedlog.client.consumer_record import Chunk
     from embedlog.client.fetch_session import Wanted
-    from embedlog.client.metadata import Metadata
-    from embedlog.client.settings import Settings
-    from embedlog.client.subscription_state import (
-        PartitionState,
-        ResetPolicy,
-        SubscriptionState,
-    )
+    from embedlog.client.subscription_state import PartitionState, ResetPolicy
     from embedlog.pending import Pending
-    from embedlog.transport import Transport
     from wire.records.rows import Rows
     from wire.schemas.fetch import PartitionData
 
@@ -61,22 +56,15 @@ class _Sent:
 class Fetcher:
     """The fetches and the buffer of one consumer. Used by one thread at a time."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        metadata: Metadata,
-        subscription: SubscriptionState,
-        settings: Settings,
-        *,
-        policy: ResetPolicy,
-        arrived: Callable[[Pending[Any]], None],
-    ) -> None:
-        """`arrived` is called, in whichever thread, when `advance` has something to take."""
+    def __init__(self, parts: ConsumerParts, policy: ResetPolicy) -> None:
+        settings = parts.settings
+        transport = parts.transport
         self._transport = transport
-        self._metadata = metadata
-        self._subscription = subscription
+        self._metadata = parts.metadata
+        self._subscription = parts.subscription
         self._policy = policy
-        self._arrived = arrived
+        self._arrived = parts.arrived
+        self._count = parts.count
         self._clock = transport.runtime.clock
         self._backoff_ms: int = settings["retry.backoff.ms"]
         self._partition_size_max: int = settings["max.partition.fetch.bytes"]
@@ -126,6 +114,11 @@ class Fetcher:
         self._backs_off = bool(times)
         return min(times) - now_ms if times else None
 
+    def lag(self, state: PartitionState) -> int | None:
+        """Records between a position and the end as of the last fetch; None if not known."""
+        end = state.last_stable_offset if self._is_committed_only else state.high_watermark
+        return None if end < 0 or state.offset < 0 else max(end - state.offset, 0)
+
     def close(self) -> list[Pending[Any]]:
         """End the sessions; the answers may be waited for."""
         closing = []
@@ -145,7 +138,6 @@ class Fetcher:
                 continue
             leader = self._metadata.leader(*key)
             if leader is None:
-                self._metadata.want(key[0])
                 self._metadata.request_update()
                 continue
             if leader.leader in busy or state.retry_at_ms > now_ms:
@@ -169,6 +161,7 @@ class Fetcher:
         partitions = {
             key: (states[key], states[key].generation, want[2]) for key, want in wanted.items()
         }
+        self._count("fetch-total")
         pending = self._transport.send(node_id, request)
         self._sent[node_id] = _Sent(session, partitions, pending)
         if not pending.done():
@@ -182,7 +175,7 @@ class Fetcher:
             state = states.get(key)
             if state is not fetch.state or fetch.generation != state.generation:
                 del self._buffer[key]
-            elif not state.is_paused:
+            elif not state.is_paused and not state.is_revoking:
                 leader = self._metadata.leader(*key)
                 if leader is not None:
                     busy.add(leader.leader)
@@ -233,6 +226,7 @@ class Fetcher:
             state.log_start_offset = data.log_start_offset
             state.retry_at_ms = 0
             if data.records is not None and len(data.records):
+                self._count("bytes-consumed-total", len(data.records))
                 self._buffer[state.topic_partition] = CompletedFetch(
                     state,
                     data,
@@ -300,6 +294,7 @@ class Fetcher:
             found = {key: chunks for key, chunks in found.items() if any(chunks)}
             if not found:
                 raise
+        self._count("records-consumed-total", count_max - left)
         return ConsumerRecords(found) if found or self._moved else None
 
     def batches(self, count_max: int) -> list[PolledBatch] | None:
@@ -320,6 +315,7 @@ class Fetcher:
         except RecordUnreadable:
             if not found:
                 raise
+        self._count("records-consumed-total", count_max - left)
         return found if found or self._moved else None
 
     def columns(self, count_max: int) -> list[PolledColumns] | None:
@@ -343,6 +339,7 @@ class Fetcher:
         except RecordUnreadable:
             if not found:
                 raise
+        self._count("records-consumed-total", count_max - left)
         return found if found or self._moved else None
 
     def _ready(self) -> Iterator[tuple[TopicPartition, CompletedFetch]]:
@@ -356,7 +353,7 @@ class Fetcher:
             if state is not fetch.state or fetch.generation != state.generation:
                 del self._buffer[key]
                 continue
-            if state.is_paused:
+            if state.is_paused or state.is_revoking or state.state != FetchState.FETCHING:
                 continue
             yield key, fetch
             if fetch.batch is None:

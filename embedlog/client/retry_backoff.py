@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt: longer and longer, never in step with others."""
+"""Attempts at one thing, each later than the last, by retry.backoff.ms and its maximum."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from embedlog.runtime.randomness import Random
 
 
-class Backoff:
-    """From retry.backoff.ms doubling to retry.backoff.max.ms, 20% more or less by chance."""
+class Retry:
+    """When the next attempt at something may be made."""
 
     __slots__ = ("_first_ms", "_longest_ms", "_random", "failure_count", "not_before_ms")
 
@@ -19,7 +19,6 @@ class Backoff:
         self._random = random
         self.failure_count = 0
         self.not_before_ms = 0
-        """When the next attempt may be made."""
 
     def failed(self, now_ms: int) -> None:
         """An attempt failed."""
