@@ -25,7 +25,10 @@ WARM_GROUP_COUNT = 400
 
 
 class Member:
-    """A classic member. The versions are the newest unless told; ids are learned from answers."""
+    """A classic member. The versions are the newest unless told; ids are learned from answers.
+
+    `assigned` is what the leader hands it, where the scenario does not say; its name by default.
+    """
 
     def __init__(
         self,
@@ -36,6 +39,7 @@ class Member:
         version: int = JOIN,
         protocols: Protocols | None = None,
         instance: str | None = None,
+        assigned: bytes | None = None,
         **fields: Any,
     ) -> None:
         self.run = run
@@ -46,6 +50,7 @@ class Member:
         self.protocol: str | None = None
         self._version = version
         self.instance = instance
+        self.assigned = self.name.encode() if assigned is None else assigned
         self.kind = fields.get("kind", "consumer")
         self.fields = {"protocols": protocols or [("range", name.encode())], **fields}
 
@@ -77,13 +82,13 @@ class Member:
         self.run.normal(answer)
 
     def enter(self) -> None:
-        """Without a step: become the first member of the group and give oneself `b"mine"`."""
+        """Without a step: become the first member of the group, and sync."""
         if self._version >= ID_REQUIRED_FROM and self.instance is None:
             self.get_id()
         answer = self.run.setup(self.joining(), self._version, on=self.name)
         self.run.normal(answer)
         assert self._learn(answer).error_code == OK, answer
-        self.run.setup(self.syncing({self.id: b"mine"}), SYNC, on=self.name)
+        self.run.setup(self.syncing({self.id: self.assigned}), SYNC, on=self.name)
 
     def syncing(self, assignments: dict[str, bytes] | None = None, **fields: Any) -> Any:
         """The SyncGroup it sends."""
@@ -139,7 +144,7 @@ def warm_up(run: Run) -> None:
 
 
 def form(run: Run, group: str, *names: str, **fields: Any) -> list[Member]:
-    """Without steps: a stable group; the first member leads, each is assigned its own name."""
+    """Without steps: a stable group; the first member leads."""
     return gather([Member(run, group, name, **fields) for name in names])
 
 
@@ -167,7 +172,7 @@ def regather(members: list[Member]) -> None:
         assert answer.error_code == OK, answer
     for member in others:
         member.begin_sync(keep=False)
-    assignments = {member.id: member.name.encode() for member in members}
+    assignments = {member.id: member.assigned for member in members}
     leader.run.setup(leader.syncing(assignments), SYNC, on=leader.name)
     for member in others:
         assert member.finish(keep=False).error_code == OK

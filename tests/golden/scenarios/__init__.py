@@ -3,6 +3,7 @@
 from tests.golden.scenarios import (
     cluster,
     configs,
+    consumer_group_mixing,
     consumer_groups,
     fetching,
     group_admin,
@@ -22,6 +23,7 @@ from tests.golden.scenarios import (
 __all__ = [
     "cluster",
     "configs",
+    "consumer_group_mixing",
     "consumer_groups",
     "fetching",
     "group_admin",
