@@ -10,6 +10,7 @@ segments keep their files open, under whatever name or none, until the last read
 
 from __future__ import annotations
 
+from embedlog.errors import KafkaStorageError
 from embedlog.runtime.files import write_fully
 from embedlog.storage import paths
 from embedlog.storage.offset_index import RELATIVE_OFFSET_MAX
@@ -108,8 +109,8 @@ class CleanedOutput:
         """Put the finished segment in place of `former`; return the files nobody needs now.
 
         Requires: the partition lock, and that `former` is part of the log, in a row and not
-        written to. An error behind the deciding step poisons the log: the next open completes
-        what was begun.
+        written to. An error or an interrupt behind the deciding step poisons the log: the next
+        open completes what was begun.
 
         Raises:
             KafkaStorageError: the disk refuses.
@@ -122,6 +123,7 @@ class CleanedOutput:
             files.rename(self._path, swap_path)
         except OSError as error:
             raise log.refused(error) from error
+        is_done = False
         try:
             if not self._is_volatile:
                 files.sync_directory(log.directory)
@@ -130,8 +132,12 @@ class CleanedOutput:
             log.swap_in(segment, former)
             if not self._is_volatile:
                 segment.finish()
+            is_done = True
         except OSError as error:
             raise log.poison(error) from error
+        finally:
+            if not is_done:
+                log.poison(KafkaStorageError(f"the swap of {segment.path} was interrupted"))
         return useless
 
     def discard(self) -> None:

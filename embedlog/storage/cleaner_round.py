@@ -84,7 +84,11 @@ class CleaningRound:
         """
         self._check_unchanged()
         self._slice_end = self.size_read + SLICE_SIZE
-        return next(self._slices, True)
+        if next(self._slices, None) is not None:
+            return False
+        if self._sources:
+            raise LogChanged("interrupted")
+        return True
 
     def abandon(self) -> None:
         """Remove what an incomplete round has begun.
@@ -96,15 +100,15 @@ class CleaningRound:
             self._output.discard()
             self._output = None
 
-    def _run(self) -> Iterator[bool]:
-        """The round, yielding False after every slice."""
+    def _run(self) -> Iterator[int]:
+        """The round, yielding the bytes read so far after every slice."""
         aborted: list[AbortedTransaction] = []
         for segment in self._sources:
             if segment.size > segment.trusted_size:
                 verify(self.log, segment, 0, segment.size, segment.base_offset)
             # One by one: of a segment that was loaded they are found by reading it.
             aborted += self.log.aborted_transactions(segment.base_offset, segment.next_offset)
-            yield False
+            yield self.size_read
         yield from self._fill_map(set(aborted))
         transactions = CleanedTransactions(set(aborted))
         self._sources = tuple(s for s in self._sources if s.base_offset < self._end)
@@ -130,7 +134,7 @@ class CleaningRound:
             yield from self._rewrite(group, filtered, output)
             self._swap(group, output)
 
-    def _fill_map(self, aborted: set[AbortedTransaction]) -> Iterator[bool]:
+    def _fill_map(self, aborted: set[AbortedTransaction]) -> Iterator[int]:
         """Note the keys of the dirty range, or of as much of it as there is memory for."""
         transactions = CleanedTransactions(aborted)
         offset_map, limit = self._map, self._limit
@@ -146,11 +150,11 @@ class CleaningRound:
                     keys, offsets, _ = read_fields(batch, limit)
                     offset_map.add(keys, offsets)
                 if self.size_read >= self._slice_end:
-                    yield False
+                    yield self.size_read
 
     def _rewrite(
         self, group: Group, filtered: BatchFilter, output: CleanedOutput
-    ) -> Iterator[bool]:
+    ) -> Iterator[int]:
         for segment in group:
             for batch in self._batches(segment, 0):
                 left = filtered.filter(batch)
@@ -158,7 +162,7 @@ class CleaningRound:
                     output.append(batch if left is batch.buffer else RecordBatch(left))
                     self.size_written += len(left)
                 if self.size_read >= self._slice_end:
-                    yield False
+                    yield self.size_read
 
     def _batches(self, segment: Segment, position: int) -> Iterator[RecordBatch]:
         """The batches from `position` on, their checksums proved."""

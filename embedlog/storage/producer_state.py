@@ -274,6 +274,8 @@ class ProducerStateManager:
         if batch.is_control:
             marker = read_marker(batch)
             if marker is None:
+                if batch.record_count == 0:
+                    self._replay_emptied_marker(batch)
                 return None
             committed, coordinator_epoch, timestamp = marker
             return self.apply(
@@ -292,6 +294,16 @@ class ProducerStateManager:
         )
         assert isinstance(update, ProducerUpdate), update
         return self.apply(update)
+
+    def _replay_emptied_marker(self, batch: RecordBatch) -> None:
+        """Of a marker that compaction has emptied the epoch is left, which still fences."""
+        entry = self._entries.get(batch.producer_id)
+        if entry is None or entry.producer_epoch < batch.producer_epoch:
+            self._entries[batch.producer_id] = ProducerStateEntry(
+                batch.producer_id,
+                producer_epoch=batch.producer_epoch,
+                last_timestamp=batch.max_timestamp,
+            )
 
     # Forgetting and keeping
 
