@@ -155,9 +155,11 @@ def test_joining_again_brings_the_assignment_again(world: World) -> None:
 def test_a_full_request_is_answered_with_the_assignment(world: World) -> None:
     member = world.join("m", "t")
     assert member.confirm() is None
-    assert member.confirm(rebalance_timeout_ms=1, subscribed_topic_names=["t"]) == {
-        "t": {0, 1, 2, 3}
-    }
+    everything = {"t": {0, 1, 2, 3}}
+    assert member.confirm(rebalance_timeout_ms=1, subscribed_topic_names=["t"]) == everything
+    assert member.confirm(rebalance_timeout_ms=1, subscribed_topic_regex="") == everything
+    assert member.confirm(rebalance_timeout_ms=1) is None
+    assert member.beat(rebalance_timeout_ms=1, subscribed_topic_names=["t"]) is None
 
 
 def test_group_max_size() -> None:

@@ -78,8 +78,11 @@ class Heartbeats:
         self._regexes.match_if_due(group, member, is_new=update.has_new_regex)
         is_full = is_join or (
             request.rebalance_timeout_ms != -1
-            and request.subscribed_topic_names is not None
             and request.topic_partitions is not None
+            and (
+                request.subscribed_topic_names is not None
+                or request.subscribed_topic_regex is not None
+            )
         )
         return Result(
             records,
