@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.broker import dispatch, topics
+from embedlog.broker import dispatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,10 +29,6 @@ class CoordinatorHost:
     def metadata(self) -> MetadataImage:
         """The present state of the cluster."""
         return self._broker.controller.image
-
-    def ensure_internal_topic(self, name: str) -> bool:
-        """Make a coordinator's topic if it is missing; False when that cannot be."""
-        return topics.ensure_internal_topic(self._broker, name)
 
     def partitions_with_log(self, topic: str) -> Iterable[int]:
         """The partitions of an existing topic that have a log here, opened or not."""

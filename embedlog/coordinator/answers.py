@@ -56,3 +56,10 @@ def combined(answers: Sequence[T | Pending[T]], combine: Callable[[list[T]], R])
     for answer in waiting:
         answer.add_callback(arrived)
     return whole.result() if whole.done() else whole
+
+
+def failed(error: KafkaError) -> Pending[Any]:
+    """An answer that will not come, and why."""
+    pending: Pending[Any] = Pending()
+    pending.fail(error)
+    return pending

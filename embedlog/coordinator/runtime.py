@@ -20,6 +20,7 @@ from __future__ import annotations
 from _thread import RLock, allocate_lock
 
 from embedlog.common import Generic
+from embedlog.coordinator.answers import failed
 from embedlog.coordinator.append_errors import as_coordinator_error
 from embedlog.coordinator.loading import replay_log
 from embedlog.coordinator.result import Result
@@ -105,7 +106,7 @@ class CoordinatorRuntime(Generic[S]):
         try:
             slot = self._slot(partition)
         except EmbedlogError as error:
-            return _failed(as_coordinator_error(error))
+            return failed(as_coordinator_error(error))
         return self._write(slot, operation)
 
     def read(self, partition: int, operation: Callable[[S], R]) -> Pending[R]:
@@ -150,14 +151,20 @@ class CoordinatorRuntime(Generic[S]):
 
         Raises:
             CoordinatorNotAvailable: the coordinator is closed.
-            KafkaError: the partition does not exist here, or its log cannot be opened.
+            NotCoordinator: the partition does not exist here.
+            KafkaError: its log cannot be opened.
         """
         if self._is_closed:
             raise error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         slot = self._slots.get(index)
         if slot is not None and not slot.partition.is_deleted:
             return slot
-        partition = self._replica_manager.partition(self.topic, index)
+        try:
+            partition = self._replica_manager.partition(self.topic, index)
+        except KafkaError as error:
+            if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise error_for(ErrorCode.NOT_COORDINATOR) from error
+            raise
         with self._lock:
             slot = self._slots.get(index)
             if slot is None or slot.partition is not partition:
@@ -406,9 +413,3 @@ class _Write(Generic[S, T]):
             self.pending.complete(response.result())
         else:
             self.pending.fail(error)
-
-
-def _failed(error: KafkaError) -> Pending[Any]:
-    pending: Pending[Any] = Pending()
-    pending.fail(error)
-    return pending

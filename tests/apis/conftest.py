@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import wire
+from embedlog.broker import topics
 from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
 from embedlog.controller.metadata import TopicImage
@@ -63,6 +64,11 @@ class Client:
         """Send a request and return its response."""
         return self.send(request, version).result()
 
+    def find_coordinator_of(self, request: Any) -> None:
+        """As clients do before they ask a group anything: there is none before that."""
+        if api_key(request) in GROUP_APIS:
+            assert topics.ensure_internal_topic(self.broker, "__consumer_offsets")
+
     def another(self, client_id: str = CLIENT_ID) -> Client:
         """A second peer of the same cluster."""
         return type(self)(self.cluster, client_id)
@@ -86,6 +92,10 @@ class Client:
         """Hang up."""
 
 
+GROUP_APIS = {8, 9, 11, 12, 13, 14, 15, 42, 47, 68, 69}
+"""What is asked of a group's coordinator."""
+
+
 def newest(request: Any, version: int | None) -> int:
     return wire.declaration(type(request)).last_version if version is None else version
 
@@ -100,6 +110,7 @@ class InProcess(Client):
     """Request and response objects, passed as they are."""
 
     def send(self, request: Any, version: int | None = None) -> Answer:
+        self.find_coordinator_of(request)
         context = RequestContext(
             api_key(request), newest(request, version), client_id=self.client_id
         )
@@ -138,6 +149,7 @@ class Loopback(InProcess):
     def send(self, request: Any, version: int | None = None) -> Answer:
         if self.connection.is_closed:
             raise Closed
+        self.find_coordinator_of(request)
         peer = ClientConnection(self.client_id)
         sent = bytearray().join(peer.send(request, newest(request, version)))
         head = RequestFrame(memoryview(sent)[4:])
@@ -191,6 +203,7 @@ class Tcp(Client):
         self._peer = ClientConnection(client_id)
 
     def send(self, request: Any, version: int | None = None) -> Answer:
+        self.find_coordinator_of(request)
         self._socket.sendall(b"".join(self._peer.send(request, newest(request, version))))
         return Answer(lambda: self._peer.receive(memoryview(self._receive()))[1], lambda: False)
 

@@ -14,6 +14,7 @@ from wire.error_codes import ErrorCode
 from wire.schemas.describe_groups import DescribedGroup, DescribeGroupsRequest
 
 ALL_OPERATIONS = 3400
+NOT_TOLD = -(2**31)
 
 
 @pytest.mark.parametrize("version", range(7))
@@ -48,6 +49,7 @@ def test_each_name_is_answered(client: Any) -> None:
 
 def test_operations_are_told_on_request(client: Any) -> None:
     request = DescribeGroupsRequest(groups=["no"], include_authorized_operations=True)
-    assert client.call(request, 6).groups[0].authorized_operations == ALL_OPERATIONS
+    assert client.call(request, 5).groups[0].authorized_operations == ALL_OPERATIONS
+    assert client.call(request, 6).groups[0].authorized_operations == NOT_TOLD
     request = DescribeGroupsRequest(groups=["no"])
-    assert client.call(request, 6).groups[0].authorized_operations == -(2**31)
+    assert client.call(request, 5).groups[0].authorized_operations == NOT_TOLD

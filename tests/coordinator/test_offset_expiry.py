@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from embedlog.broker import topics
 from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
 from embedlog.coordinator.group.group import Group
@@ -30,6 +31,7 @@ class Rig:
     def __init__(self, cluster: Cluster, runtime: SimRuntime) -> None:
         self.cluster = cluster
         self.runtime = runtime
+        assert topics.ensure_internal_topic(cluster.broker, "__consumer_offsets")
         if "t" not in cluster.topics:
             cluster.create_topic("t", 2)
 

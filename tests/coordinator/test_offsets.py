@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from embedlog.broker import topics
 from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
 from embedlog.common import ZERO_UUID
@@ -36,6 +37,7 @@ class Rig:
     def __init__(self, cluster: Cluster, runtime: SimRuntime) -> None:
         self.cluster = cluster
         self.runtime = runtime
+        assert topics.ensure_internal_topic(cluster.broker, "__consumer_offsets")
         if "t" not in cluster.topics:
             cluster.create_topic("t", 2)
 

@@ -73,7 +73,7 @@ def test_partitions_have_shards_of_their_own(rig: Rig) -> None:
 
 
 def test_a_partition_that_does_not_exist_has_no_coordinator(rig: Rig) -> None:
-    assert isinstance(rig.notes(9).error(), errors.CoordinatorNotAvailable)
+    assert isinstance(rig.notes(9).error(), errors.NotCoordinator)
 
 
 def test_soft_state_is_not_replayed_into(rig: Rig) -> None:
@@ -356,7 +356,7 @@ def test_a_topic_that_is_made_again_begins_empty(rig: Rig) -> None:
     controller = rig.cluster.broker.controller
     controller.delete_topic(controller.image.topics_by_name[TOPIC].topic_id)
     rig.coordinator.unload_all()
-    assert isinstance(rig.notes().error(), errors.CoordinatorNotAvailable)
+    assert isinstance(rig.notes().error(), errors.NotCoordinator)
     controller.create_topic(TOPIC, partition_count=3)
     assert rig.notes().result() == {}
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import embedlog
+from embedlog.broker import topics
 from embedlog.broker.context import RequestContext
 from embedlog.pending import Pending
 from tests.support.offsets import commit, commit_codes, fetch, fetched
@@ -40,6 +41,7 @@ def _together(work: Callable[[int], None]) -> None:
 def test_commits_of_many_threads_are_all_kept(tmp_path: Path, durability: str) -> None:
     with embedlog.open(tmp_path, durability=durability) as cluster:
         cluster.create_topic("t", THREADS)
+        assert topics.ensure_internal_topic(cluster.broker, "__consumer_offsets")
 
         def ask(api_key: int, version: int, request: Any) -> Any:
             answer = cluster.broker.handle(RequestContext(api_key, version), request)

@@ -30,7 +30,8 @@ def handle(
 
     def allowed(found: list[DescribeGroupsResponse]) -> DescribeGroupsResponse:
         for group in found[0].groups:
-            group.authorized_operations = GROUP_OPERATIONS
+            if not group.error_code:
+                group.authorized_operations = GROUP_OPERATIONS
         return found[0]
 
     return combined([answer], allowed)

@@ -1,8 +1,9 @@
 """`GroupCoordinator`: the broker's way to its groups, one method for each API.
 
-A group lives in the partition of `__consumer_offsets` that its id hashes to. The topic is made with
-the first request that needs it. Changes of the metadata are noted at once and acted on before the
-next request, or by the scheduler: who changes metadata holds a lock that groups must not wait for.
+A group lives in the partition of `__consumer_offsets` that its id hashes to. FindCoordinator makes
+the topic; until then nobody coordinates anything. Changes of the metadata are noted at once and
+acted on before the next request, or by the scheduler: who changes metadata holds a lock that groups
+must not wait for.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from __future__ import annotations
 from _thread import RLock
 
 from embedlog.common import deque
-from embedlog.coordinator.answers import answered, combined
+from embedlog.coordinator.answers import answered, combined, failed
 from embedlog.coordinator.group.group_shard import GroupShard
 from embedlog.coordinator.placement import partition_of
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.runtime import CoordinatorRuntime
 from embedlog.coordinator.shard_context import CoordinatorWorld
-from embedlog.errors import error_for
+from embedlog.errors import KafkaError, error_for
 from embedlog.purgatory.purgatory import DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer
 from wire.error_codes import ErrorCode
@@ -77,9 +78,6 @@ if TYPE_CHECKING:
         def metadata(self) -> Metadata:
             """The present state of the cluster."""
 
-        def ensure_internal_topic(self, name: str) -> bool:
-            """Make a coordinator's topic if it is missing; False when that cannot be."""
-
         def partitions_with_log(self, topic: str) -> Iterable[int]:
             """The partitions that have a log here, opened or not."""
 
@@ -139,19 +137,19 @@ class GroupCoordinator:
             self._scheduler.remove(timer)
 
     def partition_for(self, group_id: str) -> int:
-        """The partition of `__consumer_offsets` that the group lives in; the topic is made first.
+        """The partition of `__consumer_offsets` that the group lives in.
 
         Raises:
-            CoordinatorNotAvailable: the topic cannot be made.
+            NotCoordinator: the topic is not there, as nobody has asked for a coordinator yet.
         """
         place = self._places.get(group_id)
         if place is None:
-            if not self._broker.ensure_internal_topic(OFFSETS_TOPIC):
-                raise error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            count = len(self._broker.metadata().topics_by_name[OFFSETS_TOPIC].partitions)
+            topic = self._broker.metadata().topics_by_name.get(OFFSETS_TOPIC)
+            if topic is None:
+                raise error_for(ErrorCode.NOT_COORDINATOR)
             if len(self._places) >= _PLACES_MAX:
                 self._places.clear()
-            place = self._places[group_id] = partition_of(group_id, count)
+            place = self._places[group_id] = partition_of(group_id, len(topic.partitions))
         return place
 
     # Members
@@ -209,9 +207,21 @@ class GroupCoordinator:
         operation: Callable[[GroupShard], Result[R]],
     ) -> R | Pending[R]:
         self._catch_up()
-        pending = self.runtime.write(self.partition_for(group_id), operation)
+        pending = self._write_to(group_id, operation)
         answer: R | Pending[R] = self._broker.settle(context, request, pending)
         return answer
+
+    def _write_to(self, group_id: str, operation: Callable[[GroupShard], Result[R]]) -> Pending[R]:
+        try:
+            return self.runtime.write(self.partition_for(group_id), operation)
+        except KafkaError as error:
+            return failed(error)
+
+    def _read_from(self, group_id: str, operation: Callable[[GroupShard], R]) -> Pending[R]:
+        try:
+            return self.runtime.read(self.partition_for(group_id), operation)
+        except KafkaError as error:
+            return failed(error)
 
     # Offsets
 
@@ -225,8 +235,7 @@ class GroupCoordinator:
         commit = OffsetCommit(request, context.api_version, self._broker.metadata())
         if not commit.wanted:
             return commit.response()
-        place = self.partition_for(request.group_id)
-        pending = self.runtime.write(place, lambda shard: shard.commit_offsets(commit))
+        pending = self._write_to(request.group_id, lambda shard: shard.commit_offsets(commit))
         return answered(pending, commit.refused)
 
     def offset_fetch(
@@ -257,8 +266,8 @@ class GroupCoordinator:
 
         by_id = version >= _FETCH_BY_ID
         require_stable = request.require_stable
-        pending = self.runtime.read(
-            self.partition_for(asked.group_id),
+        pending = self._read_from(
+            asked.group_id,
             lambda shard: shard.fetch_offsets(asked, by_id=by_id, require_stable=require_stable),
         )
 
@@ -307,8 +316,8 @@ class GroupCoordinator:
         from embedlog.coordinator.group.administration import described
         from wire.schemas.describe_groups import DescribedGroup
 
-        pending = self.runtime.read(
-            self.partition_for(group_id), lambda shard: described(shard.groups, group_id, version)
+        pending = self._read_from(
+            group_id, lambda shard: described(shard.groups, group_id, version)
         )
 
         def refused(error: KafkaError) -> DescribedGroup:
@@ -328,8 +337,8 @@ class GroupCoordinator:
         self._catch_up()
 
         def ask(group_id: str) -> DescribedGroup | Pending[DescribedGroup]:
-            pending = self.runtime.read(
-                self.partition_for(group_id), lambda shard: shard.consumer.describe([group_id])[0]
+            pending = self._read_from(
+                group_id, lambda shard: shard.consumer.describe([group_id])[0]
             )
 
             def refused(error: KafkaError) -> DescribedGroup:
@@ -365,7 +374,7 @@ class GroupCoordinator:
                 group_id=group_id, error_code=error.code, error_message=error.message
             )
 
-        return answered(self.runtime.write(self.partition_for(group_id), delete), refused)
+        return answered(self._write_to(group_id, delete), refused)
 
     # Metadata
 

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import embedlog
+from embedlog.broker import topics
 from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
 from embedlog.pending import Pending
@@ -70,6 +71,7 @@ def test_members_in_threads_all_get_assignments_and_leave_nothing() -> None:
     with embedlog.open(
         group_min_session_timeout_ms=100, group_initial_rebalance_delay_ms=5
     ) as cluster:
+        assert topics.ensure_internal_topic(cluster.broker, "__consumer_offsets")
         members = [Member(cluster, vanishes=index == 0) for index in range(MEMBERS)]
         for member in members:
             member.thread.join()
