@@ -43,12 +43,14 @@ class Member:
         member_id, is_assigned = "", False
         while not is_assigned:
             joined = self._ask(join(member_id, session_timeout_ms=SESSION_MS), 9)
+            assert joined.error_code in (0, 25, 27, 79), joined
             if joined.error_code:
                 member_id = joined.member_id if joined.error_code == 79 else ""
                 continue
             member_id = joined.member_id
             assignments = {member.member_id: b"x" for member in joined.members}
             answer = self._ask(sync(member_id, joined.generation_id, assignments), 5)
+            assert answer.error_code in (0, 22, 25, 27), answer
             is_assigned = answer.error_code == 0
         self.assignments.append(answer.assignment)
         for _ in range(3):
