@@ -77,7 +77,7 @@ class Group(ABC):
 
     @abstractmethod
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """May that member ask for offsets? Others than members say None or "", and -1.
+        """May that member ask for offsets? Others than members say None, and -1.
 
         Raises:
             KafkaError: what the client is to be answered.

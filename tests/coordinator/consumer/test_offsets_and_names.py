@@ -86,8 +86,9 @@ def test_who_may_ask_for_offsets(world: World) -> None:
     member = world.join("m", "t")
     group = world.group()
     group.validate_offset_fetch(None, -1)
-    group.validate_offset_fetch("", -1)
     group.validate_offset_fetch("m", member.epoch)
+    with pytest.raises(errors.UnknownMemberId):
+        group.validate_offset_fetch("", -1)
     with pytest.raises(errors.StaleMemberEpoch):
         group.validate_offset_fetch("m", member.epoch + 1)
     with pytest.raises(errors.UnknownMemberId):

@@ -199,7 +199,7 @@ class ConsumerGroup(Group):
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """See `Group`: strangers may ask; a member must be at its epoch."""
-        if not member_id and member_epoch < 0:
+        if member_id is None and member_epoch < 0:
             return
         _check_epoch(self.member(member_id or ""), member_epoch)
 
