@@ -1,6 +1,6 @@
 """One round of compaction of one log, in slices.
 
-    1. map       read the dirty range; note the last offset of every key in it
+    1. map       read the dirty range; note the last offset of every key in it; sync the range
     2. rewrite   read every segment below the range's end, group by group, and write what stays
                  into one segment per group, which takes their place
 
@@ -110,6 +110,10 @@ class CleaningRound:
             aborted += self.log.aborted_transactions(segment.base_offset, segment.next_offset)
             yield self.size_read
         yield from self._fill_map(set(aborted))
+        if self.log.config.durability != "memory":
+            # What is mapped makes older records go, so a loss of power must not take it.
+            self.log.sync(self._end)
+            yield self.size_read
         transactions = CleanedTransactions(set(aborted))
         self._sources = tuple(s for s in self._sources if s.base_offset < self._end)
         filtered = BatchFilter(

@@ -31,7 +31,7 @@ class Compacted:
     def __init__(self, disk: SimFiles | None = None, **settings: object) -> None:
         self.runtime: SimRuntime = sim_runtime(files=disk)
         self.config = LogConfig(**{**SETTINGS, **settings})
-        self.manager = LogManager(self.runtime, DATA, LogConfig())
+        self.manager = LogManager(self.runtime, DATA, LogConfig(durability=self.config.durability))
         self.log: Log = self.manager.get_or_create(PARTITION, self.config)
 
     @property

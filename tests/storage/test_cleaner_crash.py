@@ -1,0 +1,185 @@
+"""A crash at every file operation of a round: nothing is lost, nothing comes back wrong."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from embedlog.runtime.randomness import seeded
+from embedlog.testing import SimFiles, SimulatedCrash
+from tests.storage.compaction import (
+    BACKOFF_MS,
+    Compacted,
+    check_compacted,
+    committed_rows,
+    latest,
+    rows,
+)
+from tests.storage.logs import append_marker
+
+RECORDS = 26
+
+
+class Story:
+    """Two rounds over records of every kind; what a reader must know at the end."""
+
+    def __init__(self, durability: str) -> None:
+        self.settings = {"durability": durability, "segment_bytes": 500}
+
+    def begin(self, disk: SimFiles) -> Compacted:
+        """Write, without a single slice of cleaning."""
+        topic = Compacted(disk, **self.settings)
+        sequence = 0
+        for number in range(RECORDS):
+            key = f"k{number % 6}"
+            if number in (8, 19):
+                topic.put((key, "bad"), producer=(9, 0, number // 19), transactional=True)
+            elif number in (9, 20):
+                append_marker(topic.log, 9, committed=False)
+            elif number % 11 == 6:
+                topic.put((key, None), ("gone", None))
+            else:
+                topic.put((key, f"{number}" * 15), producer=(7, 0, sequence))
+                sequence += 1
+        topic.log.roll()
+        topic.put(("end", "end"))
+        if self.settings["durability"] == "fsync":
+            topic.log.flush()
+        topic.manager.checkpoint()
+        topic.manager.checkpoint_high_watermarks()
+        return topic
+
+    def go_on(self, topic: Compacted) -> None:
+        """A round, more records, a second round, a clean stop."""
+        topic.wait(BACKOFF_MS + 50)
+        topic.put(("k1", "again"), ("k2", None))
+        topic.log.roll()
+        topic.wait(BACKOFF_MS + 50)
+        topic.manager.close()
+
+    def open(self, disk: SimFiles) -> Compacted:
+        topic = Compacted(disk, **self.settings)
+        assert topic.log.failure is None, topic.log.failure
+        topic.commit()
+        return topic
+
+    def check(self, disk: SimFiles, versions: list[dict]) -> dict:
+        """Open what a crash left: readers know one of `versions`, before and after cleaning."""
+        topic = self.open(disk)
+        check_compacted(topic.log)
+        known = latest(committed_rows(topic.log))
+        assert known in versions, known
+        topic.clean()
+        check_compacted(topic.log)
+        assert latest(committed_rows(topic.log)) == known
+        names = topic.log.files.list(topic.log.directory)
+        assert not [name for name in names if name.endswith((".cleaned", ".swap", ".deleted"))]
+        offsets = [offset for offset, _, _ in rows(topic.log)]
+        assert offsets == sorted(set(offsets))
+        return known
+
+
+every = pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
+"""Every call that changes something in turn, or a sample of them."""
+
+CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "sync_directory")
+
+
+def _versions(story: Story) -> tuple[list[dict], list[int]]:
+    """What readers know before and after the later records; the calls that change something."""
+    disk = SimFiles()
+    topic = story.begin(disk)
+    versions = [latest(committed_rows(topic.log))]
+    start = disk.calls
+    story.go_on(topic)
+    end = disk.calls
+    versions.append(latest(committed_rows(story.open(disk.survivor()).log)))
+    assert versions[0] != versions[1]
+    swaps = [path for call, path in disk.trace if call == "rename" and path.endswith(".swap")]
+    assert len(swaps) >= 4
+    return versions, [n for n in range(start, end) if disk.trace[n][0] in CHANGES]
+
+
+@every
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_a_killed_process_leaves_all_that_readers_knew(durability: str, step: int) -> None:
+    story = Story(durability)
+    versions, calls = _versions(story)
+    for call in calls[::step]:
+        for size in (40, None):
+            disk = SimFiles()
+            topic = story.begin(disk)
+            disk.crash(call, after=True, size=size)
+            with suppress(SimulatedCrash):
+                story.go_on(topic)
+            story.check(disk.survivor(), versions)
+
+
+@every
+def test_a_loss_of_power_takes_nothing_that_was_synced(
+    step: int,
+) -> None:
+    story = Story("fsync")
+    versions, calls = _versions(story)
+    random = seeded(30)
+    for call in calls[::step]:
+        disk = SimFiles()
+        topic = story.begin(disk)
+        disk.crash(call, after=True)
+        with suppress(SimulatedCrash):
+            story.go_on(topic)
+        for image in disk.crash_images(random, 4):
+            story.check(image, versions)
+
+
+@every
+def test_a_loss_of_power_at_durability_os_takes_nothing_that_had_been_written_back(
+    step: int,
+) -> None:
+    """Compaction replaces data that may have been durable long since: its output must be, too."""
+    story = Story("os")
+    versions, calls = _versions(story)
+    random = seeded(31)
+    for call in calls[::step]:
+        disk = SimFiles()
+        topic = story.begin(disk)
+        topic.log.flush()
+        topic.manager.checkpoint()
+        for name in ("", "data", topic.log.directory):
+            disk.sync_directory(name)
+        shift = disk.calls - calls[0]
+        disk.crash(call + shift)
+        with suppress(SimulatedCrash):
+            story.go_on(topic)
+        for image in disk.crash_images(random, 4):
+            story.check(image, versions)
+
+
+@every
+def test_a_recovery_that_crashes_while_it_completes_a_swap_is_completed_by_the_next(
+    step: int,
+) -> None:
+    story = Story("fsync")
+    versions, calls = _versions(story)
+    interrupted = 0
+    for call in calls[::step]:
+        disk = SimFiles()
+        topic = story.begin(disk)
+        disk.crash(call, after=True)
+        with suppress(SimulatedCrash):
+            story.go_on(topic)
+        names = disk.survivor().list(topic.log.directory)
+        if not any(name.endswith(".swap") for name in names):
+            continue
+        interrupted += 1
+        for number in range(interrupted % 3, 60, 3):
+            broken = disk.survivor()
+            broken.crash(number)
+            try:
+                story.open(broken)
+            except SimulatedCrash:
+                story.check(broken.survivor(), versions)
+            else:
+                break
+    assert interrupted > 20 // step
