@@ -12,6 +12,8 @@ CLASSES = {
     "console-producer": f"{TOOLS}.ConsoleProducer",
     "console-consumer": f"{TOOLS}.consumer.ConsoleConsumer",
     "configs": "kafka.admin.ConfigCommand",
+    "consumer-groups": f"{TOOLS}.consumer.group.ConsumerGroupCommand",
+    "groups": f"{TOOLS}.GroupsCommand",
     "get-offsets": f"{TOOLS}.GetOffsetShell",
     "delete-records": f"{TOOLS}.DeleteRecordsCommand",
     "log-dirs": f"{TOOLS}.LogDirsCommand",

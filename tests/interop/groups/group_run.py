@@ -33,7 +33,9 @@ class GroupRun:
         self._folder = folder
         self._names = itertools.count()
         self._own_events: list[Event] = []
-        self._admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+        # Else librdkafka 2.16 asks a coordinator that it has forgotten after a restart, for ever.
+        patient = {"metadata.recovery.strategy": "none"}
+        self._admin = AdminClient({"bootstrap.servers": address, "log_level": 0, **patient})
         made = self._admin.create_topics([NewTopic(self.topic, partitions, 1)])
         made[self.topic].result(SECONDS_MAX)
         self._producer = Producer({"bootstrap.servers": address, "linger.ms": 0, "log_level": 0})

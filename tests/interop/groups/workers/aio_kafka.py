@@ -12,6 +12,7 @@ from aiokafka.errors import (
     CommitFailedError,
     IllegalGenerationError,
     IllegalStateError,
+    KafkaConnectionError,
     KafkaError,
     RebalanceInProgressError,
     UnknownMemberIdError,
@@ -82,22 +83,9 @@ async def consume() -> None:
     """Consume until told to stop."""
     asked = options()
     journal = Journal()
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=asked["address"],
-        group_id=asked["group"],
-        group_instance_id=asked["instance"],
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        session_timeout_ms=asked["session_ms"],
-        heartbeat_interval_ms=asked["heartbeat_ms"],
-        max_poll_interval_ms=3 * asked["session_ms"],
-        fetch_max_wait_ms=100,
-        metadata_max_age_ms=1000,
-        partition_assignment_strategy=(RangePartitionAssignor,),
-    )
+    consumer = await started(asked)
     listener = Listener(consumer, journal)
     consumer.subscribe(asked["topics"], listener=listener)
-    await consumer.start()
     try:
         while not journal.is_stopping:
             found = await consumer.getmany(
@@ -112,6 +100,31 @@ async def consume() -> None:
         await listener.leave()
         await consumer.stop()
     journal.closed()
+
+
+async def started(asked: dict[str, Any]) -> AIOKafkaConsumer:
+    """A consumer that has found its broker; this client gives up at the first refusal."""
+    while True:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=asked["address"],
+            group_id=asked["group"],
+            group_instance_id=asked["instance"],
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            session_timeout_ms=asked["session_ms"],
+            heartbeat_interval_ms=asked["heartbeat_ms"],
+            max_poll_interval_ms=3 * asked["session_ms"],
+            fetch_max_wait_ms=100,
+            metadata_max_age_ms=1000,
+            partition_assignment_strategy=(RangePartitionAssignor,),
+        )
+        try:
+            await consumer.start()
+        except KafkaConnectionError:
+            await consumer.stop()
+            await asyncio.sleep(POLL_SECONDS)
+        else:
+            return consumer
 
 
 if __name__ == "__main__":

@@ -76,24 +76,34 @@ def commit(consumer: KafkaConsumer, journal: Journal) -> None:
         journal.committed(number)
 
 
+def started(asked: dict[str, Any]) -> KafkaConsumer:
+    """A consumer that has found its broker."""
+    while True:
+        try:
+            return KafkaConsumer(
+                bootstrap_servers=asked["address"],
+                group_id=asked["group"],
+                group_instance_id=asked["instance"],
+                enable_auto_commit=False,
+                auto_offset_reset="earliest",
+                session_timeout_ms=asked["session_ms"],
+                heartbeat_interval_ms=asked["heartbeat_ms"],
+                max_poll_interval_ms=3 * asked["session_ms"],
+                fetch_max_wait_ms=100,
+                reconnect_backoff_max_ms=500,
+                metadata_max_age_ms=1000,
+                partition_assignment_strategy=[RangePartitionAssignor],
+            )
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+
+
 def main() -> None:
     """Consume until told to stop, or fenced."""
     asked = options()
     journal = Journal()
-    consumer = KafkaConsumer(
-        bootstrap_servers=asked["address"],
-        group_id=asked["group"],
-        group_instance_id=asked["instance"],
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        session_timeout_ms=asked["session_ms"],
-        heartbeat_interval_ms=asked["heartbeat_ms"],
-        max_poll_interval_ms=3 * asked["session_ms"],
-        fetch_max_wait_ms=100,
-        reconnect_backoff_max_ms=500,
-        metadata_max_age_ms=1000,
-        partition_assignment_strategy=[RangePartitionAssignor],
-    )
+    consumer = started(asked)
     consumer.subscribe(asked["topics"], listener=Listener(consumer, journal))
     while not journal.is_stopping:
         try:
@@ -105,6 +115,9 @@ def main() -> None:
         except FencedInstanceIdError as error:
             journal.fenced(error)
             return
+        except KafkaError as error:
+            if not error.retriable:  # a connection that was lost, for one, is
+                raise
     consumer.close(autocommit=False)
     journal.closed()
 

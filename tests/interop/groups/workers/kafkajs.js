@@ -69,12 +69,32 @@ async function eachBatch ({ batch, resolveOffset, heartbeat, commitOffsetsIfNece
   }
 }
 
-async function main () {
+let consumer
+
+// kafkajs gives up when a connection is lost while it starts: begin anew, as a supervisor would.
+async function join () {
+  try {
+    await consume()
+  } catch (error) {
+    if (!error.retriable) throw error
+    again(error)
+  }
+}
+
+function again (error) {
+  console.error(error)
+  gone('lost')
+  if (!stopping) setTimeout(join, 200)
+}
+
+async function consume () {
   const kafka = new Kafka({
-    clientId: 'kafkajs', brokers: [asked.address], logLevel: logLevel.NOTHING,
+    clientId: 'kafkajs',
+    brokers: [asked.address],
+    logLevel: logLevel.NOTHING,
     retry: { initialRetryTime: 100, maxRetryTime: 500, retries: 60 }
   })
-  const consumer = kafka.consumer({
+  consumer = kafka.consumer({
     groupId: asked.group,
     sessionTimeout: asked.session_ms,
     rebalanceTimeout: 3 * asked.session_ms,
@@ -85,6 +105,9 @@ async function main () {
   })
   await consumer.connect()
   await consumer.subscribe({ topics: asked.topics, fromBeginning: true })
+  consumer.on(consumer.events.CRASH, ({ payload }) => {
+    if (!payload.restart) again(payload.error)
+  })
   consumer.on(consumer.events.REBALANCING, () => gone('revoked'))
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
     gone('lost') // joined again without having been asked to: it was expelled
@@ -92,19 +115,20 @@ async function main () {
       .flatMap(([topic, partitions]) => partitions.map(partition => [topic, partition]))
     write('assigned', { partitions: held })
   })
-  process.on('SIGTERM', async () => {
-    stopping = true
-    await busy
-    gone('revoked')
-    await consumer.disconnect()
-    write('closed')
-    process.exit(0)
-  })
   await consumer.run({
     autoCommit: false,
     eachBatchAutoResolve: false,
-    eachBatch: payload => (busy = eachBatch(payload)).catch(error => { throw error })
+    eachBatch: payload => (busy = eachBatch(payload))
   })
 }
 
-main()
+process.on('SIGTERM', async () => {
+  stopping = true
+  await busy.catch(() => {})
+  gone('revoked')
+  await consumer.disconnect()
+  write('closed')
+  process.exit(0)
+})
+
+join().catch(error => { console.error(error); process.exit(1) })
