@@ -156,9 +156,7 @@ class CleaningRound:
                 if self.size_read >= self._slice_end:
                     yield self.size_read
 
-    def _rewrite(
-        self, group: Group, filtered: BatchFilter, output: CleanedOutput
-    ) -> Iterator[int]:
+    def _rewrite(self, group: Group, filtered: BatchFilter, output: CleanedOutput) -> Iterator[int]:
         for segment in group:
             for batch in self._batches(segment, 0):
                 left = filtered.filter(batch)
