@@ -182,9 +182,10 @@ def test_a_downgrade_survives_a_restart(world: World, compacted: bool) -> None:
     first, _ = mixed(world)
     world.heartbeat("m", -1)
     again = world.restarted(compacted=compacted)
-    assert group_type(again) == "classic"
+    group = again.shard.groups[GROUP]
+    assert isinstance(group, ClassicGroup)
     first.world = again
-    first.generation = again.shard.groups[GROUP].generation_id  # type: ignore[attr-defined]
+    first.generation = group.generation_id
     owned = first.owned
     assert first.heartbeat() == 0
     assert first.sync() == 0
@@ -205,7 +206,9 @@ def test_an_administrator_may_turn_it(world: World) -> None:
     response = first.leave(MemberIdentity(member_id="m"))
     assert [answer.error_code for answer in response.members] == [0, 0]
     assert group_type(world) == "classic"
-    assert list(world.shard.groups[GROUP].members) == [second.member_id]  # type: ignore[attr-defined]
+    group = world.shard.groups[GROUP]
+    assert isinstance(group, ClassicGroup)
+    assert list(group.members) == [second.member_id]
 
 
 def test_a_downgrade_that_cannot_be_stored_leaves_the_consumer_group(world: World) -> None:
