@@ -75,6 +75,8 @@ class ProducerBatch:
     producer_id = -1
     producer_epoch = -1
     base_sequence = -1
+    overtaken_count = 0
+    """Later batches of its partition that were acknowledged before it."""
     base_offset = -1
     log_append_ms = -1
     error: Exception | None = None

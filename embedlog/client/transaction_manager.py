@@ -13,8 +13,13 @@ record in its partition. A retry carries the same numbers. What may happen to th
                                    else a new epoch
     a new epoch                    the partition counts from 0, its batches are numbered anew
 
-A partition gets its new epoch when none of its batches is on the wire. Kafka does not wait: a batch
-that was written under the old epoch, with the answer lost, is then written again.
+Three things are stricter than in Kafka's client. A partition gets its new epoch when none of its
+batches is on the wire: a batch that is being written under the old epoch, with the answer lost,
+would be written again. And until the first batch of a partition is acknowledged no second one is
+sent: a broker that knows nothing of the producer takes any number for its first, so the second
+could be written though the first was refused. And no more than four batches follow one that has no
+outcome, answered or not: a broker knows the last five again, and one before those would be refused
+for ever though it is written.
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
 _EPOCH_MAX = 32_767
 _SEQUENCE_MASK = 0x7FFF_FFFF
 _HALF = 0x4000_0000
+_KNOWN_AGAIN_COUNT = 5
 
 
 class PartitionSequences:
@@ -70,6 +76,12 @@ class PartitionSequences:
     def expected(self) -> int:
         """The number that the broker must see next, as far as its answers tell."""
         return (self.last_acked + 1) & _SEQUENCE_MASK
+
+    @property
+    def has_room(self) -> bool:
+        """Would the broker still know the oldest batch without an outcome, after one more?"""
+        oldest = self.in_flight[0]
+        return oldest.overtaken_count + len(self.in_flight) < _KNOWN_AGAIN_COUNT
 
     @property
     def is_on_wire(self) -> bool:
@@ -149,7 +161,9 @@ class TransactionManager:
             return sequences.in_flight[0] is batch
         if sequences.unresolved_end >= 0:
             return False
-        return not sequences.in_flight or self._is_current(sequences)
+        return not sequences.in_flight or (
+            sequences.last_acked >= 0 and sequences.has_room and self._is_current(sequences)
+        )
 
     def number(self, batch: ProducerBatch) -> None:
         """Give a drained batch its numbers, unless a former attempt has."""
@@ -169,9 +183,13 @@ class TransactionManager:
 
     def acknowledged(self, batch: ProducerBatch) -> None:
         """The broker has the batch."""
-        sequences = self._drop(batch)
-        if sequences is None:
+        sequences = self._partitions.get((batch.topic, batch.partition))
+        if sequences is None or batch not in sequences.in_flight:
             return
+        slot = sequences.in_flight.index(batch)
+        del sequences.in_flight[slot]
+        for earlier in sequences.in_flight[:slot]:
+            earlier.overtaken_count += 1
         last = (_after(batch) - 1) & _SEQUENCE_MASK
         # Not `>`: after 2^31 numbers they begin again at 0.
         if sequences.last_acked < 0 or (last - sequences.last_acked) & _SEQUENCE_MASK < _HALF:
@@ -201,10 +219,11 @@ class TransactionManager:
         """The batch failed, and is not sent again."""
         if batch.base_sequence < 0:
             return
-        sequences = self._drop(batch)
-        if sequences is None:
-            return
         key = (batch.topic, batch.partition)
+        sequences = self._partitions.get(key)
+        if sequences is None or batch not in sequences.in_flight:
+            return
+        sequences.in_flight.remove(batch)
         if batch.is_on_wire or batch.may_be_written:
             sequences.unresolved_end = _after(batch)
             self._unresolved.add(key)
@@ -228,13 +247,6 @@ class TransactionManager:
             sequences.producer_epoch == self.producer_epoch
             and sequences.producer_id == self.producer_id
         )
-
-    def _drop(self, batch: ProducerBatch) -> PartitionSequences | None:
-        sequences = self._partitions.get((batch.topic, batch.partition))
-        if sequences is None or batch not in sequences.in_flight:
-            return None
-        sequences.in_flight.remove(batch)
-        return sequences
 
     def _resolve(self) -> None:
         """See what became of batches that were given up without an answer, once all is settled."""
