@@ -166,10 +166,14 @@ class CoordinatorRuntime(Generic[S]):
                 raise error_for(ErrorCode.NOT_COORDINATOR) from error
             raise
         with self._lock:
-            slot = self._slots.get(index)
-            if slot is None or slot.partition is not partition:
-                slot = self._slots[index] = _Slot(index, partition)
-            return slot
+            former = self._slots.get(index)
+            if former is not None and former.partition is partition:
+                return former
+            slot = self._slots[index] = _Slot(index, partition)
+        if former is not None:
+            # The topic was deleted and made again.
+            self._locked(former, lambda slot: slot.unload(error_for(ErrorCode.NOT_COORDINATOR)))
+        return slot
 
     # How an operation runs
 

@@ -361,6 +361,15 @@ def test_a_topic_that_is_made_again_begins_empty(rig: Rig) -> None:
     assert rig.notes().result() == {}
 
 
+def test_who_is_parked_at_a_deleted_topic_is_told_by_the_next_one(rig: Rig) -> None:
+    rig.write(note("a", 1))
+    controller = rig.cluster.broker.controller
+    controller.delete_topic(controller.image.topics_by_name[TOPIC].topic_id)
+    controller.create_topic(TOPIC, partition_count=3)
+    assert rig.notes().result() == {}
+    assert isinstance(rig.shards[0].ended_with, errors.NotCoordinator)
+
+
 def test_closing_answers_whoever_is_parked(rig: Rig) -> None:
     rig.write(note("a", 1))
     rig.coordinator.close()
