@@ -319,13 +319,14 @@ def test_retries_keep_the_order_and_the_numbers(broker: ScriptedBroker) -> None:
         answers.append((request, Pending()))
         return answers[-1][1]
 
-    broker.faults.append(hold)
     with Producer(broker.transport(), enable_idempotence=True, batch_size=0) as producer:
+        producer.send("one", b"first").result()
+        broker.faults.append(hold)
         futures = [producer.send("one", b"%d" % number) for number in range(5)]
         producer.run()
         assert len(answers) == 5
         numbers = [RecordBatch(_records(request)).base_sequence for request, _ in answers]
-        assert numbers == [0, 1, 2, 3, 4]
+        assert numbers == [1, 2, 3, 4, 5]
         for index, (request, pending) in enumerate(answers):
             if index == 0:
                 pending.complete(broker.answer(request))
@@ -333,11 +334,32 @@ def test_retries_keep_the_order_and_the_numbers(broker: ScriptedBroker) -> None:
                 # The broker finds a gap behind the one that it refused.
                 pending.complete(refuse(request, 7 if index == 1 else 45))
         producer.flush()
-        assert [future.result().offset for future in futures] == [0, 1, 2, 3, 4]
-    assert broker.values("one") == [b"0", b"1", b"2", b"3", b"4"]
+        assert [future.result().offset for future in futures] == [1, 2, 3, 4, 5]
+    assert broker.values("one") == [b"first", b"0", b"1", b"2", b"3", b"4"]
     stored = batches(broker, "one")
-    assert [batch.base_sequence for batch in stored] == [0, 1, 2, 3, 4]
+    assert [batch.base_sequence for batch in stored] == [0, 1, 2, 3, 4, 5]
     assert len({(batch.producer_id, batch.producer_epoch) for batch in stored}) == 1
+
+
+def test_no_second_batch_is_sent_before_the_first_is_acknowledged(broker: ScriptedBroker) -> None:
+    """A broker without state takes any number first: it would take the second and not the first."""
+    answers: list[tuple[Any, Pending[Any]]] = []
+
+    def hold(request: Any) -> Any:
+        if not isinstance(request, ProduceRequest) or answers:
+            return PASS
+        answers.append((request, Pending()))
+        return answers[-1][1]
+
+    broker.faults.append(hold)
+    with Producer(broker.transport(), enable_idempotence=True, batch_size=0) as producer:
+        futures = [producer.send("one", b"%d" % number) for number in range(3)]
+        producer.run()
+        assert len(broker.of_kind(ProduceRequest)) == 1
+        answers[0][1].complete(refuse(answers[0][0], 3))
+        producer.flush()
+        assert [future.result().offset for future in futures] == [0, 1, 2]
+    assert broker.values("one") == [b"0", b"1", b"2"]
 
 
 def _records(request: Any) -> Any:
