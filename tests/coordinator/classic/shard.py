@@ -98,12 +98,24 @@ class Shard:
     def write(self, operation: Operation) -> Pending[Any]:
         """Run, append, answer."""
         pending: Pending[Any] = Pending()
-        decided: list[KafkaError | None] = []
+
+        def decide(error: KafkaError | None, result: Result[Any]) -> None:
+            if result.on_append is not None:
+                result.on_append(error)
+            self.context.defer(lambda: answer(error, result.response))
+
+        def answer(error: KafkaError | None, response: Any) -> None:
+            if error is not None:
+                pending.fail(error)
+            elif isinstance(response, Pending):
+                response.add_callback(lambda done: answer(None, done.result()))
+            else:
+                pending.complete(response)
 
         def run() -> None:
             result = operation(self)
             if not result.records:
-                self._answer(pending, result.response)
+                self.context.defer(lambda: answer(None, result.response))
             elif self.refusal is not None:
                 decide(self.refusal, result)
             else:
@@ -112,15 +124,6 @@ class Shard:
                     self._uncommitted.append(lambda error: decide(error, result))
                 else:
                     decide(None, result)
-
-        def decide(error: KafkaError | None, result: Result[Any]) -> None:
-            decided.append(error)
-            if result.on_append is not None:
-                result.on_append(error)
-            if error is None:
-                self._answer(pending, result.response)
-            elif not (isinstance(result.response, Pending) and result.response.done()):
-                self.context.defer(lambda: pending.fail(error) and None)
 
         self.locked(run)
         return pending
@@ -141,15 +144,6 @@ class Shard:
             self._is_locked = False
             for action in self.context.take_deferred():
                 action()
-
-    def _answer(self, pending: Pending[Any], response: Any) -> None:
-        def answer() -> None:
-            if isinstance(response, Pending):
-                response.add_callback(lambda done: pending.complete(done.result()) and None)
-            else:
-                pending.complete(response)
-
-        self.context.defer(answer)
 
     # Requests
 

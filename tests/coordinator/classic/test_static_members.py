@@ -190,6 +190,18 @@ def test_when_only_static_members_are_missing_the_rebalance_waits_on(shard: Shar
     assert leader not in shard.group().members
 
 
+def test_waiting_on_with_no_time_to_wait_ends_with_the_sessions(shard: Shard) -> None:
+    member_id = shard.join(instance_id="l", rebalance_ms=1000).result().member_id
+    shard.assign({})
+    shard.locked(lambda: setattr(shard.group().members[member_id], "rebalance_timeout_ms", 0))
+    third = shard.member_id(rebalance_ms=0)
+    shard.leave((third, None))  # begins a rebalance that nobody is there for
+    assert shard.group().state == "PreparingRebalance"
+    shard.advance(SESSION_MS)
+    assert shard.group().state == "Empty"
+    assert shard.nothing_waits()
+
+
 def test_an_administrator_removes_by_instance_id(shard: Shard) -> None:
     leader, follower = form(shard, "l", "f")
     answer = shard.leave(("", "f"), ("", "x"), ("", None))

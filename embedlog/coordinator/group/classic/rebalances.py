@@ -95,7 +95,8 @@ class Rebalances:
             if member.parked_join is None and member.instance_id is None:
                 self.remove(group, member)
         if group.members and not group.elect_joined_leader():
-            self._await_joins_for(group, group.rebalance_timeout_ms)
+            # Not 0, which clients may ask for: it would be over in the same call, again and again.
+            self._await_joins_for(group, max(1, group.rebalance_timeout_ms))
             return Result()
         group.next_generation(self._context.wall_ms())
         if group.state == GroupState.EMPTY:
