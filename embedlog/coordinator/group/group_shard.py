@@ -11,10 +11,7 @@ of them comes.
 
 from __future__ import annotations
 
-from embedlog.coordinator.group import administration
 from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
-from embedlog.coordinator.group.offsets.expiry import expired
-from embedlog.coordinator.group.offsets.records import offset_tombstone
 from embedlog.coordinator.group.offsets.store import OffsetStore
 from embedlog.coordinator.result import Result
 from wire.schema import declaration
@@ -146,6 +143,8 @@ class GroupShard:
 
     def forget_topics(self, topics: Iterable[str]) -> Result[None]:
         """The topics were deleted: nobody goes on where they were."""
+        from embedlog.coordinator.group.offsets.records import offset_tombstone
+
         return Result(
             [
                 offset_tombstone(*place)
@@ -161,11 +160,15 @@ class GroupShard:
         self, group_id: str, response: DeletableGroupResult
     ) -> Result[DeletableGroupResult]:
         """DeleteGroups, of one group. Raises as `administration.deletion` does."""
-        records = administration.deletion(self.groups, self.offsets, group_id)
+        from embedlog.coordinator.group.administration import deletion
+
+        records = deletion(self.groups, self.offsets, group_id)
         return Result(records, response, is_atomic=False)
 
     def expire(self) -> Result[None]:
         """Delete what nobody needs any more, and look again later."""
+        from embedlog.coordinator.group.offsets.expiry import expired
+
         config = self.context.config
         self.context.timer.schedule(
             _EXPIRY, config.offsets_retention_check_interval_ms, self.expire
