@@ -117,7 +117,10 @@ def test_groups_of_other_programs_are_left_alone(world: World) -> None:
     other.sync()
     with pytest.raises(errors.GroupIdNotFound) as caught:
         world.join("m", "t")
-    assert str(caught.value) == "Group g is not a consumer group."
+    assert str(caught.value) == (
+        "Cannot upgrade classic group g to consumer group because the group does not use the"
+        " consumer embedded protocol."
+    )
     assert group_type(world) == "classic"
 
 

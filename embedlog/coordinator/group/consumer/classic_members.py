@@ -81,7 +81,8 @@ class ClassicMembers:
         is_unknown = not request.member_id
         member_id = request.member_id or uuid_to_text(self._context.random.uuid())
         instance_id = request.group_instance_id
-        self._membership.check_room(group, member_id)
+        self._migration.check_classic_members_allowed()
+        self._membership.check_room(group, member_id, instance_id)
         protocols = protocols_of(request.protocols)
         names = frozenset(name for name, _ in protocols)
         if not group.supports_protocols(request.protocol_type, names):

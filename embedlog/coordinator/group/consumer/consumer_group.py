@@ -143,13 +143,16 @@ class ConsumerGroup(Group):
     def preferred_assignor(
         self, default: str, *, before: ConsumerMember | None = None, after: ConsumerMember | None
     ) -> str:
-        """The server assignor that most members ask for, once `after` stands for `before`."""
+        """The server assignor that most members ask for, once `after` stands for `before`.
+
+        Of two that as many ask for it is "uniform", as in Kafka, whatever the default is.
+        """
         votes = dict(self.assignor_votes)
         if before is not None and before.server_assignor is not None:
             votes[before.server_assignor] -= 1
         if after is not None and after.server_assignor is not None:
             votes[after.server_assignor] = votes.get(after.server_assignor, 0) + 1
-        best = max(votes, key=votes.__getitem__, default=None)
+        best = max(votes, key=lambda name: (votes[name], name), default=None)
         return best if best is not None and votes[best] > 0 else default
 
     def waits_for_others(self, member: ConsumerMember) -> bool:

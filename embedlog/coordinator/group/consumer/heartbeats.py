@@ -67,7 +67,7 @@ class Heartbeats:
         records: list[CoordinatorRecord] = []
         is_join = request.member_epoch == states.JOIN_EPOCH
         group = self._group(group_id, is_join=is_join, records=records)
-        self._membership.check_room(group, request.member_id)
+        self._membership.check_room(group, request.member_id, request.instance_id)
         member_id = request.member_id or uuid_to_text(self._context.random.uuid())
         owned = _owned(request)
         before = self._member(group, member_id, request, owned, records)

@@ -60,14 +60,18 @@ class Membership:
             raise not_a_consumer_group(group_id)
         return found
 
-    def check_room(self, group: ConsumerGroup, member_id: str) -> None:
-        """Refuse who is no member when the group is full.
+    def check_room(
+        self, group: ConsumerGroup, member_id: str, instance_id: str | None = None
+    ) -> None:
+        """Refuse who is no member, nor takes the place of one, when the group is full.
 
         Raises:
             GroupMaxSizeReached: it is.
         """
+        if instance_id in group.static_members or member_id in group.members:
+            return
         size_max = self.context.config.group_consumer_max_size
-        if len(group.members) >= size_max and member_id not in group.members:
+        if len(group.members) >= size_max:
             raise error_for(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 f"The consumer group has reached its maximum capacity of {size_max} members.",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _UPGRADES = ("bidirectional", "upgrade")
 _DOWNGRADES = ("bidirectional", "downgrade")
+_DISABLED = "disabled"
 
 
 class Migration:
@@ -60,20 +61,16 @@ class Migration:
             records += found.tombstones()
             return ConsumerGroup(found.group_id)
         config = self._context.config
-        if (
-            config.group_consumer_migration_policy.lower() not in _UPGRADES
-            or found.protocol_type != PROTOCOL_TYPE
-            or len(found.members) > config.group_consumer_max_size
-        ):
-            raise not_a_consumer_group(found.group_id)
+        if config.group_consumer_migration_policy.lower() not in _UPGRADES:
+            raise _cannot_upgrade(found, "online upgrade is disabled")
+        if found.protocol_type != PROTOCOL_TYPE:
+            raise _cannot_upgrade(found, "the group does not use the consumer embedded protocol")
+        if len(found.members) > config.group_consumer_max_size:
+            raise _cannot_upgrade(found, "the group size exceeds the consumer group maximum size")
         try:
             group = self._consumer_group(found)
         except KafkaError as error:
-            raise error_for(
-                ErrorCode.GROUP_ID_NOT_FOUND,
-                f"Cannot upgrade the classic group {found.group_id} to consumer group because the"
-                " embedded consumer protocol is malformed.",
-            ) from error
+            raise _cannot_upgrade(found, "the embedded consumer protocol is malformed") from error
         for classic_member in found.members.values():
             # Whoever waits for the others joins again, into the new group.
             self._classic.rebalances.fence(
@@ -127,12 +124,19 @@ class Migration:
 
     # Consumer to classic
 
+    def check_classic_members_allowed(self) -> None:
+        """May classic members join a consumer group?
+
+        Raises:
+            InconsistentGroupProtocol: not without migration.
+        """
+        if self._context.config.group_consumer_migration_policy.lower() == _DISABLED:
+            raise error_for(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+
     def downgrade_leaving(self, group: ConsumerGroup, leaving: Sequence[str]) -> Result[Any] | None:
         """The group without `leaving`, as a classic one in a rebalance. None: it stays as it is."""
         rest = [member for name, member in group.members.items() if name not in leaving]
-        if len(rest) == len(group.members) or group.classic_count == len(group.members):
-            return None
-        if not rest or not self._may_be_classic(rest):
+        if not rest or len(rest) == len(group.members) or not self._may_be_classic(rest):
             return None
         result = self._downgrade(group, rest)
         self._classic.rebalances.prepare(self._classic_group(group.group_id))
@@ -182,7 +186,9 @@ class Migration:
                     session_timeout_ms=facts.session_timeout_ms,
                     protocols=facts.protocols,
                     assignment=protocol_bytes.assignment_for(
-                        member.assigned, metadata, subscription_metadata=facts.protocols[0][1]
+                        group.target_of(member),
+                        metadata,
+                        subscription_metadata=facts.protocols[0][1],
                     ),
                 ),
                 PROTOCOL_TYPE,
@@ -206,6 +212,13 @@ class Migration:
         group = self._membership.groups[group_id]
         assert isinstance(group, ClassicGroup), group
         return group
+
+
+def _cannot_upgrade(group: Group, reason: str) -> KafkaError:
+    return error_for(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Cannot upgrade classic group {group.group_id} to consumer group because {reason}.",
+    )
 
 
 def _creation(group: ConsumerGroup) -> list[CoordinatorRecord]:

@@ -63,7 +63,9 @@ def by_topic_id(topics: Sequence[TopicPartition], metadata: Metadata) -> Partiti
     return found
 
 
-def assignment_for(owned: Owned, metadata: Metadata, *, subscription_metadata: bytes) -> bytes:
+def assignment_for(
+    owned: Owned | Partitions, metadata: Metadata, *, subscription_metadata: bytes
+) -> bytes:
     """The assignment that gives a member `owned`, in the version its subscription has."""
     (version,) = _VERSION.unpack_from(subscription_metadata)
     version = max(0, min(version, _LAST_VERSION))

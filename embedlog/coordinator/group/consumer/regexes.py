@@ -33,6 +33,9 @@ _MESSAGES = {
 }
 """What RE2 says of a pattern -> what RE2/J, which Kafka runs, says of it, where they differ."""
 
+_LOOK_BEHIND = "invalid perl operator: (?<"
+"""To RE2/J this begins the name of a group."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRegex:
@@ -70,6 +73,8 @@ def _compile(regex: str) -> Any:
         reason = error.args[0]
         text = reason.decode() if isinstance(reason, bytes) else str(reason)
         kind = text.partition(": ")[0]
+        if text.startswith(_LOOK_BEHIND):
+            kind = "invalid named capture group"
         raise error_for(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
             f"SubscribedTopicRegex `{regex}` is not a valid regular expression:"

@@ -1,7 +1,8 @@
 """What every heartbeat and every join comes to: one member's update, and all that follows from it.
 
     1. the member changed                   -> its metadata (type 5)
-    2. its subscription or the topics did   -> the group epoch rises (type 3)
+    2. its subscription, the topics, or
+       the assignor that most want did      -> the group epoch rises (type 3)
     3. group epoch > target epoch           -> a new target assignment (types 7, 6), at most each
                                                `consumer.assignment.interval.ms` (KIP-1263)
     4. the member is not at its target      -> one step towards it (type 8)
@@ -64,7 +65,7 @@ class MemberUpdate:
         regex_changed = member.regex != self._before.regex
         if member != self._before:
             self._records.append(member_records.member_metadata(group.group_id, member))
-        bump = names_changed
+        bump = names_changed or self._changes_assignor()
         if regex_changed and self._change_regex():
             bump = True
         group_epoch = self._next_group_epoch(bump)
@@ -86,7 +87,11 @@ class MemberUpdate:
         return stepped
 
     def _change_regex(self) -> bool:
-        """The member's pattern is another; say whether what it reads has changed by that."""
+        """The member's pattern is another; say whether it is known what the member reads by it.
+
+        The group epoch waits for that: with a pattern that was never matched nothing is assigned
+        anew before it is.
+        """
         subscriptions = self._group.subscriptions
         old, new = self._before.regex, self._after.regex
         if new and new not in subscriptions.regexes:
@@ -94,7 +99,7 @@ class MemberUpdate:
         if old and subscriptions.regexes.get(old) == 1:
             self._records.append(member_records.without_regex(self._group.group_id, old))
         self.has_new_regex = bool(new) and new not in subscriptions.resolved
-        return bool(old) or not self.has_new_regex
+        return not self.has_new_regex
 
     def _next_group_epoch(self, bump: bool) -> int:
         group = self._group
@@ -113,17 +118,31 @@ class MemberUpdate:
         group, context = self._group, self._context
         if group_epoch == group.target_epoch or not self._may_assign():
             return group.target_epoch, group.target_of(self._after)
-        known = assignors.configured(context.config.group_consumer_assignors)
         made = make_target(
             group,
             self._after,
             self._metadata,
-            assignor=group.preferred_assignor(known[0], before=self._stored, after=self._after),
+            assignor=self._assignor(),
             epoch=group_epoch,
             now_ms=context.wall_ms(),
         )
         self._records.extend(made.records)
         return made.epoch, made.members[self._after.member_id]
+
+    def _assignor(self) -> str:
+        return self._group.preferred_assignor(
+            self._default_assignor(), before=self._stored, after=self._after
+        )
+
+    def _changes_assignor(self) -> bool:
+        """Does this member's vote make another assignor the one that most members ask for?"""
+        if self._after.server_assignor == self._before.server_assignor:
+            return False
+        before = self._group.preferred_assignor(self._default_assignor(), after=None)
+        return self._assignor() != before
+
+    def _default_assignor(self) -> str:
+        return assignors.configured(self._context.config.group_consumer_assignors)[0]
 
     def _may_assign(self) -> bool:
         group, context = self._group, self._context
