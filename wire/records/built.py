@@ -88,10 +88,8 @@ class BuiltBatch:
             self.first_null_key_index = 0
         else:
             self.first_null_key_index = 0
-            uniform = None
-            if keys is None and deltas is None:
-                uniform = _encode_uniform(values, sizes)
-            if uniform is not None:
+            is_bare = keys is None and deltas is None
+            if is_bare and (uniform := _encode_uniform(values, sizes)) is not None:
                 body = uniform
             else:
                 # Copies: the caller's lists may change while they are encoded.

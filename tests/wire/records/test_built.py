@@ -63,10 +63,10 @@ def test_what_may_lie_about_its_length_is_not_built(column: list[Any]) -> None:
 
 
 def test_buffers_that_are_as_long_as_they_say_are_built() -> None:
-    values = [b"ab", bytearray(b"cd"), memoryview(b"ef"), memoryview(b"gh").cast("b")]
+    values: list[Any] = [b"ab", bytearray(b"cd"), memoryview(b"ef"), memoryview(b"gh").cast("b")]
     expected = bytes(build_batch([bytes(each) for each in values], timestamps=NOW))
-    assert bytes(BuiltBatch(values, timestamps=NOW)) == expected  # type: ignore[arg-type]
-    assert bytes(BuiltBatch(values, timestamps=NOW, sizes=[2] * 4)) == expected  # type: ignore[arg-type]
+    assert bytes(BuiltBatch(values, timestamps=NOW)) == expected
+    assert bytes(BuiltBatch(values, timestamps=NOW, sizes=[2] * 4)) == expected
 
 
 def test_wrong_sizes_of_a_caller_are_noticed() -> None:
