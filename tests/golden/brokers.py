@@ -22,7 +22,7 @@ BROKERS: dict[str, dict[str, str]] = {
         **_AT_ONCE,
         "group.min.session.timeout.ms": "100",
         "group.consumer.min.session.timeout.ms": "1000",
-        "group.consumer.session.timeout.ms": "1500",
+        "group.consumer.session.timeout.ms": "3000",
         "group.consumer.min.heartbeat.interval.ms": "100",
         "group.consumer.heartbeat.interval.ms": "500",
     },
@@ -33,6 +33,12 @@ BROKERS: dict[str, dict[str, str]] = {
     "upgrade only": {**_AT_ONCE, "group.consumer.migration.policy": "upgrade"},
     "downgrade only": {**_AT_ONCE, "group.consumer.migration.policy": "downgrade"},
     "one assignor": {**_AT_ONCE, "group.consumer.assignors": "range"},
+    "range first": {
+        **_AT_ONCE,
+        "group.consumer.assignors": "range,uniform",
+        "group.consumer.max.size": "2",
+        "group.max.size": "3",
+    },
     "as shipped": {},
     "untouched": {},
 }

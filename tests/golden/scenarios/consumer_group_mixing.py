@@ -389,6 +389,32 @@ def full_group_of_both_protocols(run: Run) -> None:
     group.show()
 
 
+@scenario_on("range first")
+def groups_too_large_to_be_converted(run: Run) -> None:
+    """Three members at most in a classic group here, and two in a consumer group."""
+    warm_up(run)
+    topic = make_topic(run, partitions=2)
+    has = [assignment(owned(topic[0], partition)) for partition in (0, 1)]
+    name = run.group("classic")
+    gather([_classic(run, name, member, topic, assigned=assignment()) for member in "abc"])
+    run.send(first_beat(name, "m1", topic[0]), 1, "a consumer joins three classic members")
+    name = run.group("two")
+    a = _classic(run, name, "a", topic, instance="i-a", assigned=has[0])
+    b = _classic(run, name, "b", topic, instance="i-b", assigned=has[1])
+    gather([a, b])
+    run.send(first_beat(name, "m1", topic[0]), 1, "a consumer joins two classic members")
+    run.send(
+        first_beat(name, "m2", topic[0], instance="i-a"), 1, "one of two comes back as a consumer"
+    )
+    run.send(list_groups(), 5, "listed")
+    group = Consumers(run, run.group("consumers"))
+    group.join("m1", topic[0])
+    group.join("m2", topic[0], instance="i")
+    c = _classic(run, group.group, "c", topic, instance="i")
+    c.join("one of two comes back as classic")
+    run.send(list_groups(), 5, "listed")
+
+
 @scenario_on("impatient")
 def classic_members_of_consumer_groups_end(run: Run) -> None:
     """Their sessions end as they asked; who does not rejoin in time is removed."""

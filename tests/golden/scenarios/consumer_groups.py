@@ -285,6 +285,36 @@ def consumer_assignor_not_configured(run: Run) -> None:
 
 
 @scenario_on("groups")
+def consumer_changes_its_assignor(run: Run) -> None:
+    """The group epoch rises when the assignor that most want is another."""
+    warm_up(run)
+    topic = make_topic(run, partitions=2)
+    group = Consumers(run, run.group())
+    group.join("m1", topic[0])
+    for assignor in ("uniform", "uniform", "range", "range", "uniform"):
+        group.beat("m1", f"m1 wants {assignor}", assignor=assignor)
+    group.join("m2", topic[0], assignor="range", note="m2 wants range")
+    group.show("one vote each")
+    group.beat("m1", "m1 wants range", assignor="range")
+    group.beat("m2", "m2 wants uniform", assignor="uniform")
+    group.show("one vote each again")
+    group.beat("m1", "m1 leaves", epoch=-1)
+    group.show("one vote for uniform")
+
+
+@scenario_on("range first")
+def consumer_assignors_that_tie(run: Run) -> None:
+    """One vote each, and range is the default."""
+    warm_up(run)
+    topic = make_topic(run, partitions=2)
+    for first, second in (("range", "uniform"), ("uniform", "range")):
+        group = Consumers(run, run.group(first))
+        group.join("m1", topic[0], assignor=first, note=f"m1 wants {first}")
+        group.join("m2", topic[0], assignor=second, note=f"m2 wants {second}")
+        group.show("one vote each")
+
+
+@scenario_on("groups")
 def consumer_static_members(run: Run) -> None:
     warm_up(run)
     topic = make_topic(run, partitions=2)
@@ -401,7 +431,7 @@ def full_consumer_group(run: Run) -> None:
 
 @scenario_on("impatient")
 def consumer_sessions_end(run: Run) -> None:
-    """A session is 1.5 s here. One that ends is like leaving, for static members too."""
+    """A session is 3 s here. One that ends is like leaving, for static members too."""
     warm_up(run)
     topic = make_topic(run, partitions=2)
     group = Consumers(run, run.group())
@@ -410,16 +440,16 @@ def consumer_sessions_end(run: Run) -> None:
     group.beat("m1", "m1 has revoked", owns=[(topic, [0])])
     group.beat("m2", "m2", instance="i2")
     for _ in range(3):
-        run.let_pass(800)
+        run.let_pass(1_500)
         group.beat("m1", "m1 goes on")
     group.show("m2 was silent")
     group.beat("m2", "m2 is too late", instance="i2")
-    run.let_pass(2_500)
+    run.let_pass(4_500)
     group.show("m1 was silent too")
     group.beat("m1", "m1 is too late")
     group.join("m6", topic[0], instance="i2", note="the instance is free")
     group.beat("m6", "away for too long", epoch=-2, instance="i2")
-    run.let_pass(2_500)
+    run.let_pass(4_500)
     group.show("away for too long")
 
 
