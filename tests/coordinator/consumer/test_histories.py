@@ -19,6 +19,7 @@ from wire.error_codes import ErrorCode
 
 TOPICS = ("t", "u", "v")
 NAMES = ("m1", "m2", "m3", "m4")
+PATTERNS = ("t|u", ".*", "v", "none", "")
 SUBSCRIPTIONS = st.lists(st.sampled_from(TOPICS), min_size=1, max_size=3, unique=True)
 FENCED = {
     ErrorCode.FENCED_MEMBER_EPOCH,
@@ -58,7 +59,7 @@ class History:
             return
         fields = {"server_assignor": self.draw(st.sampled_from((None, *self._assignors())))}
         if self.draw(st.booleans()):
-            fields["subscribed_topic_regex"] = self.draw(st.sampled_from(("t|u", ".*", "v")))
+            fields["subscribed_topic_regex"] = self.draw(st.sampled_from(PATTERNS))
         self.members[name] = self.world.join(name, *self.draw(SUBSCRIPTIONS), **fields)
 
     def static(self) -> None:
@@ -96,10 +97,14 @@ class History:
 
     def change(self) -> None:
         member = self._some()
-        if member is not None:
-            member.topics = tuple(self.draw(SUBSCRIPTIONS))
-            named = list(member.topics)
-            self.asked(member, lambda: member.confirm(subscribed_topic_names=named))
+        if member is None:
+            return
+        member.topics = tuple(self.draw(SUBSCRIPTIONS))
+        said: dict[str, Any] = {"subscribed_topic_names": list(member.topics)}
+        if member.instance_id is None and self.draw(st.booleans()):
+            said["subscribed_topic_regex"] = self.draw(st.sampled_from(PATTERNS))
+            member.fields["subscribed_topic_regex"] = said["subscribed_topic_regex"]
+        self.asked(member, lambda: member.confirm(**said))
 
     def fail(self) -> None:
         self.world.refusal = error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -141,6 +141,15 @@ def test_another_pattern_takes_the_place_of_the_first(world: World) -> None:
     assert list(world.group().subscriptions.resolved) == ["oth.*"]
 
 
+def test_another_pattern_that_matches_nothing_leaves_the_rest_to_the_others(world: World) -> None:
+    first, second = world.join("m1", **ALL), world.join("m2", **ALL)
+    settle(first, second)
+    first.beat(subscribed_topic_regex="none")
+    world.elapse(10_001)
+    settle(first, second)
+    assert (first.owned, second.owned) == ({}, {"t1": {0, 1}})
+
+
 def test_giving_the_pattern_up(world: World) -> None:
     first, second = world.join("m1", **ALL), world.join("m2", **ALL)
     settle(first, second)

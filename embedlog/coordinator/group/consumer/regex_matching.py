@@ -6,6 +6,7 @@ from embedlog.coordinator.group.consumer import member_records, regexes
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from embedlog.coordinator.group.consumer.regexes import ResolvedRegex
 from embedlog.coordinator.group.consumer.subscriptions import Subscriptions, metadata_hash
+from embedlog.coordinator.group.consumer.target import ids_of
 from embedlog.coordinator.result import Result
 
 TYPE_CHECKING = False
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.consumer.member import ConsumerMember
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.shard_context import ShardContext
+    from embedlog.coordinator.surroundings import Metadata
 
 
 class RegexMatching:
@@ -82,16 +84,30 @@ class RegexMatching:
             for regex, resolved in found.items()
             if regex not in known or known[regex].topics != resolved.topics
         ]
-        if any(found[regex].topics != _topics(known.get(regex)) for regex in found):
-            after = Subscriptions()
-            after.names, after.regexes, after.resolved = (
-                subscriptions.names,
-                subscriptions.regexes,
-                found,
-            )
+        after = Subscriptions()
+        after.names, after.regexes = subscriptions.names, subscriptions.regexes
+        after.resolved = found
+        has_news = any(found[regex].topics != _topics(known.get(regex)) for regex in found)
+        if has_news or _is_assigned_what_it_does_not_read(group, after, metadata):
             hashed = metadata_hash(after.topics_after(), metadata)
             records.append(member_records.group_epoch(group_id, group.group_epoch + 1, hashed))
         return Result(records)
+
+
+def _is_assigned_what_it_does_not_read(
+    group: ConsumerGroup, subscriptions: Subscriptions, metadata: Metadata
+) -> bool:
+    """Shall some member have what its pattern does not match?
+
+    It had another pattern before. Kafka does not ask, and leaves those partitions to nobody when
+    the new pattern matches nothing.
+    """
+    for member in group.members.values():
+        if member.regex:
+            read = ids_of(subscriptions.topics_of(member), metadata)
+            if not group.target_of(member).keys() <= read:
+                return True
+    return False
 
 
 def _topics(resolved: ResolvedRegex | None) -> frozenset[str]:
