@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from embedlog.client.partitioner import KeyHashes, StickyPartition, murmur2
+from embedlog.client.metadata import PartitionInfo, TopicInfo
+from embedlog.client.partitioner import (
+    ChosenPartitioner,
+    KeyHashes,
+    NodeLatencies,
+    RoundRobinPartitioner,
+    StickyPartition,
+    murmur2,
+)
+from embedlog.client.topic_queues import TopicQueues
+from embedlog.errors import ConfigError
 
 VECTORS = [
     (b"", 0x106E08D9),
@@ -69,3 +81,104 @@ def test_a_shorter_queue_is_chosen_more_often() -> None:
 def test_equal_queues_are_chosen_evenly() -> None:
     sticky = StickyPartition(100, lambda count: count - 1)
     assert sticky.choose([4, 7], [2, 2]) == 7
+
+
+def _topic(leaders: list[int]) -> TopicInfo:
+    partitions = [PartitionInfo(number, leader, 0) for number, leader in enumerate(leaders)]
+    return TopicInfo("t", bytes(16), False, partitions)
+
+
+def test_round_robin_takes_the_partitions_with_a_leader_in_turn() -> None:
+    partitioner = RoundRobinPartitioner()
+    topic = _topic([1, -1, 2, 1])
+    assert [partitioner.partition(topic, b"one key", b"v") for _ in range(7)] == [
+        0, 2, 3, 0, 2, 3, 0,
+    ]  # fmt: skip
+    other = TopicInfo("other", bytes(16), False, topic.partitions)
+    assert partitioner.partition(other, None, None) == 0, "each topic has a counter"
+    nowhere = _topic([-1, -1])
+    assert [partitioner.partition(nowhere, None, None) for _ in range(2)] == [1, 0]
+
+
+class Fixed:
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def configure(self, settings: Any) -> None:
+        self.seen.append(settings)
+
+    def partition(self, topic: Any, key: Any, value: Any) -> int:
+        return 7
+
+    def close(self) -> None:
+        self.seen.append("closed")
+
+
+def test_a_partitioner_is_a_function_an_object_a_class_or_kafkas_name() -> None:
+    assert ChosenPartitioner(lambda topic, key, value: 5, {}).choose(_topic([1]), None, None) == 5
+    given = Fixed()
+    chosen = ChosenPartitioner(given, {"a": 1})
+    assert chosen.choose(_topic([1]), None, None) == 7
+    chosen.close()
+    assert given.seen == [{"a": 1}, "closed"]
+    assert ChosenPartitioner(Fixed, {}).choose(_topic([1]), None, None) == 7
+    name = "org.apache.kafka.clients.producer.RoundRobinPartitioner"
+    assert ChosenPartitioner(name, {}).choose(_topic([1]), None, None) == 0
+
+
+@pytest.mark.parametrize("given", ["my.Partitioner", 5, object()])
+def test_what_cannot_choose_is_refused(given: Any) -> None:
+    with pytest.raises(ConfigError, match=r"partitioner\.class="):
+        ChosenPartitioner(given, {})
+
+
+def test_a_leader_is_slow_when_its_batches_wait_longer_than_the_time_out() -> None:
+    latencies = NodeLatencies(100)
+    assert not latencies.is_slow(1)
+    latencies.batch_was_ready(1, 0, could_be_sent=False)
+    latencies.batch_was_ready(1, 100, could_be_sent=False)
+    assert not latencies.is_slow(1)
+    latencies.batch_was_ready(1, 101, could_be_sent=False)
+    assert latencies.is_slow(1)
+    latencies.batch_was_ready(1, 102, could_be_sent=True)
+    assert not latencies.is_slow(1)
+    assert not NodeLatencies(0).is_watching
+
+
+def _queues(leaders: list[int], drawn: int = 0) -> TopicQueues:
+    sticky = StickyPartition(100, lambda count: drawn % count)
+    return TopicQueues("t", sticky, _topic(leaders))
+
+
+def test_adaptive_begins_when_every_partition_has_had_a_batch() -> None:
+    latencies = NodeLatencies(0)
+    queues = _queues([1, 1], drawn=0)
+    queues.queue(0).batches.extend([object()] * 9)  # type: ignore[list-item]
+    # Uniform: the first of two. Weighted by 1 and 10, a draw of 1 is the second.
+    assert queues.choose_sticky(latencies, adaptive=True).partition == 0
+    queues.queue(1)
+    queues.sticky._below = lambda count: 1  # type: ignore[assignment]
+    assert queues.choose_sticky(latencies, adaptive=True).partition == 1
+    queues.sticky._below = lambda count: 0  # type: ignore[assignment]
+    assert queues.choose_sticky(latencies, adaptive=True).partition == 0
+
+
+def test_slow_leaders_are_avoided_unless_all_are_slow() -> None:
+    latencies = NodeLatencies(100)
+    latencies.batch_was_ready(1, 0, could_be_sent=False)
+    latencies.batch_was_ready(1, 500, could_be_sent=False)
+    queues = _queues([1, 2, 1])
+    for number in range(3):
+        queues.queue(number)
+    for drawn in range(3):
+        queues.sticky._below = lambda count, drawn=drawn: drawn % count  # type: ignore[assignment, misc]
+        assert queues.choose_sticky(latencies, adaptive=True).partition == 1
+    latencies.batch_was_ready(2, 0, could_be_sent=False)
+    latencies.batch_was_ready(2, 500, could_be_sent=False)
+    assert queues.choose_sticky(latencies, adaptive=True).partition == 2 % 3
+
+
+def test_partitions_without_a_leader_are_chosen_only_if_none_has_one() -> None:
+    latencies = NodeLatencies(0)
+    assert _queues([-1, 1], drawn=0).choose_sticky(latencies, adaptive=True).partition == 1
+    assert _queues([-1, -1], drawn=1).choose_sticky(latencies, adaptive=True).partition == 1

@@ -1,0 +1,279 @@
+"""The queues between `send` and the sender: what is due, in which order, and for whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from embedlog.client.metadata import PartitionInfo, TopicInfo
+from embedlog.client.producer_batch import ProducerBatch
+from embedlog.client.producer_settings import PRODUCER, complete
+from embedlog.client.record_accumulator import NEVER, Drained, RecordAccumulator
+from embedlog.client.record_sizes import record_size
+from embedlog.client.settings import parse
+from embedlog.client.topic_queues import PartitionQueue, TopicQueues
+from embedlog.testing import SimRuntime, sim_runtime
+from wire.records import build_batch
+
+LINGER_MS = 10
+
+
+class Nobody:
+    """The producer, for futures that nobody waits for."""
+
+    def run(self) -> None: ...
+
+    def wait_for(self, batch: ProducerBatch, timeout: float | None) -> None: ...
+
+
+class Bench:
+    """An accumulator, its clock, and a topic of partitions that `leaders` lead."""
+
+    def __init__(self, leaders: list[int], *, is_exact: bool = False, **settings: Any) -> None:
+        self.runtime: SimRuntime = sim_runtime(seed=3)
+        known = complete(parse(PRODUCER, {"batch_size": 1000, **settings}), in_process=False)
+        self.accumulator = RecordAccumulator(known, Nobody(), self.runtime, is_exact=is_exact)
+        self.leaders = [PartitionInfo(n, leader, 0) for n, leader in enumerate(leaders)]
+        info = TopicInfo("t", bytes(16), False, self.leaders)
+        self.topic: TopicQueues = self.accumulator.topic(info)
+        self.refused_nodes: set[int] = set()
+
+    def append(self, queue: PartitionQueue, value: bytes = b"", *, sticky: bool = False) -> bool:
+        size = record_size(None, value, None)
+        stamp = self.runtime.clock.wall_ms()
+        append = self.accumulator.append
+        return append(queue, size, stamp, None, value, None, None, sticky) is not None
+
+    def drain(self, size_max: int = 1 << 20) -> Drained:
+        return self.accumulator.drain(
+            self.runtime.clock.monotonic_ms(),
+            LINGER_MS,
+            size_max,
+            lambda topic, partition: (
+                self.leaders[partition] if self.leaders[partition].leader >= 0 else None
+            ),
+            lambda batch, node_id: node_id not in self.refused_nodes,
+        )
+
+    def drained(self, size_max: int = 1 << 20) -> dict[int, list[int]]:
+        """The partitions that were drained, by node."""
+        found = self.drain(size_max).batches
+        return {node: [batch.partition for batch in batches] for node, batches in found.items()}
+
+
+def test_a_batch_is_due_when_it_lingered_and_says_when() -> None:
+    bench = Bench([1])
+    bench.append(bench.topic.queue(0))
+    assert bench.drain().next_ms == LINGER_MS
+    bench.runtime.clock.advance(LINGER_MS - 1)
+    assert bench.drained() == {}
+    bench.runtime.clock.advance(1)
+    assert bench.drained() == {1: [0]}
+    assert bench.drain().next_ms == NEVER
+
+
+def test_a_full_batch_and_what_is_before_another_are_due_at_once() -> None:
+    bench = Bench([1])
+    queue = bench.topic.queue(0)
+    bench.append(queue, bytes(600))
+    assert bench.drained() == {}
+    bench.append(queue, bytes(600))
+    (batch,) = bench.drain().batches[1]
+    assert batch.record_count == 1
+    assert batch.is_closed
+    assert bench.drained() == {}, "the second has room"
+
+
+def test_everything_is_due_while_somebody_waits_for_memory() -> None:
+    bench = Bench([1, 1], buffer_memory=2000)
+    for partition in range(2):
+        assert bench.append(bench.topic.queue(partition))
+    assert bench.drained() == {}
+    bench.accumulator.wait_for_memory()
+    assert bench.drained() == {1: [0, 1]}
+    bench.accumulator.stop_waiting()
+
+
+def test_one_batch_of_a_partition_is_taken_at_a_time() -> None:
+    bench = Bench([1])
+    queue = bench.topic.queue(0)
+    for _ in range(3):
+        bench.append(queue, bytes(2000))
+    assert [bench.drained() for _ in range(4)] == [{1: [0]}] * 3 + [{}]
+
+
+def test_partitions_take_turns_when_a_request_is_full() -> None:
+    bench = Bench([1] * 4)
+    for _ in range(3):
+        for partition in range(4):
+            bench.append(bench.topic.queue(partition), bytes(2000))
+    order = []
+    for _ in range(6):
+        order += bench.drained(size_max=4500)[1]
+    assert order == [0, 1, 2, 3] * 3
+
+
+def test_one_batch_above_the_request_size_goes_alone() -> None:
+    bench = Bench([1, 1, 2])
+    for partition in range(3):
+        bench.append(bench.topic.queue(partition), bytes(5000))
+    assert bench.drained(size_max=4500) == {1: [0], 2: [2]}
+    assert bench.drained(size_max=4500) == {1: [1]}
+
+
+def test_muted_partitions_and_nodes_that_take_nothing_are_passed_over() -> None:
+    bench = Bench([1, 2, 1])
+    for partition in range(3):
+        bench.append(bench.topic.queue(partition), bytes(2000))
+    bench.topic.queue(0).is_muted = True
+    bench.refused_nodes.add(2)
+    assert bench.drained() == {1: [2]}
+    bench.topic.queue(0).is_muted = False
+    bench.refused_nodes.clear()
+    assert bench.drained() == {1: [0], 2: [1]}
+
+
+def test_a_partition_without_a_leader_is_named() -> None:
+    bench = Bench([-1, 1])
+    for partition in range(2):
+        bench.append(bench.topic.queue(partition))
+    bench.runtime.clock.advance(LINGER_MS)
+    found = bench.drain()
+    assert list(found.lacks_leader) == ["t"]
+    assert list(found.batches) == [1]
+
+
+def test_a_retry_waits_for_its_back_off_unless_another_leads_now() -> None:
+    bench = Bench([1])
+    queue = bench.topic.queue(0)
+    bench.append(queue, bytes(2000))
+    (batch,) = bench.drain().batches[1]
+    batch.retry_at_ms, batch.attempts = 100, 1
+    bench.accumulator.put_back(batch)
+    assert bench.drain().next_ms == 100
+    bench.leaders[0] = PartitionInfo(0, 2, 1)
+    assert bench.drained() == {2: [0]}
+    bench.accumulator.put_back(batch)
+    assert bench.drained() == {}, "the new one has failed too"
+    bench.runtime.clock.advance(100)
+    assert bench.drained() == {2: [0]}
+
+
+def test_a_retry_comes_first_and_sequences_stay_in_order() -> None:
+    bench = Bench([1])
+    queue = bench.topic.queue(0)
+    for _ in range(4):
+        bench.append(queue, bytes(2000))
+    sent = [bench.drain().batches[1][0] for _ in range(3)]
+    for number, batch in enumerate(sent):
+        batch.base_sequence = number
+    for batch in (sent[1], sent[0], sent[2]):
+        bench.accumulator.put_back(batch)
+    assert [batch.base_sequence for batch in queue.batches] == [0, 1, 2, -1]
+
+
+def test_sequences_stay_in_order_where_they_begin_again() -> None:
+    bench = Bench([1])
+    queue = bench.topic.queue(0)
+    for _ in range(3):
+        bench.append(queue, bytes(2000))
+    sent = [bench.drain().batches[1][0] for _ in range(3)]
+    for number, batch in zip((2**31 - 2, 2**31 - 1, 0), sent, strict=True):
+        batch.base_sequence = number
+    for batch in reversed(sent):
+        bench.accumulator.put_back(batch)
+    assert list(queue.batches) == sent
+
+
+def test_what_is_too_old_is_taken_out_and_the_next_moment_is_known() -> None:
+    bench = Bench([1, 1])
+    bench.append(bench.topic.queue(0))
+    bench.runtime.clock.advance(5)
+    bench.append(bench.topic.queue(1))
+    expired, oldest_ms = bench.accumulator.take_expired(4)
+    assert [batch.partition for batch in expired] == [0]
+    assert expired[0].is_closed
+    assert oldest_ms == 5
+
+
+def test_a_sticky_record_goes_on_in_the_next_partition_when_its_batch_is_full() -> None:
+    bench = Bench([1] * 3)
+    queue = bench.accumulator.sticky_queue(bench.topic)
+    for _ in range(40):
+        bench.append(queue, bytes(100), sticky=True)
+    counts = [len(each.batches) for each in bench.topic.queues.values()]
+    assert sum(counts) >= 4
+    assert len(counts) > 1, "one partition does not get everything"
+    open_batches = [each for each in bench.topic.queues.values() if each.open is not None]
+    assert len(open_batches) <= 1, "no partition is left with a half-full batch"
+
+
+def test_an_open_batch_without_room_is_closed_when_the_sticky_partition_comes_to_it() -> None:
+    """It once stayed open with another behind it, and its records were never counted."""
+    bench = Bench([1, 1])
+    for partition in range(2):
+        bench.append(bench.topic.queue(partition), bytes(900))
+    queue = bench.accumulator.sticky_queue(bench.topic)
+    bench.append(queue, bytes(900), sticky=True)
+    bench.append(queue, bytes(900), sticky=True)
+    for each in bench.topic.queues.values():
+        waiting = list(each.batches)
+        assert all(batch.is_closed for batch in waiting[:-1])
+        assert all(batch.record_count == len(batch.values) for batch in waiting if batch.is_closed)
+
+
+def test_a_partition_is_left_after_a_batch_size_though_its_batches_left_half_full() -> None:
+    bench = Bench([1] * 8)
+    first = bench.accumulator.sticky_queue(bench.topic)
+    for _ in range(4):
+        bench.append(bench.accumulator.sticky_queue(bench.topic), bytes(300), sticky=True)
+        bench.runtime.clock.advance(LINGER_MS)
+        bench.drain()
+    assert bench.topic.sticky.partition != first.partition or bench.topic.sticky_queue is None
+
+
+@pytest.mark.parametrize("length", [0, 1, 50, 57, 63, 64, 100, 300, 8192])
+@pytest.mark.parametrize("key", [None, b"key", bytes(70)])
+def test_over_the_network_a_batch_is_filled_to_the_byte(length: int, key: bytes | None) -> None:
+    """Kafka's rule: a record joins while 61 + what is written + the record are within batch.size."""
+    bench = Bench([1], is_exact=True, batch_size=16_384)
+    queue = bench.topic.queue(0)
+    value = bytes(length)
+    size = record_size(key, value, None)
+    number = 0
+    while len(queue.batches) < 3:
+        stamp = 10**12 + number % 40
+        bench.accumulator.append(queue, size, stamp, key, value, None, None, False)
+        number += 1
+    for batch in list(queue.batches)[:2]:
+        keys = None if key is None else [key] * len(batch.values)
+        written = build_batch(batch.values, keys=keys, timestamps=batch.timestamps)
+        assert len(written) <= 16_384
+        one_more = [*batch.values, value]
+        keys = None if key is None else [key] * len(one_more)
+        more = build_batch(one_more, keys=keys, timestamps=[*batch.timestamps, stamp])
+        assert len(more) > 16_384 or len(written) == 16_384
+
+
+def test_compressed_batches_reserve_what_they_hold() -> None:
+    bench = Bench([1], compression_type="gzip", buffer_memory=100_000)
+    bench.topic.compression_ratio = 0.1
+    bench.append(bench.topic.queue(0), bytes(100))
+    (batch,) = bench.topic.queue(0).batches
+    assert batch.size_limit == int((1000 - 61) / (0.1 * 1.05))
+    assert batch.memory == batch.size_limit
+    bench.topic.compression_ratio = 0.000_1
+    bench.topic.queue(0).close_open()
+    assert not bench.append(bench.topic.queue(0), bytes(100)), "all of buffer.memory is not free"
+
+
+def test_the_ratio_grows_fast_and_shrinks_slowly() -> None:
+    topic = Bench([1]).topic
+    topic.learn_ratio(0.2)
+    assert topic.compression_ratio == pytest.approx(0.995)
+    topic.learn_ratio(1.3)
+    assert topic.compression_ratio == pytest.approx(1.3)
+    topic.compression_ratio = 0.5
+    topic.learn_ratio(0.51)
+    assert topic.compression_ratio == pytest.approx(0.55)

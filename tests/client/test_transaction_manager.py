@@ -1,0 +1,293 @@
+"""Sequences: what each answer does to them. Kafka's rules, and where ours are stricter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from embedlog import errors
+from embedlog.client.producer_batch import ProducerBatch
+from embedlog.client.producer_settings import PRODUCER, complete
+from embedlog.client.settings import parse
+from embedlog.client.transaction_manager import TransactionManager
+from embedlog.errors import KafkaError
+from embedlog.pending import Pending, completed
+from embedlog.testing import SimRuntime, sim_runtime
+from wire.schemas.init_producer_id import InitProducerIdResponse
+
+
+class Ids:
+    """A transport that gives producer ids, or the answers of `script`."""
+
+    in_process = True
+
+    def __init__(self) -> None:
+        self.runtime: SimRuntime = sim_runtime(seed=1)
+        self.script: list[Any] = []
+        self.given = 0
+
+    def send(self, node_id: int, request: Any) -> Pending[Any]:
+        if self.script:
+            answer = self.script.pop(0)
+            if isinstance(answer, Pending):
+                return answer
+            if isinstance(answer, KafkaError):
+                failed: Pending[Any] = Pending()
+                failed.fail(answer)
+                return failed
+            return completed(InitProducerIdResponse(error_code=answer))
+        self.given += 1
+        return completed(InitProducerIdResponse(producer_id=self.given, producer_epoch=0))
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.ids = Ids()
+        settings = complete(parse(PRODUCER), in_process=False)
+        self.manager = TransactionManager(self.ids, settings)  # type: ignore[arg-type]
+        self.advance()
+
+    def advance(self) -> int | None:
+        return self.manager.advance(self.ids.runtime.clock.monotonic_ms())
+
+    def batch(self, count: int = 1, partition: int = 0) -> ProducerBatch:
+        made = ProducerBatch("t", partition, None, created_ms=0, size_limit=0)  # type: ignore[arg-type]
+        made.values = [b""] * count
+        made.close()
+        return made
+
+    def send(self, count: int = 1, partition: int = 0) -> ProducerBatch:
+        """A new batch, numbered and on the wire."""
+        batch = self.batch(count, partition)
+        assert self.manager.may_drain(batch)
+        self.manager.number(batch)
+        return batch
+
+    def start(self) -> None:
+        """The first batch of the partition is acknowledged."""
+        self.ack(self.send())
+
+    def ack(self, batch: ProducerBatch) -> None:
+        batch.is_on_wire = False
+        self.manager.acknowledged(batch)
+
+    def refuse(self, batch: ProducerBatch, code: int, log_start_offset: int = -1) -> bool:
+        """The answer is an error; is it worth another try?"""
+        batch.is_on_wire = False
+        error = errors.error_for(code)
+        error.log_start_offset = log_start_offset
+        return self.manager.may_retry(batch, error)
+
+    def give_up(self, batch: ProducerBatch, *, on_wire: bool = False) -> None:
+        batch.is_on_wire = on_wire
+        self.manager.gave_up(batch)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def number(batch: ProducerBatch) -> tuple[int, int, int]:
+    return batch.producer_id, batch.producer_epoch, batch.base_sequence
+
+
+OUT_OF_ORDER = 45
+UNKNOWN_PRODUCER_ID = 59
+
+
+def test_numbers_follow_each_other_for_each_partition(bench: Bench) -> None:
+    bench.start()
+    assert [number(bench.send(count)) for count in (3, 2, 1)] == [(1, 0, 1), (1, 0, 4), (1, 0, 6)]
+    assert number(bench.send(5, partition=1)) == (1, 0, 0)
+
+
+def test_numbers_begin_again_after_2_to_the_31(bench: Bench) -> None:
+    bench.start()
+    sequences = bench.manager._partitions["t", 0]
+    sequences.next_sequence = sequences.last_acked = 2**31 - 2
+    sequences.last_acked -= 1
+    first, second = bench.send(3), bench.send(1)
+    assert (first.base_sequence, second.base_sequence) == (2**31 - 2, 1)
+    bench.ack(first)
+    assert sequences.last_acked == 0
+    bench.ack(second)
+    assert sequences.last_acked == 1
+
+
+def test_a_retry_keeps_its_numbers_and_only_the_oldest_goes(bench: Bench) -> None:
+    bench.start()
+    first, second = bench.send(), bench.send()
+    assert bench.refuse(first, 7) is False, "the error itself says whether to try again"
+    assert bench.manager.may_drain(first)
+    assert not bench.manager.may_drain(second)
+    bench.manager.number(first)
+    assert number(first) == (1, 0, 1)
+
+
+def test_out_of_order_behind_one_that_is_to_come_is_only_tried_again(bench: Bench) -> None:
+    bench.start()
+    first, second = bench.send(), bench.send()
+    bench.refuse(first, 7)
+    assert bench.refuse(second, OUT_OF_ORDER)
+    bench.advance()
+    assert bench.manager.producer_epoch == 0
+
+
+def test_out_of_order_of_the_next_in_line_takes_a_new_epoch(bench: Bench) -> None:
+    bench.start()
+    first, second = bench.send(2), bench.send(3)
+    assert bench.refuse(first, OUT_OF_ORDER)
+    assert bench.refuse(second, OUT_OF_ORDER)
+    bench.advance()
+    assert [number(first), number(second)] == [(1, 1, 0), (1, 1, 2)]
+    assert bench.manager.epoch_bump_count == 1
+
+
+def test_a_new_epoch_waits_until_nothing_of_the_partition_is_on_the_wire(bench: Bench) -> None:
+    bench.start()
+    first, second = bench.send(2), bench.send(3)
+    assert bench.refuse(first, OUT_OF_ORDER)
+    bench.advance()
+    assert number(first) == (1, 0, 1)
+    assert not bench.manager.may_drain(first)
+    bench.ack(second)
+    bench.advance()
+    assert number(first) == (1, 1, 0)
+    assert number(second) == (1, 0, 3), "it was written under its old number"
+
+
+def test_other_partitions_go_on_in_the_old_epoch_until_they_are_settled(bench: Bench) -> None:
+    bench.start()
+    bench.ack(bench.send(partition=1))
+    other = bench.send(partition=1)
+    bench.refuse(bench.send(), OUT_OF_ORDER)
+    bench.advance()
+    assert bench.manager.producer_epoch == 1
+    assert not bench.manager.may_drain(bench.batch(partition=1))
+    bench.refuse(other, 7)
+    assert bench.manager.may_drain(other)
+    bench.manager.number(other)
+    assert number(other) == (1, 0, 1)
+    bench.ack(other)
+    assert number(bench.send(partition=1)) == (1, 1, 0)
+
+
+def test_a_refused_batch_leaves_a_gap_that_a_new_epoch_closes(bench: Bench) -> None:
+    bench.start()
+    first, second = bench.send(), bench.send()
+    bench.give_up(first)
+    assert bench.refuse(second, OUT_OF_ORDER)
+    bench.advance()
+    assert number(second) == (1, 1, 0)
+
+
+def test_a_batch_given_up_on_the_wire_stops_new_ones_until_all_is_settled(bench: Bench) -> None:
+    bench.start()
+    lost, later = bench.send(), bench.send()
+    bench.give_up(lost, on_wire=True)
+    assert not bench.manager.may_drain(bench.batch())
+    bench.ack(later)
+    bench.advance()
+    assert bench.manager.producer_epoch == 0, "later numbers were taken, so these were too"
+    assert number(bench.send()) == (1, 0, 3)
+
+
+def test_a_batch_given_up_unanswered_with_nothing_after_it_takes_a_new_epoch(bench: Bench) -> None:
+    bench.start()
+    lost = bench.send()
+    lost.may_be_written = True
+    bench.give_up(lost)
+    bench.advance()
+    assert number(bench.send()) == (1, 1, 0)
+
+
+def test_behind_an_unresolved_batch_only_the_very_next_takes_a_new_epoch(bench: Bench) -> None:
+    bench.start()
+    lost, second, third = bench.send(), bench.send(), bench.send()
+    bench.give_up(lost, on_wire=True)
+    assert bench.refuse(third, OUT_OF_ORDER)
+    bench.advance()
+    assert bench.manager.producer_epoch == 0
+    assert bench.refuse(second, OUT_OF_ORDER)
+    bench.advance()
+    assert [number(second), number(third)] == [(1, 1, 0), (1, 1, 1)]
+    assert bench.manager._partitions["t", 0].unresolved_end == -1
+
+
+@pytest.mark.parametrize(("log_start_offset", "epoch"), [(-1, 0), (7, 1)])
+def test_a_forgotten_producer_is_tried_again(
+    bench: Bench, log_start_offset: int, epoch: int
+) -> None:
+    bench.start()
+    batch = bench.send()
+    assert bench.refuse(batch, UNKNOWN_PRODUCER_ID, log_start_offset)
+    bench.advance()
+    assert batch.producer_epoch == epoch
+
+
+def test_after_the_last_epoch_comes_a_new_id(bench: Bench) -> None:
+    bench.start()
+    bench.manager.producer_epoch = 32_767
+    bench.manager._partitions["t", 0].producer_epoch = 32_767
+    batch = bench.send()
+    bench.refuse(batch, OUT_OF_ORDER)
+    bench.advance()
+    assert number(batch) == (2, 0, 0)
+
+
+def test_parts_share_out_the_numbers_of_what_was_split(bench: Bench) -> None:
+    bench.start()
+    whole, later = bench.send(5), bench.send(1)
+    parts = [bench.batch(2), bench.batch(3)]
+    bench.manager.split(whole, parts)
+    assert [number(part) for part in parts] == [(1, 0, 1), (1, 0, 3)]
+    assert bench.manager._partitions["t", 0].in_flight == [*parts, later]
+
+
+def test_nothing_is_sent_beside_the_first_batch_of_a_partition(bench: Bench) -> None:
+    first = bench.send()
+    assert not bench.manager.may_drain(bench.batch())
+    bench.ack(first)
+    assert bench.manager.may_drain(bench.batch())
+
+
+def test_four_batches_at_most_follow_one_without_an_outcome(bench: Bench) -> None:
+    bench.start()
+    oldest = bench.send()
+    for _ in range(4):
+        bench.ack(bench.send())
+    assert not bench.manager.may_drain(bench.batch())
+    bench.ack(oldest)
+    assert bench.manager.may_drain(bench.batch())
+
+
+def test_an_id_is_asked_for_until_it_is_given() -> None:
+    bench = Bench.__new__(Bench)
+    bench.ids = Ids()
+    bench.ids.script = [14, errors.Network("gone"), 15]
+    settings = complete(parse(PRODUCER), in_process=False)
+    bench.manager = TransactionManager(bench.ids, settings)  # type: ignore[arg-type]
+    pauses = []
+    while not bench.manager.has_producer_id:
+        delay = bench.advance()
+        if delay is not None:
+            pauses.append(delay)
+            bench.ids.runtime.clock.advance(delay)
+    assert all(
+        0.8 * want <= got <= 1.2 * want for want, got in zip((100, 200, 400), pauses, strict=True)
+    )
+
+
+def test_an_id_that_is_refused_for_good_is_an_error_and_asked_for_again() -> None:
+    bench = Bench.__new__(Bench)
+    bench.ids = Ids()
+    bench.ids.script = [31]
+    settings = complete(parse(PRODUCER), in_process=False)
+    bench.manager = TransactionManager(bench.ids, settings)  # type: ignore[arg-type]
+    with pytest.raises(errors.ClusterAuthorizationFailed):
+        bench.advance()
+    bench.ids.runtime.clock.advance(1000)
+    bench.advance()
+    assert bench.manager.has_producer_id
