@@ -1,15 +1,19 @@
 """Groups of the consumer protocol (KIP-848): the coordinator assigns, members follow.
 
-    consumer_groups   the way in: heartbeats, joins, leaves, sessions that end
-    consumer_group    one group: three epochs, members, target assignment, who holds which partition
-    member            one member, and its states
+    consumer_groups   the way in, one method for each request
+    heartbeats        joining, staying, leaving: ConsumerGroupHeartbeat
+    request_checks    what a heartbeat must look like
+    update            what a heartbeat or a join comes to: records for the member and its group
     reconciliation    one step of a member from what it has to what it shall have
     target            the next target assignment, made by an assignor
+    membership        who is a member: static ones, the ones that go, timers
+    consumer_group    one group: three epochs, members, target assignment, who holds what
+    member            one member, and its states
     subscriptions     what members read; the hash of its metadata
-    regexes           subscriptions by pattern, and when they are matched again
-    request_checks    what a heartbeat must look like
+    regexes           patterns, and regex_matching: when they are matched, and what follows
     member_records    members and assignments as records, and back; replay applies them
     classic_members   members that speak the classic protocol, inside a consumer group
+    protocol_bytes    their subscriptions and assignments
     migration         from a classic group to a consumer group, and back
     description       ConsumerGroupDescribe
 
