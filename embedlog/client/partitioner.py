@@ -108,7 +108,7 @@ class ChosenPartitioner:
         if isinstance(made, type):
             made = made()
         choose = getattr(made, "partition", None) or (made if callable(made) else None)
-        if choose is None:
+        if choose is None or isinstance(made, str):  # which has a `partition` of its own
             raise ConfigError(
                 f"partitioner.class={given!r}: must be a function "
                 f"(topic, key, value) -> partition, an object or class with such a method "

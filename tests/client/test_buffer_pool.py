@@ -124,12 +124,12 @@ def test_threads_get_memory_in_the_order_they_asked() -> None:
             thread = threading.Thread(target=work)
             thread.start()
             threads.append(thread)
-            wait_until(lambda number=number: len(pool.waiting) == number + 1)  # type: ignore[misc]
+            wait_until(lambda number=number: len(pool.waiting) == number + 1)
         assert producer.metrics()["waiting-threads"] == THREADS
         for number in range(THREADS):
             wait_until(lambda: bool(held.requests))
             held.answer_first()
-            wait_until(lambda number=number: len(order) == number + 1)  # type: ignore[misc]
+            wait_until(lambda number=number: len(order) == number + 1)
             assert order == list(range(number + 1))
             assert pool.available == 0
         held.release()

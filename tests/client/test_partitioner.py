@@ -153,13 +153,13 @@ def _queues(leaders: list[int], drawn: int = 0) -> TopicQueues:
 def test_adaptive_begins_when_every_partition_has_had_a_batch() -> None:
     latencies = NodeLatencies(0)
     queues = _queues([1, 1], drawn=0)
-    queues.queue(0).batches.extend([object()] * 9)  # type: ignore[list-item]
+    queues.queue(0).batches.extend([object()] * 9)
     # Uniform: the first of two. Weighted by 1 and 10, a draw of 1 is the second.
     assert queues.choose_sticky(latencies, adaptive=True).partition == 0
     queues.queue(1)
-    queues.sticky._below = lambda count: 1  # type: ignore[assignment]
+    queues.sticky._below = lambda count: 1
     assert queues.choose_sticky(latencies, adaptive=True).partition == 1
-    queues.sticky._below = lambda count: 0  # type: ignore[assignment]
+    queues.sticky._below = lambda count: 0
     assert queues.choose_sticky(latencies, adaptive=True).partition == 0
 
 
@@ -171,7 +171,7 @@ def test_slow_leaders_are_avoided_unless_all_are_slow() -> None:
     for number in range(3):
         queues.queue(number)
     for drawn in range(3):
-        queues.sticky._below = lambda count, drawn=drawn: drawn % count  # type: ignore[assignment, misc]
+        queues.sticky._below = lambda count, drawn=drawn: drawn % count
         assert queues.choose_sticky(latencies, adaptive=True).partition == 1
     latencies.batch_was_ready(2, 0, could_be_sent=False)
     latencies.batch_was_ready(2, 500, could_be_sent=False)

@@ -236,7 +236,7 @@ def test_a_partition_is_left_after_a_batch_size_though_its_batches_left_half_ful
 @pytest.mark.parametrize("length", [0, 1, 50, 57, 63, 64, 100, 300, 8192])
 @pytest.mark.parametrize("key", [None, b"key", bytes(70)])
 def test_over_the_network_a_batch_is_filled_to_the_byte(length: int, key: bytes | None) -> None:
-    """Kafka's rule: a record joins while 61 + what is written + the record are within batch.size."""
+    """A record joins while 61 + what is written + the record are within batch.size, as in Kafka."""
     bench = Bench([1], is_exact=True, batch_size=16_384)
     queue = bench.topic.queue(0)
     value = bytes(length)

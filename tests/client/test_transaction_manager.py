@@ -45,14 +45,14 @@ class Bench:
     def __init__(self) -> None:
         self.ids = Ids()
         settings = complete(parse(PRODUCER), in_process=False)
-        self.manager = TransactionManager(self.ids, settings)  # type: ignore[arg-type]
+        self.manager = TransactionManager(self.ids, settings)
         self.advance()
 
     def advance(self) -> int | None:
         return self.manager.advance(self.ids.runtime.clock.monotonic_ms())
 
     def batch(self, count: int = 1, partition: int = 0) -> ProducerBatch:
-        made = ProducerBatch("t", partition, None, created_ms=0, size_limit=0)  # type: ignore[arg-type]
+        made = ProducerBatch("t", partition, None, created_ms=0, size_limit=0)
         made.values = [b""] * count
         made.close()
         return made
@@ -268,7 +268,7 @@ def test_an_id_is_asked_for_until_it_is_given() -> None:
     bench.ids = Ids()
     bench.ids.script = [14, errors.Network("gone"), 15]
     settings = complete(parse(PRODUCER), in_process=False)
-    bench.manager = TransactionManager(bench.ids, settings)  # type: ignore[arg-type]
+    bench.manager = TransactionManager(bench.ids, settings)
     pauses = []
     while not bench.manager.has_producer_id:
         delay = bench.advance()
@@ -285,7 +285,7 @@ def test_an_id_that_is_refused_for_good_is_an_error_and_asked_for_again() -> Non
     bench.ids = Ids()
     bench.ids.script = [31]
     settings = complete(parse(PRODUCER), in_process=False)
-    bench.manager = TransactionManager(bench.ids, settings)  # type: ignore[arg-type]
+    bench.manager = TransactionManager(bench.ids, settings)
     with pytest.raises(errors.ClusterAuthorizationFailed):
         bench.advance()
     bench.ids.runtime.clock.advance(1000)
