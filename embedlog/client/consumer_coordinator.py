@@ -121,8 +121,7 @@ class ConsumerCoordinator:
             if not self._is_subscription_known():
                 return delay
             delay = sooner(delay, self.member.advance(now_ms))
-            # What the pass brought about, such as a lost coordinator, is for the next one.
-            delay = sooner(delay, self.keep(now_ms))
+            delay = sooner(delay, self.lookup.advance(now_ms))
         delay = sooner(delay, self.auto_commit.advance(now_ms))
         self.calls.raise_first()
         return delay
@@ -144,7 +143,8 @@ class ConsumerCoordinator:
         for lookup in self._lookups:
             delay = sooner(delay, lookup.advance(now_ms))
         self._lookups = [each for each in self._lookups if not each.is_done]
-        return delay
+        # What needs the coordinator has said so by now.
+        return sooner(delay, self.lookup.advance(now_ms))
 
     def keep_alive(self, now_ms: int) -> int | None:
         """A pass between the user's calls; None when there is no membership to keep."""
@@ -153,7 +153,7 @@ class ConsumerCoordinator:
         later = self.member.keep_alive(now_ms)
         if later is None:
             return None
-        self.lookup.advance(now_ms)
+        delay = sooner(delay, self.lookup.advance(now_ms))
         if self.member.is_waiting or self.commits.open():
             later = min(later, self._answer_delay_ms)
         return sooner(delay, later)

@@ -64,8 +64,7 @@ class Positions:
             self._check_leaders()
         if not self._asked and not self._is_something_open():
             return None
-        self._ask(now_ms)
-        delay: int | None = None
+        delay = self._ask(now_ms)
         under_way: list[Lookup] = [*self._resets, *self._epochs]
         for lookup in under_way:
             later = lookup.advance(now_ms)
@@ -82,7 +81,8 @@ class Positions:
 
     # Asking
 
-    def _ask(self, now_ms: int) -> None:
+    def _ask(self, now_ms: int) -> int | None:
+        """Ask for what nobody was asked for; milliseconds until the group's part can go on."""
         self._drop_stale()
         timestamps: dict[TopicPartition, int] = {}
         without: list[TopicPartition] = []
@@ -114,9 +114,9 @@ class Positions:
         if without:
             assert self.coordinator is not None, self
             self._committed.append(self.coordinator.fetch_committed(without))
-            self.coordinator.keep(now_ms)
         if unproven:
             self._ask_epochs(unproven)
+        return self.coordinator.keep(now_ms) if without and self.coordinator else None
 
     def _ask_epochs(self, unproven: list[PartitionState]) -> None:
         from embedlog.client.epoch_lookup import EpochLookup
