@@ -1,0 +1,129 @@
+"""A cluster in simulated time between whose clients and broker a test may step.
+
+The coordinator is the real one; what a test adds are answers in its stead: `refuse` gives an error
+code, `faults` anything at all, and `delay` holds an answer back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from embedlog.broker import dispatch
+from embedlog.broker.cluster import Cluster
+from embedlog.broker.context import RequestContext
+from embedlog.client.consumer import Consumer
+from embedlog.pending import Pending
+from embedlog.testing import SimRuntime, sim_runtime
+from embedlog.transport import InProcessTransport
+from wire.registry import response_class
+from wire.schema import declaration
+
+PASS = object()
+"""What a fault returns to let the broker answer."""
+
+
+class FaultyCluster:
+    """What clients are given; `requests` keeps all they sent, in order."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.requests: list[Any] = []
+        self.faults: list[Callable[[Any], Any]] = []
+
+    @property
+    def runtime(self) -> SimRuntime:
+        runtime = self.cluster.runtime
+        assert isinstance(runtime, SimRuntime)
+        return runtime
+
+    def connect(self, client_id: str = "") -> InProcessTransport:
+        def make_context(api_key: int, version: int) -> RequestContext:
+            return RequestContext(api_key, version, client_id=client_id)
+
+        versions = {key: (first, last) for key, (_, first, last) in dispatch.HANDLERS.items()}
+        return InProcessTransport(self._handle, make_context, versions, self.runtime)
+
+    def _handle(self, context: RequestContext, request: Any) -> Any:
+        self.requests.append(request)
+        for fault in list(self.faults):
+            answer = fault(request)
+            if answer is not PASS:
+                return answer
+        return self.cluster.broker.handle(context, request)
+
+    def of_kind(self, kind: type[Any]) -> list[Any]:
+        return [request for request in self.requests if isinstance(request, kind)]
+
+    def answer(self, kind: type[Any], make: Callable[[Any], Any], count: int = 1) -> None:
+        """`make(request)` answers the next `count` requests of that kind."""
+        left = [count]
+
+        def fault(request: Any) -> Any:
+            if not isinstance(request, kind) or not left[0]:
+                return PASS
+            left[0] -= 1
+            return make(request)
+
+        self.faults.append(fault)
+
+    def refuse(self, kind: type[Any], code: int, count: int = 1, **fields: Any) -> None:
+        """The next `count` requests of that kind get an error at the top of the answer."""
+        api_key = declaration(kind).api
+        assert api_key is not None
+        made: Any = response_class(api_key)
+        self.answer(kind, lambda _request: made(error_code=code, **fields), count)
+
+    def fail(self, kind: type[Any], error: Exception, count: int = 1) -> None:
+        """The next `count` requests of that kind end as if the connection had."""
+
+        def broken(_request: Any) -> Pending[Any]:
+            pending: Pending[Any] = Pending()
+            pending.fail(error)
+            return pending
+
+        self.answer(kind, broken, count)
+
+    def silence(self, kind: type[Any]) -> Callable[[], None]:
+        """No request of that kind is answered until the returned function is called."""
+
+        def fault(request: Any) -> Any:
+            return Pending() if isinstance(request, kind) else PASS
+
+        self.faults.append(fault)
+        return lambda: self.faults.remove(fault)
+
+    def member(self, **settings: Any) -> Consumer:
+        chosen = {"group_id": "readers", "auto_offset_reset": "earliest", **settings}
+        return Consumer(self, **chosen)
+
+    def pass_time(self, delay_ms: int) -> None:
+        """Let it pass while no user calls anything: duties and timers run."""
+        self.runtime.scheduler.run_for(delay_ms)
+
+
+@contextmanager
+def faulty_cluster(**topics: int) -> Iterator[FaultyCluster]:
+    """One with these topics, and five records, b"0" to b"4", in each partition."""
+    runtime = sim_runtime(seed=7)
+    with Cluster(runtime=runtime, config={"group.initial.rebalance.delay.ms": 0}) as cluster:
+        for name, count in topics.items():
+            cluster.create_topic(name, count)
+        with cluster.producer() as producer:
+            for name, count in topics.items():
+                for partition in range(count):
+                    values = [b"%d" % number for number in range(5)]
+                    producer.send_batch(name, values, partition=partition).result()
+        yield FaultyCluster(cluster)
+
+
+def poll_until(condition: Callable[[], bool], *consumers: Consumer) -> list[Any]:
+    """Poll all in turn, 10 ms each, until it holds; the records that came."""
+    found: list[Any] = []
+    for _ in range(10_000):
+        for consumer in consumers:
+            found += consumer.poll(10)
+        if condition():
+            return found
+    raise AssertionError([consumer.assignment() for consumer in consumers])
