@@ -19,11 +19,11 @@ those the header stays. A batch that keeps all its records is copied as it is.
 
 from __future__ import annotations
 
-from itertools import islice, repeat
+from itertools import repeat
 
 from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch
 from wire.records.builder import build_batch
-from wire.records.reader import rows
+from wire.records.plain import parse_records
 from wire.records.retain import empty_batch, retain
 
 TYPE_CHECKING = False
@@ -152,10 +152,14 @@ def read_fields(
     """
     count = batch.record_count
     if count < COLUMNS_COUNT_MIN:
-        found = rows(batch, limit)
-        keys = list(islice(found.keys, count))
-        values = islice(found.values, count)
-        return keys, found.offsets, [index for index, v in enumerate(values) if v is None]
+        data = bytes(batch.payload(limit))
+        found = parse_records(data, count)
+        base_offset = batch.base_offset
+        return (
+            [None if size < 0 else data[at : at + size] for _, _, at, size, _, _, _, _ in found],
+            [base_offset + fields[1] for fields in found],
+            [index for index, fields in enumerate(found) if fields[5] < 0],
+        )
     import numpy as np
 
     from wire.records.columns import columns
@@ -165,14 +169,15 @@ def read_fields(
     return fields.keys(), fields.offsets.tolist(), set(nulls.tolist()) if len(nulls) else ()
 
 
-def modernised(batch: RecordBatch | LegacyBatch) -> Iterator[RecordBatch]:
-    """The batch, or batches of magic 2 with the same records at the same offsets.
+def modernised(batch: LegacyBatch) -> Iterator[RecordBatch]:
+    """Batches of magic 2 with the same records at the same offsets.
 
     One per record: the offsets of an old message set need not be contiguous.
+
+    Raises:
+        RecordsError: the batch cannot be read.
     """
-    if isinstance(batch, RecordBatch):
-        yield batch
-        return
+    batch.check_crc()
     for record in batch.records():
         yield RecordBatch(
             build_batch(

@@ -11,6 +11,7 @@ one: its marker goes in a later round, so that no crash leaves the batch without
 from __future__ import annotations
 
 from embedlog.storage.transaction_index import TransactionIndex
+from wire.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT
 from wire.records.control import ControlType, control_type_of
 
 TYPE_CHECKING = False
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
     from embedlog.storage.transaction_index import AbortedTransaction
     from wire.records.batch import RecordBatch
+
+
+_CONCERNED = TRANSACTIONAL_BIT | CONTROL_BIT
 
 
 class CleanedTransactions:
@@ -48,6 +52,8 @@ class CleanedTransactions:
         Raises:
             InvalidRecord: a control record without a control key.
         """
+        if not batch.attributes & _CONCERNED:
+            return False
         aborted = self._aborted
         last_offset = batch.last_offset
         while aborted and aborted[-1].first_offset <= last_offset:
@@ -55,8 +61,6 @@ class CleanedTransactions:
             self._aborting[begun.producer_id] = begun
         if batch.is_control:
             return self._read_marker(batch)
-        if not batch.is_transactional:
-            return False
         self._seen.add(batch.producer_id)
         aborting = self._aborting.get(batch.producer_id)
         return aborting is not None and last_offset < aborting.last_offset

@@ -38,7 +38,8 @@ class OffsetMap:
         latest[None] = NEVER
         added = len(latest) - before
         if added:
-            key_size = sum(len(key) for key in keys if key is not None) // len(keys)
+            known = keys if None not in keys else [key for key in keys if key is not None]
+            key_size = sum(map(len, known)) // len(known)  # type: ignore[arg-type]
             self._size += added * (key_size + ENTRY_OVERHEAD)
 
     @property
