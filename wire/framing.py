@@ -31,14 +31,26 @@ CHUNK_SIZE_FIRST = 4 * 1024
 CHUNK_SIZE_MAX = 64 * 1024
 
 _SIZE = struct.Struct(">i")
+_TLS_RECORDS = (0x15, 0x16)  # alert, handshake
+_TLS_MAJOR = 3
 
 
 class InvalidFrameSize(RemoteProtocolError):
     """The size before a frame is negative or above the limit; the stream cannot be followed on."""
 
     def __init__(self, size: int, size_max: int) -> None:
-        super().__init__(f"frame of {size} bytes; allowed are 0 to {size_max}")
+        text = f"frame of {size} bytes; allowed are 0 to {size_max}"
+        super().__init__(text + _what_it_may_be(_SIZE.pack(size)))
         self.size = size
+
+
+def _what_it_may_be(head: bytes) -> str:
+    """What says that the peer speaks something else than Kafka, if its first bytes do."""
+    if head[0] in _TLS_RECORDS and head[1] == _TLS_MAJOR:
+        return ": these are bytes of TLS, from a peer that expects an encrypted connection"
+    if head.isascii() and head.decode().isprintable():
+        return f": the peer's bytes are {head!r}, it does not speak the Kafka protocol"
+    return ""
 
 
 class FrameReader:

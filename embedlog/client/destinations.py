@@ -33,6 +33,7 @@ class Destinations:
         self._metadata = metadata
         self._accumulator = accumulator
         self._driver = driver
+        self._transport = transport
         self._clock = transport.runtime.clock
         self._is_in_process = transport.in_process
         self._max_block_ms: int = settings["max.block.ms"]
@@ -135,7 +136,9 @@ class Destinations:
         error = metadata.topic_error(name) or metadata.failure
         if error is not None:
             raise error
-        reason = metadata.last_error or metadata.errors.get(name) or "no broker answered"
+        reason = metadata.last_error or metadata.errors.get(name)
+        if reason is None:
+            reason = f"no answer from {self._transport!r}"
         raise TimedOut(
             f"topic {name!r} is not in the cluster's metadata after max.block.ms="
             f"{self._max_block_ms}: {reason}"

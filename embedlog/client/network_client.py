@@ -42,6 +42,12 @@ if TYPE_CHECKING:
         def wake(self) -> None: ...
 
 
+_STATES = {
+    ConnectionState.DISCONNECTED: "not connected",
+    ConnectionState.CONNECTING: "being connected",
+    ConnectionState.CHECKING_VERSIONS: "connected, silent so far",
+    ConnectionState.READY: "connected",
+}
 _LONGEST_POLL_MS = 60_000
 _IN_FLIGHT_MAX = 100
 """For clients without such a setting: they have one request in flight by themselves."""
@@ -217,6 +223,10 @@ class NetworkClient:
             self._drop(connection, "the client was closed")
         self._channels.close_all()
 
+    def __repr__(self) -> str:
+        each = [f"{each.address} ({_STATES[each.state]})" for each in self._all()]
+        return f"<NetworkClient of {', '.join(each)}>"
+
     # Connections
 
     def _all(self) -> list[NodeConnection]:
@@ -313,7 +323,10 @@ class NetworkClient:
                 self._failed(connection, f"{type(error).__name__}: {error}", now_ms)
             self._has_news = True
         elif event.reason:
-            self._failed(connection, event.reason, now_ms)
+            reason = event.reason
+            if connection.state == ConnectionState.CHECKING_VERSIONS:
+                reason += "; it never said what it serves: is it a Kafka listener, and without TLS?"
+            self._failed(connection, reason, now_ms)
             self._has_news = True
         else:
             connection.used_ms = now_ms

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from wire.net.poller import Poller
 
 
+FIRST_FRAME_SIZE_MAX = 16 << 20
+"""A peer that begins with a larger frame speaks something else: TLS looks like one of 350 MB, and
+its end would be waited for."""
+
+
 class EventKind:
     """What happened to a channel."""
 
@@ -162,7 +167,8 @@ class SocketChannels:
         A host that cannot be resolved also ends in a CLOSED event.
         """
         timeout_s = self._connect_timeout_s if timeout_ms is None else timeout_ms / 1_000
-        channel = Channel(host, port, self._frame_size_max, timeout_s)
+        first_size_max = min(self._frame_size_max, FIRST_FRAME_SIZE_MAX)
+        channel = Channel(host, port, first_size_max, timeout_s)
         try:
             # As bytes: for text Python loads its tables of international names, 1 MB and 3 ms.
             name = host.encode() if host.isascii() else host
@@ -322,6 +328,8 @@ class SocketChannels:
         except InvalidFrameSize as error:
             self._closed(channel, str(error))
             return
+        if frames:
+            channel._reader.size_max = self._frame_size_max
         self._events += [ChannelEvent(EventKind.FRAME, channel, frame=frame) for frame in frames]
 
     def _set_mask(self, channel: Channel, mask: int) -> None:
