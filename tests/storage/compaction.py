@@ -80,6 +80,7 @@ class Compacted:
         if cleanly:
             self.manager.close()
         again = Compacted(self.runtime.files.survivor(), **settings)
+        again.runtime.clock.advance(self.now_ms - again.now_ms)
         again.commit()
         return again
 
