@@ -1,4 +1,4 @@
-"""What a user gets wrong: a typed error that says what to do, in time, and nothing is left behind."""
+"""What users get wrong: a typed error that says what to do, in time, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Peer:
         self._hangs_up = hangs_up
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._kept: list[socket.socket] = []
-        self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
@@ -183,16 +183,16 @@ def _raises(_: Any) -> bytes:
 
 @pytest.mark.parametrize("what", ["key", "value"])
 def test_a_serializer_that_raises(what: str) -> None:
-    with embedlog.open() as cluster:
-        with cluster.producer(**{f"{what}_serializer": _raises}) as producer:
-            match = f"{what}.serializer refused a dict for topic 't': ValueError: not this one"
-            with pytest.raises(SerializationError, match=match) as raised:
-                producer.send("t", {"a": 1}, {"a": 1})
-            assert isinstance(raised.value.__cause__, ValueError)
-            with pytest.raises(SerializationError, match=match):
-                producer.send_batch("t", [{"a": 1}], keys=[{"a": 1}])
-            metrics = producer.metrics()
-            assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]
+    settings: Any = {f"{what}_serializer": _raises}
+    with embedlog.open() as cluster, cluster.producer(**settings) as producer:
+        match = f"{what}.serializer refused a dict for topic 't': ValueError: not this one"
+        with pytest.raises(SerializationError, match=match) as raised:
+            producer.send("t", {"a": 1}, {"a": 1})
+        assert isinstance(raised.value.__cause__, ValueError)
+        with pytest.raises(SerializationError, match=match):
+            producer.send_batch("t", [{"a": 1}], keys=[{"a": 1}])
+        metrics = producer.metrics()
+        assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_calls_after_close(over_network: bool) -> None:
         for call in (
             lambda: producer.send("t", b"v"),
             lambda: producer.send_batch("t", [b"v"]),
-            lambda: producer.flush(),
+            producer.flush,
             lambda: producer.partitions_for("t"),
         ):
             with pytest.raises(ClosedError, match="the producer is closed"):

@@ -11,7 +11,7 @@ from embedlog import errors
 from embedlog.client.network_client import NetworkClient
 from embedlog.client.producer import Producer
 from embedlog.client.settings import COMMON, parse
-from embedlog.errors import ClosedError
+from embedlog.errors import ClosedError, TimedOut
 from embedlog.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime
 from embedlog.testing.loopback_transport import LoopbackTransport
@@ -48,12 +48,14 @@ class FakeChannels:
         self.attempts: list[tuple[int, tuple[str, int]]] = []
         self.requests: list[tuple[str, int]] = []
         self.open: list[FakeChannel] = []
+        self.setup_timeouts: list[int] = []
         self.refuses: set[tuple[str, int]] = set()
         self.holds = False
         self.served = dict(SERVED)
         self.throttle_ms = 0
 
     def connect(self, host: str, port: int, *, timeout_ms: int) -> FakeChannel:
+        self.setup_timeouts.append(timeout_ms)
         channel = FakeChannel((host, port))
         self.attempts.append((self.clock.monotonic_ms(), channel.address))
         if channel.address in self.refuses:
@@ -336,6 +338,161 @@ def test_closing_fails_what_waits(channels: FakeChannels, runtime: SimRuntime) -
     assert isinstance(pending.error(), errors.Network)
     refused = network.send(ANY_NODE, MetadataRequest(topics=None))
     assert isinstance(refused.error(), ClosedError)
+
+
+def test_a_node_is_ready_once_it_is_connected_and_has_room(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = NetworkClient(
+        [("first", 1)],
+        {**parse(COMMON), "max.in.flight.requests.per.connection": 2},
+        runtime=runtime,
+        channels=channels,
+    )
+    assert not network.is_ready(1)
+    assert network.prepare(1) is None, "nobody knows the node"
+    network.set_nodes({1: ("node", 10)})
+    assert not network.is_ready(1)
+    assert network.prepare(1) is None, "it is being connected"
+    assert network.prepare(1) is None
+    assert len(channels.attempts) == 1
+    for _ in range(3):
+        network.poll()
+    assert network.is_ready(1)
+    channels.holds = True
+    for _ in range(2):
+        assert network.is_ready(1)
+        network.send(1, MetadataRequest(topics=None))
+    assert not network.is_ready(1)
+    channels.cut()
+    network.poll()
+    assert network.failure_count == 1
+    delay = network.prepare(1)
+    assert delay is not None
+    assert 40 <= delay <= 60
+    runtime.clock.advance(delay)
+    channels.holds = False
+    assert network.prepare(1) is None
+    for _ in range(3):
+        network.poll()
+    assert network.is_ready(1)
+
+
+def test_a_throttled_node_says_for_how_long(channels: FakeChannels, runtime: SimRuntime) -> None:
+    network = client(channels, runtime)
+    network.set_nodes({1: ("node", 10), 2: ("other", 20)})
+    for node_id in (1, 2):
+        finish(network, network.send(node_id, MetadataRequest(topics=None)))
+    channels.throttle_ms = 700
+    finish(network, network.send(1, MetadataRequest(topics=None)))
+    assert not network.is_ready(1)
+    assert network.prepare(1) == 700
+    for _ in range(5):
+        finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    assert runtime.clock.monotonic_ms() < 700, "the other node was asked"
+    runtime.clock.advance(700)
+    assert network.is_ready(1)
+    assert network.prepare(1) is None
+
+
+def test_a_broker_that_throttles_by_itself_is_not_spared_by_the_client(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    """Before KIP-219 (Metadata 6) the broker answered when the time was over."""
+    network = client(channels, runtime)
+    channels.served[3] = (0, 5)
+    channels.throttle_ms = 700
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    assert runtime.clock.monotonic_ms() < 700
+
+
+def test_the_time_to_connect_grows_while_it_fails(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    channels.refuses.add(("first", 1))
+    network = client(channels, runtime)
+    for _ in range(4):
+        pending = network.send(ANY_NODE, MetadataRequest(topics=None))
+        while not network.wait(pending, 5_000):
+            pass
+    pairs = zip(channels.setup_timeouts, (10_000, 20_000, 30_000, 30_000), strict=True)
+    assert all(0.8 * want <= got <= min(1.2 * want, 30_000) for got, want in pairs)
+
+
+def test_a_time_out_fails_all_that_is_in_flight_in_order(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime, request_timeout_ms=500)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    channels.holds = True
+    failed: list[int] = []
+    for number in range(4):
+        pending = network.send(ANY_NODE, MetadataRequest(topics=None))
+        pending.add_callback(lambda _, number=number: failed.append(number))
+        runtime.clock.advance(10)
+    while not failed:
+        network.wait(pending, 1_000)
+    assert failed == [0, 1, 2, 3]
+    assert runtime.clock.monotonic_ms() == 500
+
+
+def test_without_recovery_the_first_addresses_are_asked_only_at_first(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime, metadata_recovery_strategy="none")
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    network.set_nodes({1: ("gone", 10)})
+    channels.refuses.add(("gone", 10))
+    for _ in range(4):
+        pending = network.send(ANY_NODE, MetadataRequest(topics=None))
+        while not network.wait(pending, 5_000):
+            pass
+        assert isinstance(pending.error(), errors.Network)
+    network.bootstrap_again()
+    assert {address for _, address in channels.attempts[1:]} == {("gone", 10)}
+
+
+def test_bootstrapping_again_forgets_the_nodes(channels: FakeChannels, runtime: SimRuntime) -> None:
+    network = client(channels, runtime)
+    network.set_nodes({1: ("node", 10)})
+    finish(network, network.send(1, MetadataRequest(topics=None)))
+    network.bootstrap_again()
+    assert channels.open == []
+    assert not network.is_ready(1)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    assert [channel.address for channel in channels.open] == [("first", 1)]
+
+
+def test_it_says_how_far_its_connections_are(channels: FakeChannels, runtime: SimRuntime) -> None:
+    network = client(channels, runtime, ("first", 1), ("second", 2))
+    assert repr(network) == "<NetworkClient of first:1 (not connected), second:2 (not connected)>"
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    assert repr(network).count("(connected)") == 1
+
+
+def test_a_producer_waits_for_its_node_without_using_up_retries(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    """A batch that was never sent has not failed."""
+    from embedlog.client.producer_settings import PRODUCER
+
+    network = NetworkClient(
+        [("first", 1)],
+        {**parse(PRODUCER), **parse(COMMON), "max.in.flight.requests.per.connection": 5},
+        runtime=runtime,
+        channels=channels,
+    )
+    channels.refuses.add(("localhost", 9092))
+    with Producer(network, linger_ms=0, retries=1) as producer:
+        future = producer.send("one", b"v")
+        with pytest.raises(TimedOut):
+            future.result(5)
+        assert len(channels.attempts) > 5
+        assert producer.metrics()["record-retry-total"] == 0
+        channels.refuses.clear()
+        assert future.result().offset == 0
+    assert runtime.clock.monotonic_ms() < 7_000
 
 
 def test_sending_alone_keeps_the_connection_busy() -> None:
