@@ -7,6 +7,7 @@ and on close, never in between: what the user still works on does not count as r
 from __future__ import annotations
 
 from embedlog.client.group_offsets import OffsetAndMetadata
+from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,11 +58,22 @@ class AutoCommit:
                 self._next_ms = min(self._next_ms, now_ms + self._backoff_ms)
         if self._commit is None and now_ms >= self._next_ms:
             self.restart(now_ms)
-            offsets = consumed_offsets(self._parts.subscription)
-            if offsets:
-                self._commit = self._commits.begin(offsets, retries=False)
-                self._commits.advance(now_ms)
+            self._commit = self.begin(retries=False)
+            self._commits.advance(now_ms)
         return max(self._next_ms - now_ms, 0)
+
+    def begin(self, *, retries: bool) -> Commit:
+        """Commit what was consumed, of topics that still exist: nobody takes that of others."""
+        offsets = consumed_offsets(self._parts.subscription)
+        kept = {key: each for key, each in offsets.items() if not self._is_gone(key.topic)}
+        return self._commits.begin(kept, retries=retries)
+
+    def _is_gone(self, topic: str) -> bool:
+        metadata = self._parts.metadata
+        if topic in metadata.topics or not metadata.answer_count:
+            return False
+        error = metadata.errors.get(topic)
+        return error is None or error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def consumed_offsets(

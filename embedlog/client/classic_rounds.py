@@ -13,7 +13,6 @@ from embedlog.client.assignors.assignor import (
     GroupTopics,
     MemberSubscription,
 )
-from embedlog.client.auto_commit import consumed_offsets
 from embedlog.client.consumer_protocol import (
     decode_assignment,
     decode_subscription,
@@ -78,9 +77,7 @@ class ClassicRounds:
             self._prepare_deadline = now_ms + self._prepare_max_ms
             subscription.mark_revoking(self._to_give_up())
             if self._group.auto_commit.is_on and is_member:
-                self._commit = self._group.commits.begin(
-                    consumed_offsets(subscription), retries=True
-                )
+                self._commit = self._group.auto_commit.begin(retries=True)
                 self._group.commits.advance(now_ms)
         commit = self._commit
         if commit is not None and not commit.is_done:

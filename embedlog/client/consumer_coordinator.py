@@ -7,7 +7,7 @@ membership duty does between calls.
 
 from __future__ import annotations
 
-from embedlog.client.auto_commit import AutoCommit, consumed_offsets
+from embedlog.client.auto_commit import AutoCommit
 from embedlog.client.committed_offsets import CommittedLookup
 from embedlog.client.coordinator_lookup import CoordinatorLookup
 from embedlog.client.group_offsets import CloseOptions, ConsumerGroupMetadata
@@ -213,7 +213,7 @@ class ConsumerCoordinator:
     def commit_consumed(self, *, retries: bool = False) -> None:
         """Begin an automatic commit: the positions are about to be forgotten."""
         if self.auto_commit.is_on:
-            self.commits.begin(consumed_offsets(self._subscription), retries=retries)
+            self.auto_commit.begin(retries=retries)
             self.commits.advance(self._parts.transport.runtime.clock.monotonic_ms())
 
     # Leaving

@@ -11,7 +11,6 @@ what is owned. Only what has changed since the last answered heartbeat is sent.
 
 from __future__ import annotations
 
-from embedlog.client.auto_commit import consumed_offsets
 from embedlog.client.coordinator_lookup import LOST_COORDINATOR
 from embedlog.client.errors import CommitFailed
 from embedlog.client.group_offsets import CloseOptions, ConsumerGroupMetadata
@@ -347,7 +346,7 @@ class ConsumerMembership:
             self._subscription.mark_revoking(revoked)
             if not self._group.auto_commit.is_on:
                 return None
-            self._commit = commits.begin(consumed_offsets(self._subscription), retries=True)
+            self._commit = self._group.auto_commit.begin(retries=True)
             self._commit_deadline = now_ms + self._poll_interval_ms
             commits.advance(now_ms)
         if not self._commit.is_done and now_ms < self._commit_deadline:

@@ -78,8 +78,9 @@ class OffsetLookup:
         self._not_before_ms = 0
         self.found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
         self.failed: dict[TopicPartition, KafkaError] = {}
-        for topic, _ in self._left:
-            metadata.want(topic)
+        if not metadata.follows_all:
+            for topic, _ in self._left:
+                metadata.want(topic)
 
     @property
     def is_done(self) -> bool:

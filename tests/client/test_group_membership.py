@@ -336,15 +336,17 @@ def test_eager_commits_and_gives_everything_up_before_it_joins(cluster: FaultyCl
     consumer.close()
 
 
-def test_a_pause_outlives_cooperative_rebalances_only(cluster: FaultyCluster) -> None:
-    for strategy, outlives in (("range", False), ("cooperative-sticky", True)):
-        consumer, _ = joined(cluster, partition_assignment_strategy=[strategy])
-        consumer.pause(ZERO)
-        generation = consumer.group_metadata().generation_id
-        consumer.enforce_rebalance()
-        poll_until(lambda: consumer.group_metadata().generation_id > generation, consumer)
-        assert consumer.paused() == ({ZERO} if outlives else set())
-        consumer.close()
+@pytest.mark.parametrize(("strategy", "outlives"), [("range", False), ("cooperative-sticky", True)])
+def test_a_pause_outlives_cooperative_rebalances_only(
+    cluster: FaultyCluster, strategy: str, outlives: bool
+) -> None:
+    consumer, _ = joined(cluster, partition_assignment_strategy=[strategy])
+    consumer.pause(ZERO)
+    generation = consumer.group_metadata().generation_id
+    consumer.enforce_rebalance()
+    poll_until(lambda: consumer.group_metadata().generation_id > generation, consumer)
+    assert consumer.paused() == ({ZERO} if outlives else set())
+    consumer.close()
 
 
 def test_a_cooperative_member_reads_on_while_others_join(cluster: FaultyCluster) -> None:
