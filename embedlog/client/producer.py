@@ -295,6 +295,7 @@ class Producer:
         """
         if timestamps is None:
             timestamps = self._wall_ms()
+        self._check_open()
         given = (values, keys, timestamps, headers)
         batches = self._columns.queue(topic, given, partition)
         if batches:

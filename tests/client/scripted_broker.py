@@ -44,6 +44,8 @@ class ScriptedBroker:
         self.faults: list[Any] = []
         self.next_producer_id = 1000
         self.leader_epoch = 0
+        self.leaders: dict[tuple[str, int], int] = {}
+        """Of the partitions that node 1 does not lead."""
 
     def transport(self) -> InProcessTransport:
         return InProcessTransport(self.handle, Context, VERSIONS, self.runtime)
@@ -94,7 +96,7 @@ class ScriptedBroker:
             partitions = [
                 metadata.MetadataResponsePartition(
                     partition_index=index,
-                    leader_id=1,
+                    leader_id=self.leaders.get((name, index), 1),
                     leader_epoch=self.leader_epoch,
                     replica_nodes=[1],
                     isr_nodes=[1],
@@ -106,9 +108,12 @@ class ScriptedBroker:
                     name=name, topic_id=self.ids[name], partitions=partitions
                 )
             )
-        node = metadata.MetadataResponseBroker(node_id=1, host="localhost", port=9092)
+        nodes = [
+            metadata.MetadataResponseBroker(node_id=number, host="localhost", port=9091 + number)
+            for number in sorted({1, *self.leaders.values()})
+        ]
         return metadata.MetadataResponse(
-            brokers=[node], cluster_id="scripted", controller_id=1, topics=described
+            brokers=nodes, cluster_id="scripted", controller_id=1, topics=described
         )
 
     def _ProduceRequest(self, request: Any) -> Any:

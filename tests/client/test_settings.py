@@ -69,6 +69,14 @@ def test_known_keys_do_not_warn() -> None:
         ("value.serializer", "a.class.Name"),
         ("security.protocol", "SASL_SSL"),
         ("max.in.flight.requests.per.connection", 0),
+        ("metadata.max.idle.ms", 4_999),
+        ("partitioner.availability.timeout.ms", -1),
+        ("compression.lz4.level", 0),
+        ("compression.zstd.level", 23),
+        ("linger.ms", 2**31),
+        ("buffer.memory", -1),
+        ("send.buffer.bytes", -2),
+        ("metadata.recovery.strategy", "hope"),
     ],
 )
 def test_a_wrong_value_is_refused(key: str, value: object) -> None:
@@ -89,6 +97,47 @@ def test_the_delivery_timeout_covers_linger_and_one_request() -> None:
         complete(parse(PRODUCER, {"delivery.timeout.ms": 30_000}), in_process=False)
     long = complete(parse(PRODUCER, {"request.timeout.ms": 200_000}), in_process=False)
     assert long["delivery.timeout.ms"] == 200_005
+
+
+def test_the_default_delivery_timeout_ends_where_an_int_does() -> None:
+    settings = complete(parse(PRODUCER, {"linger.ms": 2**31 - 1}), in_process=False)
+    assert settings["delivery.timeout.ms"] == 2**31 - 1
+
+
+def test_gzip_has_no_level_0() -> None:
+    with pytest.raises(ConfigError, match=r"compression\.gzip\.level=0"):
+        complete(parse(PRODUCER, {"compression.gzip.level": 0}), in_process=False)
+    for level in (-1, 1, 9):
+        complete(parse(PRODUCER, {"compression.gzip.level": level}), in_process=False)
+
+
+def test_all_conflicts_with_idempotence_are_named() -> None:
+    asked = {"enable.idempotence": True, "acks": "1", "retries": 0}
+    with pytest.raises(ConfigError, match=r"acks=1 \(must be all\), retries=0"):
+        complete(parse(PRODUCER, asked), in_process=False)
+    for off in ({"acks": 0}, {"retries": 0}):
+        settings = complete(parse(PRODUCER, {"enable.idempotence": False, **off}), in_process=False)
+        assert settings["enable.idempotence"] is False
+
+
+KAFKAS_DEFAULTS = {
+    "batch.size": 16_384, "buffer.memory": 33_554_432, "client.dns.lookup": "use_all_dns_ips",
+    "compression.type": "none", "connections.max.idle.ms": 540_000, "linger.ms": 5,
+    "delivery.timeout.ms": 120_000, "max.block.ms": 60_000, "max.request.size": 1_048_576,
+    "max.in.flight.requests.per.connection": 5, "metadata.max.age.ms": 300_000,
+    "metadata.max.idle.ms": 300_000, "metadata.recovery.strategy": "rebootstrap",
+    "metadata.recovery.rebootstrap.trigger.ms": 300_000, "partitioner.class": None,
+    "partitioner.adaptive.partitioning.enable": True, "partitioner.availability.timeout.ms": 0,
+    "partitioner.ignore.keys": False, "reconnect.backoff.ms": 50, "retries": 2**31 - 1,
+    "reconnect.backoff.max.ms": 1_000, "request.timeout.ms": 30_000, "retry.backoff.ms": 100,
+    "retry.backoff.max.ms": 1_000, "socket.connection.setup.timeout.ms": 10_000,
+    "socket.connection.setup.timeout.max.ms": 30_000, "acks": "all", "enable.idempotence": True,
+}  # fmt: skip
+
+
+def test_every_default_of_a_producer_is_kafkas() -> None:
+    settings = complete(parse(PRODUCER), in_process=False)
+    assert {name: settings[name] for name in KAFKAS_DEFAULTS} == KAFKAS_DEFAULTS
 
 
 @pytest.mark.parametrize(
