@@ -136,9 +136,8 @@ class Destinations:
         error = metadata.topic_error(name) or metadata.failure
         if error is not None:
             raise error
-        reason = metadata.last_error or metadata.errors.get(name)
-        if reason is None:
-            reason = f"no answer from {self._transport!r}"
+        last = metadata.last_error or metadata.errors.get(name)
+        reason = f"no answer from {self._transport!r}" if last is None else str(last)
         raise TimedOut(
             f"topic {name!r} is not in the cluster's metadata after max.block.ms="
             f"{self._max_block_ms}: {reason}"

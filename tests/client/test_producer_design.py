@@ -256,7 +256,7 @@ def test_one_expired_batch_does_not_take_its_request_with_it(
 def test_a_slow_leader_gets_no_records_without_a_key(
     broker: ScriptedBroker, runtime: SimRuntime, timeout_ms: int
 ) -> None:
-    """partitioner.availability.timeout.ms, 0 for off: node 1 leads partition 0 and answers nothing."""
+    """partitioner.availability.timeout.ms: node 1 leads partition 0 and answers nothing."""
     broker.leaders = {("three", 1): 2, ("three", 2): 2}
     stuck: list[Pending[Any]] = []
 
