@@ -266,5 +266,15 @@ class PolledColumns:
         """Copies of the keys."""
         return self.columns.keys()[self.start :]
 
+    def to_arrow(self, *, copy: bool = False) -> Any:
+        """A `pyarrow.RecordBatch` of offset, timestamp, key and value, the bytes left in place.
+
+        Keys and values are binary views; `copy` makes plain binary columns of them, for what does
+        not know views. Needs pyarrow.
+        """
+        from embedlog.client.arrow import record_batch
+
+        return record_batch(self, copy=copy)
+
     def __repr__(self) -> str:
         return f"<PolledColumns {self.topic_partition} {len(self)} records>"
