@@ -39,6 +39,7 @@ BROKERS: dict[str, dict[str, str]] = {
         "group.consumer.max.size": "2",
         "group.max.size": "3",
     },
+    "classic only": {"group.coordinator.rebalance.protocols": "classic"},
     "as shipped": {},
     "untouched": {},
 }
