@@ -25,8 +25,15 @@ if TYPE_CHECKING:
         ResourceType,
     )
     from embedlog.client.consumer import Consumer
-    from embedlog.client.errors import WakeupError
+    from embedlog.client.errors import CommitFailed, WakeupError
+    from embedlog.client.group_offsets import (
+        CloseOptions,
+        ConsumerGroupMetadata,
+        OffsetAndMetadata,
+    )
     from embedlog.client.producer import Producer
+    from embedlog.client.rebalance_listener import ConsumerRebalanceListener
+    from embedlog.client.subscription_state import SubscriptionPattern
     from embedlog.common import TopicPartition
     from embedlog.errors import (
         ClosedError,
@@ -42,20 +49,26 @@ if TYPE_CHECKING:
 __all__ = [
     "Admin",
     "AlterOperation",
+    "CloseOptions",
     "ClosedError",
     "Cluster",
+    "CommitFailed",
     "ConfigError",
     "ConfigResource",
     "Consumer",
+    "ConsumerGroupMetadata",
+    "ConsumerRebalanceListener",
     "CorruptRecord",
     "DirectoryLocked",
     "EmbedlogError",
     "KafkaError",
     "NewTopic",
+    "OffsetAndMetadata",
     "OffsetSpec",
     "Producer",
     "ResourceType",
     "StorageFailed",
+    "SubscriptionPattern",
     "TimedOut",
     "TopicPartition",
     "WakeupError",
@@ -65,13 +78,19 @@ __all__ = [
 _HOMES = {
     "Admin": "client.admin",
     "AlterOperation": "client.admin_results",
+    "CloseOptions": "client.group_offsets",
     "Cluster": "broker.cluster",
+    "CommitFailed": "client.errors",
     "ConfigResource": "client.admin_results",
     "Consumer": "client.consumer",
+    "ConsumerGroupMetadata": "client.group_offsets",
+    "ConsumerRebalanceListener": "client.rebalance_listener",
     "NewTopic": "client.admin_results",
+    "OffsetAndMetadata": "client.group_offsets",
     "OffsetSpec": "client.admin_results",
     "Producer": "client.producer",
     "ResourceType": "client.admin_results",
+    "SubscriptionPattern": "client.subscription_state",
     "TopicPartition": "common",
     "WakeupError": "client.errors",
     "open": "broker.cluster",

@@ -13,10 +13,12 @@ import wire
 
 PUBLIC = {
     "embedlog": {
-        "Admin", "AlterOperation", "ClosedError", "Cluster", "ConfigError", "ConfigResource",
-        "Consumer", "CorruptRecord", "DirectoryLocked", "EmbedlogError", "KafkaError", "NewTopic",
-        "OffsetSpec", "Producer", "ResourceType", "StorageFailed", "TimedOut", "TopicPartition",
-        "WakeupError", "open",
+        "Admin", "AlterOperation", "CloseOptions", "ClosedError", "Cluster", "CommitFailed",
+        "ConfigError", "ConfigResource", "Consumer", "ConsumerGroupMetadata",
+        "ConsumerRebalanceListener", "CorruptRecord", "DirectoryLocked", "EmbedlogError",
+        "KafkaError", "NewTopic", "OffsetAndMetadata", "OffsetSpec", "Producer", "ResourceType",
+        "StorageFailed", "SubscriptionPattern", "TimedOut", "TopicPartition", "WakeupError",
+        "open",
     },
     "wire": {
         "LATEST", "InvalidMessage", "MalformedMessage", "Payload", "RemoteProtocolError",
@@ -50,7 +52,13 @@ def test_public_methods_explain_themselves(name: str) -> None:
             assert inspect.getdoc(value), f"{name}.{method} has no docstring"
 
 
-@pytest.mark.parametrize("name", ["Admin", "Consumer", "Producer", "open"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Admin", "CloseOptions", "Consumer", "ConsumerGroupMetadata", "ConsumerRebalanceListener",
+        "OffsetAndMetadata", "Producer", "SubscriptionPattern", "open",
+    ],
+)  # fmt: skip
 def test_examples_in_public_docstrings_hold(name: str) -> None:
     value = getattr(embedlog, name)
     finder = doctest.DocTestFinder(recurse=True)

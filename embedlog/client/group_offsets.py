@@ -17,7 +17,7 @@ class OffsetAndMetadata(_OffsetBase):
 
     The epoch is -1 when unknown. With it a consumer notices that the log was cut below the offset.
 
-    >>> OffsetAndMetadata(7, "batch 3")
+    >>> embedlog.OffsetAndMetadata(7, "batch 3")
     OffsetAndMetadata(7, 'batch 3')
     """
 
@@ -62,7 +62,7 @@ class ConsumerGroupMetadata(_GroupBase):
 
     (group id, generation or member epoch, member id, group instance id)
 
-    >>> ConsumerGroupMetadata("readers").generation_id
+    >>> embedlog.ConsumerGroupMetadata("readers").generation_id
     -1
     """
 
@@ -110,7 +110,7 @@ class ConsumerGroupMetadata(_GroupBase):
 class CloseOptions:
     """What a consumer that is closed does about its membership.
 
-    >>> CloseOptions.REMAIN_IN_GROUP
+    >>> embedlog.CloseOptions.REMAIN_IN_GROUP
     2
     """
 

@@ -19,7 +19,7 @@ class ConsumerRebalanceListener:
     them: to commit, to seek, to ask for positions. An exception does not stop the rebalance; the
     call that did it raises the first one when it is over.
 
-    >>> class Report(ConsumerRebalanceListener):
+    >>> class Report(embedlog.ConsumerRebalanceListener):
     ...     def on_partitions_assigned(self, partitions):
     ...         print("reading", *partitions)
     >>> Report().on_partitions_assigned([])

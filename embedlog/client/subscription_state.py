@@ -185,7 +185,7 @@ class SubscriptionType:
 class SubscriptionPattern:
     """A regular expression, in RE2's syntax, that the broker matches topics with (KIP-848).
 
-    >>> SubscriptionPattern("orders-.*")
+    >>> embedlog.SubscriptionPattern("orders-.*")
     SubscriptionPattern('orders-.*')
     """
 
