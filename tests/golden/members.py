@@ -8,7 +8,10 @@ from tests.golden.group_requests import (
     MEMBER_ID_REQUIRED,
     OK,
     Protocols,
+    beat,
     describe,
+    describe_consumers,
+    first_beat,
     heartbeat,
     join,
     leave,
@@ -18,7 +21,7 @@ from tests.golden.run import Run
 from wire.schemas.find_coordinator import FindCoordinatorRequest
 from wire.schemas.join_group import JoinGroupRequest
 
-JOIN, SYNC, HEARTBEAT, LEAVE, DESCRIBE = 9, 5, 4, 5, 6
+JOIN, SYNC, HEARTBEAT, LEAVE, DESCRIBE, BEAT = 9, 5, 4, 5, 6, 1
 ID_REQUIRED_FROM = 4
 WARM_GROUP_COUNT = 400
 """Enough names to meet each of 50 partitions."""
@@ -130,6 +133,47 @@ class Member:
             if answer.error_code == OK:
                 self.generation = answer.generation_id
                 self.protocol = answer.protocol_name
+        return answer
+
+
+class Consumers:
+    """The members of a group of the consumer protocol, by ids of their own."""
+
+    def __init__(self, run: Run, group: str) -> None:
+        self.run = run
+        self.group = group
+        self.epochs: dict[str, int] = {}
+
+    def join(self, member: str, *topics: str, note: str = "", **fields: Any) -> Any:
+        """One step: a member joins."""
+        request = first_beat(self.group, member, *topics, **fields)
+        return self._send(member, request, note or f"{member} joins")
+
+    def beat(self, member: str, note: str = "", **fields: Any) -> Any:
+        """One step: a heartbeat with the epoch it was told last, unless another is given."""
+        epoch = fields.pop("epoch", self.epochs.get(member, 0))
+        request = beat(self.group, member, epoch, **fields)
+        return self._send(member, request, note or f"{member} again")
+
+    def until_assigned(self, member: str, **fields: Any) -> Any:
+        """One step: heartbeats until one brings an assignment."""
+        request = beat(self.group, member, self.epochs[member], **fields)
+        answer = self.run.until(
+            lambda answer: answer.error_code or answer.assignment is not None,
+            request, BEAT, f"{member} until it is assigned something",
+        )  # fmt: skip
+        return self._learn(member, answer)
+
+    def show(self, note: str = "described") -> Any:
+        """One step: the group as ConsumerGroupDescribe tells it."""
+        return self.run.send(describe_consumers(self.group), BEAT, note)
+
+    def _send(self, member: str, request: Any, note: str) -> Any:
+        return self._learn(member, self.run.send(request, BEAT, note))
+
+    def _learn(self, member: str, answer: Any) -> Any:
+        if answer is not None and answer.error_code == 0:
+            self.epochs[member] = answer.member_epoch
         return answer
 
 

@@ -21,10 +21,9 @@ from tests.golden.group_requests import (
     subscription,
     sync,
 )
-from tests.golden.members import Member, form, gather, show, warm_up
+from tests.golden.members import Consumers, Member, form, gather, show, warm_up
 from tests.golden.requests import Topic, make_topic
 from tests.golden.run import Run, scenario_on
-from tests.golden.scenarios.consumer_groups import Consumers
 from wire.schemas.offset_fetch import OffsetFetchRequest
 
 V = 9

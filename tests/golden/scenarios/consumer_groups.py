@@ -16,52 +16,11 @@ from tests.golden.group_requests import (
     first_beat,
     list_groups,
 )
-from tests.golden.members import warm_up
+from tests.golden.members import Consumers, warm_up
 from tests.golden.requests import make_topic
 from tests.golden.run import Run, scenario_on
 
 V = 1
-
-
-class Consumers:
-    """The members of one group, by ids of their own."""
-
-    def __init__(self, run: Run, group: str) -> None:
-        self.run = run
-        self.group = group
-        self.epochs: dict[str, int] = {}
-
-    def join(self, member: str, *topics: str, note: str = "", **fields: Any) -> Any:
-        """One step: a member joins."""
-        request = first_beat(self.group, member, *topics, **fields)
-        return self._send(member, request, note or f"{member} joins")
-
-    def beat(self, member: str, note: str = "", **fields: Any) -> Any:
-        """One step: a heartbeat with the epoch it was told last, unless another is given."""
-        epoch = fields.pop("epoch", self.epochs.get(member, 0))
-        request = beat(self.group, member, epoch, **fields)
-        return self._send(member, request, note or f"{member} again")
-
-    def until_assigned(self, member: str, **fields: Any) -> Any:
-        """One step: heartbeats until one brings an assignment."""
-        request = beat(self.group, member, self.epochs[member], **fields)
-        answer = self.run.until(
-            lambda answer: answer.error_code or answer.assignment is not None,
-            request, V, f"{member} until it is assigned something",
-        )  # fmt: skip
-        return self._learn(member, answer)
-
-    def show(self, note: str = "described") -> Any:
-        """One step: the group as ConsumerGroupDescribe tells it."""
-        return self.run.send(describe_consumers(self.group), V, note)
-
-    def _send(self, member: str, request: Any, note: str) -> Any:
-        return self._learn(member, self.run.send(request, V, note))
-
-    def _learn(self, member: str, answer: Any) -> Any:
-        if answer is not None and answer.error_code == 0:
-            self.epochs[member] = answer.member_epoch
-        return answer
 
 
 @scenario_on("groups")

@@ -10,10 +10,9 @@ from tests.golden.group_requests import (
     list_groups,
     sync,
 )
-from tests.golden.members import form, show, warm_up
+from tests.golden.members import Consumers, form, show, warm_up
 from tests.golden.requests import make_topic
 from tests.golden.run import Run, scenario_on
-from tests.golden.scenarios.consumer_groups import Consumers
 from wire.schemas.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.schemas.incremental_alter_configs import (
     AlterableConfig,
