@@ -26,6 +26,7 @@ from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Protocol
 
     from embedlog.runtime import Clock
@@ -50,7 +51,15 @@ if TYPE_CHECKING:
 class LogCleaner:
     """Compacts the logs of one manager. Its calls exclude each other."""
 
-    def __init__(self, manager: LogManager, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self,
+        manager: LogManager,
+        settings: Settings,
+        clock: Clock,
+        remove: Callable[[list[str], int], None],
+    ) -> None:
+        """`remove` gets files to be removed, and after how many milliseconds."""
+        self._remove = remove
         self._manager = manager
         self._settings = settings
         self._clock = clock
@@ -108,7 +117,7 @@ class LogCleaner:
             now_ms=now_ms,
             map_size_max=int(size_max * settings.log_cleaner_io_buffer_load_factor),
             checkpoint=self._manager.checkpoint,
-            remove=self._manager.remove_files,
+            remove=self._remove,
         )
         return None
 

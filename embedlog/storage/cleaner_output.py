@@ -127,7 +127,7 @@ class CleanedOutput:
         try:
             if not self._is_volatile:
                 files.sync_directory(log.directory)
-            useless = _put_away(log, former)
+            useless = _put_away(former)
             files.rename(swap_path, segment.path)
             log.swap_in(segment, former)
             if not self._is_volatile:
@@ -170,21 +170,13 @@ class CleanedOutput:
         self._synced_size = self.segment.end[1]
 
 
-def _put_away(log: Log, former: tuple[Segment, ...]) -> list[str]:
-    """Give the files of former segments names that mean nothing; return these.
+def _put_away(former: tuple[Segment, ...]) -> list[str]:
+    """Put the files of former segments away; return their new names.
 
     The first one's log stays: the new one replaces it. So does its snapshot, which tells the state
     of producers at the same offset.
     """
-    files = log.files
-    useless = []
-    for old in former:
-        suffixes: tuple[str, ...] = paths.SIDECARS
-        if old is not former[0]:
-            suffixes = (paths.LOG, *paths.SIDECARS, paths.SNAPSHOT)
-        for suffix in suffixes:
-            path = old.sidecar(suffix)
-            if files.stat(path) is not None:
-                files.rename(path, path + paths.DELETED)
-                useless.append(path + paths.DELETED)
+    useless = former[0].put_away(paths.SIDECARS)
+    for old in former[1:]:
+        useless += old.put_away()
     return useless

@@ -50,12 +50,12 @@ class CleaningRound:
         now_ms: int,
         map_size_max: int,
         checkpoint: Callable[[], None],
-        remove: Callable[[list[str]], None],
+        remove: Callable[[list[str], int], None],
     ) -> None:
         """`now_ms` is wall time, `map_size_max` bytes of memory for keys.
 
         `checkpoint` stores every log's `cleaned_offset`; `remove` gets the files that the round
-        leaves useless.
+        leaves useless, and after how many milliseconds they may go.
         """
         self.log = log
         self.size_read = 0
@@ -192,7 +192,7 @@ class CleaningRound:
             self._sources = self._sources[len(group) :]
             if not self._sources:
                 log.cleaned_offset = self._end
-        self._remove(useless)
+        self._remove(useless, log.config.file_delete_delay_ms)
 
     def _check_unchanged(self) -> None:
         """Raise unless the segments yet to be rewritten are in the log, in a row.

@@ -11,7 +11,7 @@ from _thread import RLock
 from embedlog import errors
 from embedlog.common import uuid_from_text, uuid_to_text
 from embedlog.errors import ClosedError
-from embedlog.runtime.files import make_directory, remove_tree, write_whole
+from embedlog.runtime.files import make_directory, remove_tree, write_fully
 from embedlog.storage import paths
 from embedlog.storage.checkpoints import Checkpoints
 from embedlog.storage.clean_shutdown import (
@@ -206,10 +206,15 @@ class LogManager:
         return {log.topic_partition: why for log, why in cleaner.uncleanable.items()}
 
     def remove_files(self, useless: list[str]) -> None:
-        """Remove files that no log needs any more. Views of them stay readable."""
+        """Remove files that no log needs any more. Views of them stay readable.
+
+        One that cannot be removed is left to the next open; one that is gone is fine.
+        """
         for path in useless:
-            if self._files.stat(path) is not None:
+            try:
                 self._files.remove(path)
+            except OSError:
+                continue
 
     def checkpoint(self) -> None:
         """Store the synced offset and the start offset of every log."""
@@ -327,8 +332,13 @@ class LogManager:
         log.topic_id = topic_id
         if not self._volatile:
             content = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
-            path = f"{log.directory}/{paths.PARTITION_METADATA}"
-            write_whole(self._files, path, content.encode(), sync=False)
+            file = self._files.open(f"{log.directory}/{paths.PARTITION_METADATA}", create=True)
+            file.truncate(0)
+            write_fully(file.write, [content.encode()], 0)
+            if self._durable:
+                # Its name becomes durable with the first segment's, before anything is promised.
+                file.sync()
+            file.close()
 
     def _read_topic_id(self, log: Log) -> bytes | None:
         """The id in partition.metadata; None when it is missing or damaged (a hint like others)."""

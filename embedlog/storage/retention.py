@@ -18,19 +18,33 @@ if TYPE_CHECKING:
     """(segment, first offset of the next one) -> whether the segment must go."""
 
 
-def delete_old_segments(log: Log, now_ms: int) -> int:
+def delete_old_segments(
+    log: Log, now_ms: int, remove: Callable[[list[str], int], None] | None = None
+) -> int:
     """Apply the topic's retention; return how many segments went. `now_ms` is wall time.
 
-    Views of their batches stay readable. Requires: the partition lock.
+    Their files get other names and are given to `remove`, with the delay in milliseconds; without
+    one they are removed at once. Views of their batches stay readable. Requires: the partition
+    lock.
 
     Raises:
         KafkaStorageError: the disk refuses.
     """
-    deleted = _delete(log, lambda segment, following: following <= log.log_start_offset)
-    if not log.config.delete:
-        return deleted
-    deleted += _delete(log, _size_rule(log))
-    return deleted + _delete(log, _time_rule(log, now_ms))
+    doomed = _take_out(log, lambda segment, following: following <= log.log_start_offset)
+    if log.config.delete:
+        doomed += _take_out(log, _size_rule(log))
+        doomed += _take_out(log, _time_rule(log, now_ms))
+    delay_ms = log.config.file_delete_delay_ms
+    is_volatile = log.config.durability == "memory"
+    try:
+        for segment in doomed:
+            if remove is None or is_volatile or delay_ms == 0:
+                segment.remove()
+            else:
+                remove(segment.put_away(), delay_ms)
+    except OSError as error:
+        raise log.refused(error) from error
+    return len(doomed)
 
 
 def _size_rule(log: Log) -> Rule:
@@ -60,7 +74,8 @@ def _time_rule(log: Log, now_ms: int) -> Rule:
     return must_go
 
 
-def _delete(log: Log, must_go: Rule) -> int:
+def _take_out(log: Log, must_go: Rule) -> tuple[Segment, ...]:
+    """Let the log go on without the oldest segments that must go; return these."""
     segments = log.segments
     doomed = 0
     for slot, segment in enumerate(segments):
@@ -71,15 +86,9 @@ def _delete(log: Log, must_go: Rule) -> int:
         if not must_go(segment, end):
             break
         doomed += 1
-    if doomed == 0:
-        return 0
-    if doomed == len(segments):
+    if doomed and doomed == len(segments):
         log.roll()
         segments = log.segments
-    log.replace_segments(segments[doomed:])
-    try:
-        for segment in segments[:doomed]:
-            segment.remove()
-    except OSError as error:
-        raise log.refused(error) from error
-    return doomed
+    if doomed:
+        log.replace_segments(segments[doomed:])
+    return segments[:doomed]

@@ -42,6 +42,8 @@ _LARGEST_ZEROED_STEP = 1 << 20
 _ZEROS = bytes(_FIRST_STEP)
 _aborted_lock = RLock()
 HINTS_MAX = 256
+ALL_FILES = (paths.LOG, *paths.SIDECARS, paths.SNAPSHOT)
+"""In the order of their removal: an index without its log is swept up at the next open."""
 EVERYTHING = 1 << 62
 UNKNOWN = -2
 """The largest timestamp of a loaded segment that nobody has asked for."""
@@ -268,12 +270,26 @@ class Segment:
         self.kept = self.file
         self._open_files.forget(self)
 
+    def put_away(self, suffixes: tuple[str, ...] = ALL_FILES) -> list[str]:
+        """Give the segment's files names that mean nothing; return these, to be removed later.
+
+        Views of its batches stay readable.
+        """
+        files = self._open_files.files
+        self._open_files.forget(self)
+        useless = []
+        for suffix in suffixes:
+            path = self.sidecar(suffix)
+            if files.stat(path) is not None:
+                files.rename(path, path + paths.DELETED)
+                useless.append(path + paths.DELETED)
+        return useless
+
     def remove(self) -> None:
         """Remove the segment's files. Views of its batches stay readable."""
         files = self._open_files.files
         self._open_files.forget(self)
-        # The log first: an index without its log is swept up when the directory is next opened.
-        for suffix in (paths.LOG, *paths.SIDECARS, paths.SNAPSHOT):
+        for suffix in ALL_FILES:
             path = self.sidecar(suffix)
             if files.stat(path) is not None:
                 files.remove(path)

@@ -3,6 +3,7 @@
     retention, expiry of producers     at their intervals, which are long
     checkpoints, flushes               once something may have changed, until they find nothing new
     compaction                         the same, once there is a compacted log
+    unlinking                          file.delete.delay.ms after files have become useless
 
 So an idle broker does not wake for the second kind. `stir` gives those that rest their time again:
 the broker calls it after a request when `is_resting` is set.
@@ -51,6 +52,7 @@ class Tasks:
         "_due",
         "_flushed",
         "_manager",
+        "_useless",
         "_wall_offset",
         "cleaner",
         "is_resting",
@@ -75,6 +77,8 @@ class Tasks:
         self.cleaner: LogCleaner | None = None
         """Made when the first compacted log may need it."""
         self._cleaner_settings = cleaner_settings
+        self._useless: list[tuple[int, list[str]]] = []
+        """(monotonic time, files to remove then)."""
         self._flushed: dict[Log, int] = {}
         """Log -> monotonic time of its last flush."""
         self.is_resting = True
@@ -82,6 +86,7 @@ class Tasks:
         self._due: dict[str, list[int]] = {
             "_retention": [now_ms + retention_first_ms, retention_interval_ms],
             "_expire": [now_ms + PRODUCER_EXPIRY_INTERVAL_MS, PRODUCER_EXPIRY_INTERVAL_MS],
+            "_unlink": [_NEVER, 0],
             **{name: [_NEVER, interval] for name, interval in _AFTER_CHANGES.items()},
         }
 
@@ -112,6 +117,16 @@ class Tasks:
                     task[0] = now_ms + task[1]
         return max(1, min(task[0] for task in self._due.values()) - now_ms)
 
+    def unlink_later(self, useless: list[str], delay_ms: int) -> None:
+        """Remove files after a while. Requires: called by the work itself.
+
+        What is left at the close, or after a crash, goes when its log is next opened.
+        """
+        due_ms = self._clock.monotonic_ms() + delay_ms
+        self._useless.append((due_ms, useless))
+        task = self._due["_unlink"]
+        task[0] = min(task[0], due_ms)
+
     # Each says whether it wants to come back after its interval
 
     def _checkpoint(self, _now_ms: int) -> bool:
@@ -125,7 +140,7 @@ class Tasks:
 
         wall_ms = self._clock.wall_ms()
         if self._believes_clock(now_ms, wall_ms):
-            self._for_each(lambda log: delete_old_segments(log, wall_ms))
+            self._for_each(lambda log: delete_old_segments(log, wall_ms, self.unlink_later))
         return True
 
     def _clean(self, now_ms: int) -> bool:
@@ -136,7 +151,7 @@ class Tasks:
                 from embedlog.storage.cleaner import DefaultSettings, LogCleaner
 
                 settings = self._cleaner_settings or DefaultSettings()
-                self.cleaner = LogCleaner(self._manager, settings, self._clock)
+                self.cleaner = LogCleaner(self._manager, settings, self._clock, self.unlink_later)
             delay_ms = self.cleaner.run_once()
         self._due["_clean"][1] = CLEANER_BACKOFF_MS if delay_ms is None else delay_ms
         return delay_ms is not None
@@ -145,6 +160,14 @@ class Tasks:
         drift = wall_ms - now_ms - self._wall_offset
         self.retention_paused = abs(drift) > CLOCK_DRIFT_MAX_MS
         return not self.retention_paused
+
+    def _unlink(self, now_ms: int) -> bool:
+        due = [names for due_ms, names in self._useless if due_ms <= now_ms]
+        self._useless = [entry for entry in self._useless if entry[0] > now_ms]
+        self._due["_unlink"][0] = min((due_ms for due_ms, _ in self._useless), default=_NEVER)
+        for useless in due:
+            self._manager.remove_files(useless)
+        return False
 
     def _expire(self, _now_ms: int) -> bool:
         wall_ms = self._clock.wall_ms()

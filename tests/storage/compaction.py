@@ -59,7 +59,10 @@ class Compacted:
 
     def clean_at_once(self) -> None:
         """Clean all there is to clean while time stands still."""
-        cleaner = LogCleaner(self.manager, DefaultSettings(), self.runtime.clock)
+        tasks = self.manager._tasks
+        cleaner = LogCleaner(
+            self.manager, DefaultSettings(), self.runtime.clock, tasks.unlink_later
+        )
         while cleaner.run_once() is not None:
             pass
         assert cleaner.uncleanable == {}

@@ -512,12 +512,12 @@ def test_readers_of_former_segments_go_on_reading_them() -> None:
     former = topic.log.segments
     view = topic.log.read(0, max_bytes=1 << 20, end_offset=30).records
     content = bytes(view)
-    for segment in former[2:]:
-        segment.release()  # as when too many files are open
     sizes = [segment.size for segment in former]
     contents = [bytes(segment.view(0, segment.size)) for segment in former[:2]]
     topic.clean()
     assert bytes(view) == content
+    for segment in former:
+        segment.release()  # as when too many files are open
     for segment, size in zip(former, sizes, strict=True):
         assert len(segment.view(0, size)) == size
     assert [bytes(segment.view(0, segment.size)) for segment in former[:2]] == contents
@@ -578,6 +578,54 @@ def test_a_log_that_changes_during_a_round_is_left_as_it_is(change: str) -> None
     check_compacted(log)
     expected = range(9, 30) if change == "retention" else range(5, 25)
     assert [offset for offset, _, _ in rows(log)] == list(expected)
+
+
+def test_a_change_between_the_last_look_and_the_swap_is_noticed() -> None:
+    topic = Compacted()
+    for number in range(10):
+        topic.put((f"k{number}", "v" * 50))
+    topic.put(("k0", "w"))
+    topic.log.roll()
+    log = topic.log
+
+    class Meddlesome:
+        """A partition lock that another thread got a moment earlier, to truncate."""
+
+        entered = 0
+
+        def __enter__(self) -> None:
+            self.entered += 1
+            if self.entered == 2:  # first the producers are asked for, then comes the swap
+                log.truncate_to(5)
+                log.update_high_watermark(5)
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    log.lock = Meddlesome()
+    topic.wait(2 * BACKOFF_MS)
+    assert log.lock.entered > 2
+    assert [offset for offset, _, _ in rows(log)] == [0, 1, 2, 3, 4]
+    check_compacted(log)
+
+
+def test_useless_files_are_removed_after_their_delay() -> None:
+    topic = Compacted(file_delete_delay_ms=60_000)
+    for number in range(30):
+        topic.put((f"k{number % 4}", f"v{number}"))
+    topic.log.roll()
+    topic.wait(BACKOFF_MS + 1000)
+    assert len(rows(topic.log)) < 30
+
+    def deleted() -> list[str]:
+        names = topic.log.files.list(topic.log.directory)
+        return [name for name in names if name.endswith(".deleted")]
+
+    assert deleted()
+    topic.wait(58_000)
+    assert deleted()
+    topic.wait(2_000)
+    assert not deleted()
 
 
 def test_compact_and_delete_together_drop_what_is_old_and_clean_the_rest() -> None:
@@ -648,8 +696,8 @@ def test_a_deleted_topic_leaves_no_cleaned_offset_to_its_successor() -> None:
         topic.put(("k", f"{number}"))
     topic.clean()
     topic.manager.delete(PARTITION)
-    again = topic.manager.get_or_create(PARTITION, topic.config)
-    assert again.cleaned_offset == -1
+    assert topic.manager.get_or_create(PARTITION, topic.config).cleaned_offset == -1
+    assert topic.reopened().log.cleaned_offset == -1
 
 
 # Failures

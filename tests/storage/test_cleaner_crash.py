@@ -17,6 +17,7 @@ from tests.storage.compaction import (
     rows,
 )
 from tests.storage.logs import append_marker
+from tests.storage.test_interrupt import _interrupted_at as interrupted_at
 
 RECORDS = 26
 
@@ -58,8 +59,8 @@ class Story:
         topic.wait(BACKOFF_MS + 50)
         topic.manager.close()
 
-    def open(self, disk: SimFiles) -> Compacted:
-        topic = Compacted(disk, **self.settings)
+    def open(self, disk: SimFiles, **settings: object) -> Compacted:
+        topic = Compacted(disk, **{**self.settings, **settings})
         assert topic.log.failure is None, topic.log.failure
         topic.commit()
         return topic
@@ -67,6 +68,8 @@ class Story:
     def check(self, disk: SimFiles, versions: list[dict]) -> dict:
         """Open what a crash left: readers know one of `versions`, before and after cleaning."""
         topic = self.open(disk)
+        names = topic.log.files.list(topic.log.directory)
+        assert not [name for name in names if name.endswith((".cleaned", ".swap", ".deleted"))]
         check_compacted(topic.log)
         known = latest(committed_rows(topic.log))
         assert known in versions, known
@@ -74,7 +77,7 @@ class Story:
         check_compacted(topic.log)
         assert latest(committed_rows(topic.log)) == known
         names = topic.log.files.list(topic.log.directory)
-        assert not [name for name in names if name.endswith((".cleaned", ".swap", ".deleted"))]
+        assert not [name for name in names if name.endswith((".cleaned", ".swap"))]
         offsets = [offset for offset, _, _ in rows(topic.log)]
         assert offsets == sorted(set(offsets))
         return known
@@ -183,3 +186,67 @@ def test_a_recovery_that_crashes_while_it_completes_a_swap_is_completed_by_the_n
             else:
                 break
     assert interrupted > 20 // step
+
+
+@every
+def test_gaps_are_no_rot_when_the_topic_is_not_compacted_after_the_crash(step: int) -> None:
+    story = Story("os")
+    versions, calls = _versions(story)
+    for call in calls[::step]:
+        disk = SimFiles()
+        topic = story.begin(disk)
+        disk.crash(call, after=True)
+        with suppress(SimulatedCrash):
+            story.go_on(topic)
+        plain = story.open(disk.survivor(), cleanup_policy="delete", retention_ms=-1)
+        assert latest(committed_rows(plain.log)) in versions
+
+
+def test_indexes_of_former_segments_do_not_outlive_a_swap_that_recovery_completes() -> None:
+    story = Story("os")
+    _, calls = _versions(story)
+    found = 0
+    for call in calls:
+        disk = SimFiles()
+        topic = story.begin(disk)
+        disk.crash(call, after=True)
+        with suppress(SimulatedCrash):
+            story.go_on(topic)
+        survivor = disk.survivor()
+        names = survivor.list(topic.log.directory)
+        bases = [name[:20] for name in names if name.endswith(".log.swap")]
+        if not bases or f"{bases[0]}.index" not in names:
+            continue
+        found += 1
+        story.open(survivor)
+        names = survivor.list(topic.log.directory)
+        assert f"{bases[0]}.log" in names
+        assert f"{bases[0]}.index" not in names
+    assert found > 1
+
+
+@pytest.mark.parametrize("step", [1009, pytest.param(101, marks=pytest.mark.slow)])
+def test_an_interrupt_anywhere_in_a_round_loses_nothing(step: int) -> None:
+    """Ctrl-C in the thread that happens to clean: the round is over, or the log refuses writes."""
+    story = Story("os")
+    poisoned = 0
+    opcode = step
+    while True:
+        topic = story.begin(SimFiles())
+        known = latest(committed_rows(topic.log))
+        interrupted = interrupted_at(opcode, lambda topic=topic: topic.wait(BACKOFF_MS + 50))
+        if not interrupted:
+            break
+        assert latest(committed_rows(topic.log)) == known
+        if topic.log.failure is None:
+            topic.wait(2 * BACKOFF_MS)
+            assert topic.log.cleaned_offset == topic.log.segments[-1].base_offset
+            assert topic.manager.uncleanable == {}
+            check_compacted(topic.log)
+        else:
+            assert "swap" in str(topic.log.failure)
+            poisoned += 1
+        assert latest(committed_rows(topic.log)) == known
+        story.check(topic.runtime.files.survivor(), [known])
+        opcode += step
+    assert opcode > 20 * step

@@ -74,6 +74,18 @@ def test_the_topic_id_is_kept_in_kafkas_form_and_must_not_change() -> None:
         owner.get_or_create(PARTITION, topic_id=bytes(reversed(TOPIC_ID)))
 
 
+def test_the_topic_id_outlives_a_loss_of_power_once_a_record_is_durable() -> None:
+    disk = SimFiles()
+    owner = manager(disk, config=LogConfig(durability="fsync"))
+    log = owner.get_or_create(PARTITION, topic_id=TOPIC_ID)
+    append(log, b"a")
+    log.sync(1)
+    for image in disk.crash_images(seeded(4), 6):
+        again = manager(image, config=LogConfig(durability="fsync")).get(PARTITION)
+        assert again is not None
+        assert again.topic_id == TOPIC_ID
+
+
 def test_a_closed_manager_makes_nothing_and_its_logs_refuse_writes() -> None:
     owner = manager()
     log = owner.get_or_create(PARTITION)

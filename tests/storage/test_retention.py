@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from embedlog.storage.log import Log
+from embedlog.storage.log_config import LogConfig
 from embedlog.storage.retention import delete_old_segments
-from tests.storage.logs import NOW, append, check, new_log, values
+from embedlog.testing import sim_runtime
+from tests.storage.logs import NOW, PARTITION, append, check, manager, new_log, values
 
 OFF = {"retention_ms": -1, "retention_bytes": -1}
 
@@ -88,3 +90,48 @@ def test_when_all_must_go_an_empty_segment_takes_over() -> None:
     append(log, b"next", timestamps=NOW)
     assert values(log) == [b"next"]
     check(log)
+
+
+def test_files_of_old_segments_are_put_away_and_removed_after_their_delay() -> None:
+    runtime = sim_runtime()
+    config = LogConfig(segment_bytes=200, retention_ms=1000, file_delete_delay_ms=60_000)
+    owner = manager(runtime=runtime, config=config)
+    log = owner.get_or_create(PARTITION, config)
+    for number in range(4):
+        append(log, b"%d" % number * 100)
+    log.update_high_watermark(4)
+    view = log.read(0, max_bytes=1000, end_offset=4).records
+    content = bytes(view)
+
+    def names() -> list[str]:
+        return [name for name in log.files.list(log.directory) if ".log" in name]
+
+    runtime.clock.advance(30_000)
+    owner.run_once(runtime.clock.monotonic_ms())
+    doomed = [f"{number:020d}.log.deleted" for number in range(4)]
+    assert names() == [*doomed, f"{4:020d}.log"]
+    assert log.log_start_offset == 4
+    runtime.clock.advance(59_999)
+    owner.run_once(runtime.clock.monotonic_ms())
+    assert len(names()) == 5
+    runtime.clock.advance(1)
+    owner.run_once(runtime.clock.monotonic_ms())
+    assert names() == [f"{4:020d}.log"]
+    assert bytes(view) == content
+
+
+def test_what_was_put_away_goes_at_the_next_open() -> None:
+    runtime = sim_runtime()
+    config = LogConfig(segment_bytes=200, retention_ms=1000)
+    owner = manager(runtime=runtime, config=config)
+    log = owner.get_or_create(PARTITION, config)
+    for number in range(4):
+        append(log, b"%d" % number * 100)
+    log.update_high_watermark(4)
+    runtime.clock.advance(30_000)
+    owner.run_once(runtime.clock.monotonic_ms())
+    owner.close()
+    again = manager(runtime.files.survivor(), config=config).get(PARTITION)
+    assert again is not None
+    assert (again.log_start_offset, again.log_end_offset) == (4, 4)
+    assert not [name for name in again.files.list(again.directory) if "deleted" in name]
