@@ -45,27 +45,57 @@ class AdminCalls:
         """The time a call may take."""
         return self._timeout_ms if timeout_ms is None else timeout_ms
 
+    def deadline(self, timeout_ms: int | None) -> int:
+        """When, on the monotonic clock, a call that begins here has to be over."""
+        return self._clock.monotonic_ms() + self.timeout(timeout_ms)
+
+    def left_ms(self, deadline: int) -> int:
+        """Milliseconds until `deadline`; 0 when it has passed."""
+        return max(deadline - self._clock.monotonic_ms(), 0)
+
     def call(self, node_id: int, request: Any, timeout_ms: int | None = None) -> Any:
         """The response of a node; the request is sent again after retriable errors.
 
         Raises:
             TimedOut: no response in time; KafkaError: one that sending again does not cure.
         """
-        deadline = self._clock.monotonic_ms() + self.timeout(timeout_ms)
+        deadline = self.deadline(timeout_ms)
         attempts = 0
+        last: KafkaError | None = None
         while True:
-            if node_id != ANY_NODE and node_id not in self.metadata.nodes:
-                self._learn_nodes(node_id, deadline)
-            pending = self._transport.send(node_id, request)
-            self._await(pending, deadline, request)
-            error = pending.error()
-            if error is None:
-                return pending.result()
-            retriable = isinstance(error, KafkaError) and error.retriable
-            if not retriable or attempts >= self._retries:
-                raise error
+            try:
+                return self.attempt(node_id, request, deadline, last=last)
+            except KafkaError as error:
+                if not error.retriable or attempts >= self._retries:
+                    raise
+                last = error
             attempts += 1
-            self._sleep(deadline)
+            self.sleep(deadline)
+
+    def attempt(
+        self,
+        node_id: int,
+        request: Any,
+        deadline: int,
+        *,
+        version: int | None = None,
+        last: KafkaError | None = None,
+    ) -> Any:
+        """The response of a node, sent to once. `last` is why a former attempt failed.
+
+        Raises:
+            TimedOut: no response by `deadline`; KafkaError: the request or its node failed.
+        """
+        if node_id != ANY_NODE and node_id not in self.metadata.nodes:
+            self._learn_nodes(node_id, deadline)
+        pending = self._transport.send(node_id, request, version=version)
+        self._await(pending, deadline, request, last)
+        return pending.result()
+
+    def node_ids(self, timeout_ms: int | None) -> list[int]:
+        """Every broker that is there."""
+        self.describe_all(timeout_ms)
+        return list(self.metadata.nodes)
 
     def to_controller(self, request: Any, timeout_ms: int | None) -> Any:
         """The response of the controller, or of a broker that speaks for it.
@@ -79,9 +109,15 @@ class AdminCalls:
             response = self.call(self.metadata.controller_id, request, timeout_ms)
         return response
 
-    def newest_version(self, kind: Any, timeout_ms: int | None) -> int:
-        """The newest version of a request that both sides know."""
-        served = self._transport.versions(ANY_NODE)
+    def newest_version(
+        self, kind: Any, timeout_ms: int | None = None, *, node_id: int = ANY_NODE
+    ) -> int:
+        """The newest version of a request that both sides know.
+
+        Raises:
+            UnsupportedVersion: there is none.
+        """
+        served = self._transport.versions(node_id) or self._transport.versions(ANY_NODE)
         if served is None:
             self.describe_all(timeout_ms)
             served = self._transport.versions(ANY_NODE) or {}
@@ -93,6 +129,7 @@ class AdminCalls:
         metadata.unlearn(names)
         for name in names:
             metadata.want(name)
+        metadata.want_now()
         metadata.request_update()
         self.drive(
             lambda: all(name in metadata.topics or name in metadata.errors for name in names),
@@ -104,7 +141,7 @@ class AdminCalls:
         self,
         items: Iterable[TopicPartition],
         request_for: Callable[[list[TopicPartition]], Any],
-        take: Callable[[Any], dict[TopicPartition, tuple[int, int]]],
+        take: Callable[[Any], dict[TopicPartition, tuple[int, Any]]],
         timeout_ms: int | None,
     ) -> dict[TopicPartition, Any]:
         """Ask the leader of each partition; the value or the error of each.
@@ -117,7 +154,7 @@ class AdminCalls:
         deadline = self._clock.monotonic_ms() + self.timeout(timeout_ms)
         while left:
             names = sorted({key.topic for key in left})
-            remaining = max(deadline - self._clock.monotonic_ms(), 0)
+            remaining = self.left_ms(deadline)
             self.until_described(names, remaining)
             by_leader: dict[int, list[TopicPartition]] = {}
             again: list[TopicPartition] = []
@@ -138,10 +175,10 @@ class AdminCalls:
                     if code in _ASK_ANOTHER_LEADER:
                         again.append(key)
             left = [key for key in again if self._has_partition(key)]
-            if left and self._clock.monotonic_ms() >= deadline:
+            if left and not self.left_ms(deadline):
                 break
             if left:
-                self._sleep(deadline)
+                self.sleep(deadline)
         return outcomes
 
     def drive(
@@ -157,34 +194,43 @@ class AdminCalls:
         """
         limit = self.timeout(timeout_ms)
         if not self._waiter.until(is_done, limit, *steps):
-            raise TimedOut(f"the brokers did not answer within {limit} ms")
+            raise TimedOut(
+                f"the brokers did not answer within {limit} ms{_because(self.metadata.last_error)}"
+            )
 
     def _has_partition(self, key: TopicPartition) -> bool:
         info = self.metadata.topics.get(key.topic)
         return info is not None and key.partition < len(info.partitions)
 
-    def _await(self, pending: Pending[Any], deadline: int, request: Any) -> None:
+    def sleep(self, deadline: int) -> None:
+        """Wait for retry.backoff.ms, not past `deadline`."""
+        self._transport.wait(Pending(), min(self._backoff_ms, self.left_ms(deadline)))
+
+    def _await(
+        self, pending: Pending[Any], deadline: int, request: Any, last: KafkaError | None
+    ) -> None:
         while not pending.done():
-            left = deadline - self._clock.monotonic_ms()
-            if left <= 0:
+            left = self.left_ms(deadline)
+            if not left:
                 name = type(request).__name__.removesuffix("Request")
-                raise TimedOut(f"{name}: no broker answered in time")
+                raise TimedOut(f"{name}: no broker answered in time{_because(last)}")
             self._transport.wait(pending, left)
 
-    def _sleep(self, deadline: int) -> None:
-        left = deadline - self._clock.monotonic_ms()
-        self._transport.wait(Pending(), max(min(self._backoff_ms, left), 0))
-
     def _learn_nodes(self, node_id: int, deadline: int) -> None:
-        self.describe_all(max(deadline - self._clock.monotonic_ms(), 0))
+        self.describe_all(self.left_ms(deadline))
         if node_id not in self.metadata.nodes:
             raise error_for(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no broker {node_id}")
 
     def describe_all(self, timeout_ms: int | None) -> None:
         """Ask for every topic of the cluster, and for its nodes."""
         before = self.metadata.full_version
+        self.metadata.want_now()
         self.metadata.want_all()
         self.drive(lambda: self.metadata.full_version > before, timeout_ms)
+
+
+def _because(error: KafkaError | None) -> str:
+    return "" if error is None else f"; the last error was: {error}"
 
 
 def _is_not_controller(response: Any) -> bool:

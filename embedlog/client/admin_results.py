@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embedlog.common import Generic, uuid_to_text
+from embedlog.errors import error_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,10 +36,18 @@ class ItemResults(Generic[K, V]):
         """What did not, and why."""
 
     def __getitem__(self, item: K) -> V:
+        """The item's value. Raises its error; KeyError for what was not asked about."""
         error = self.errors.get(item)
         if error is not None:
             raise error
         return self.values[item]
+
+    def put(self, item: K, value: V, error_code: int, error_message: str | None = None) -> None:
+        """Take what a broker answered about one item."""
+        if error_code:
+            self.errors[item] = error_for(error_code, error_message)
+        else:
+            self.values[item] = value
 
     def check(self) -> dict[K, V]:
         """All values; raises the first error there is."""
@@ -57,7 +66,7 @@ class ItemResults(Generic[K, V]):
         return f"<ItemResults {self.values!r}, errors {self.errors!r}>"
 
 
-class _Value:
+class Value:
     """Equality and repr from the slots."""
 
     __slots__: tuple[str, ...] = ()
@@ -75,7 +84,7 @@ class _Value:
         return f"{type(self).__name__}({shown})"
 
 
-class NewTopic(_Value):
+class NewTopic(Value):
     """A topic to make. -1 leaves a count to the broker; or name the brokers of each partition."""
 
     __slots__ = ("assignments", "configs", "name", "partition_count", "replication_factor")
@@ -96,7 +105,7 @@ class NewTopic(_Value):
         self.assignments = dict(assignments or {})
 
 
-class CreatedTopic(_Value):
+class CreatedTopic(Value):
     """A topic that was made (or would have been): its id and what the broker filled in."""
 
     __slots__ = ("configs", "name", "partition_count", "replication_factor", "topic_id")
@@ -131,7 +140,7 @@ class ResourceType:
     GROUP = 32
 
 
-class ConfigResource(_Value):
+class ConfigResource(Value):
     """Something with configuration: `ConfigResource(ResourceType.TOPIC, "events")`."""
 
     __slots__ = ("name", "resource_type")
@@ -151,7 +160,7 @@ class ConfigSource:
     DEFAULT = 5
 
 
-class ConfigEntry(_Value):
+class ConfigEntry(Value):
     """One setting. `value` is None when it is unset, or a secret (`is_sensitive`).
 
     `synonyms` are (name, value, source) of everything that could set it, what counts first.
@@ -204,7 +213,7 @@ class AlterOperation:
     SUBTRACT = 3
 
 
-class ClusterDescription(_Value):
+class ClusterDescription(Value):
     """The cluster: its id, its controller's node id (-1: none), its brokers by id."""
 
     __slots__ = ("cluster_id", "controller_id", "nodes")
@@ -215,7 +224,7 @@ class ClusterDescription(_Value):
         self.nodes = nodes
 
 
-class ReplicaInLogDirectory(_Value):
+class ReplicaInLogDirectory(Value):
     """One partition's bytes in a log directory, and how far it is behind."""
 
     __slots__ = ("is_future", "offset_lag", "size")
@@ -226,7 +235,7 @@ class ReplicaInLogDirectory(_Value):
         self.is_future = is_future
 
 
-class LogDirectory(_Value):
+class LogDirectory(Value):
     """A broker's data directory. Sizes are -1 where the broker does not say."""
 
     __slots__ = ("error", "path", "replicas", "total_size", "usable_size")
@@ -244,6 +253,39 @@ class LogDirectory(_Value):
         self.replicas = replicas
         self.total_size = total_size
         self.usable_size = usable_size
+
+
+class ProducerState(Value):
+    """A producer that a partition remembers. -1 stands for what is not known or not there.
+
+    `current_transaction_start_offset` is where its open transaction began in this partition.
+    """
+
+    __slots__ = (
+        "coordinator_epoch",
+        "current_transaction_start_offset",
+        "last_sequence",
+        "last_timestamp_ms",
+        "producer_epoch",
+        "producer_id",
+    )
+
+    def __init__(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        last_sequence: int,
+        last_timestamp_ms: int,
+        coordinator_epoch: int,
+        current_transaction_start_offset: int,
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.last_sequence = last_sequence
+        self.last_timestamp_ms = last_timestamp_ms
+        self.coordinator_epoch = coordinator_epoch
+        self.current_transaction_start_offset = current_transaction_start_offset
 
 
 class OffsetSpec:

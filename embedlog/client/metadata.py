@@ -246,6 +246,11 @@ class Metadata:
         """An error says that something known is wrong: ask again."""
         self._update_requested = True
 
+    def want_now(self) -> None:
+        """The user asks: the pause after answers that told nothing new is not for this request."""
+        if not self._failures:
+            self._not_before_ms = self._repeats = 0
+
     def advance(self, now_ms: int) -> int | None:
         """Take an answer that came, ask if it is time; milliseconds to the next step, if known.
 

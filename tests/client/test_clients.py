@@ -285,7 +285,7 @@ def test_the_cluster_its_directories_and_offsets(connect: Connect) -> None:
         assert found[here] is not None
         assert found[here].offset == 10
         with pytest.raises(errors.BrokerNotAvailable):
-            admin.describe_log_dirs([77])
+            admin.describe_log_dirs([77])[77]
 
 
 def test_read_committed_reads_what_is_committed(connect: Connect) -> None:
