@@ -102,15 +102,15 @@ class BatchMetadata(_BatchMetadataBase):
 class DeliveryFuture:
     """The outcome of one `send`. Its callback has run before `done()` is true."""
 
-    __slots__ = ("_batch", "_index")
+    __slots__ = ("batch", "index")
 
     def __init__(self, batch: ProducerBatch, index: int) -> None:
-        self._batch = batch
-        self._index = index
+        self.batch = batch
+        self.index = index
 
     def done(self) -> bool:
         """Is the outcome known? Takes what has arrived, and never waits."""
-        batch = self._batch
+        batch = self.batch
         if not batch.is_done:
             batch.delivery.run()
         return batch.is_done
@@ -124,37 +124,37 @@ class DeliveryFuture:
             TimedOut: time is over; the record is still on its way.
             KafkaError: the record was not written, and why.
         """
-        batch = self._batch
+        batch = self.batch
         if not batch.is_done:
             batch.delivery.wait_for(batch, timeout)
-        return batch.outcome(self._index)
+        return batch.outcome(self.index)
 
     def exception(self, timeout: float | None = None) -> Exception | None:
         """Wait as `result` does; the error the record failed with, None if it was written."""
-        batch = self._batch
+        batch = self.batch
         if not batch.is_done:
             batch.delivery.wait_for(batch, timeout)
-        return batch.error_of(self._index)
+        return batch.error_of(self.index)
 
     def __repr__(self) -> str:
-        state = "done" if self._batch.is_done else "on its way"
-        return f"<DeliveryFuture {self._batch.topic}-{self._batch.partition} {state}>"
+        state = "done" if self.batch.is_done else "on its way"
+        return f"<DeliveryFuture {self.batch.topic}-{self.batch.partition} {state}>"
 
 
 class BatchFuture:
     """The outcome of one `send_batch`: one `BatchMetadata` for each record batch it became."""
 
-    __slots__ = ("_batches",)
+    __slots__ = ("batches",)
 
     def __init__(self, batches: list[ProducerBatch]) -> None:
-        self._batches = batches
+        self.batches = batches
 
     def done(self) -> bool:
         """Is the outcome of every record known? Never waits."""
-        for batch in self._batches:
+        for batch in self.batches:
             if not batch.is_done:
                 batch.delivery.run()
-        return all(batch.is_done for batch in self._batches)
+        return all(batch.is_done for batch in self.batches)
 
     def result(self, timeout: float | None = None) -> list[BatchMetadata]:
         """Wait, at most `timeout` seconds, and return where the records are.
@@ -167,15 +167,15 @@ class BatchFuture:
             KafkaError: records were not written, and why; others may have been.
         """
         self._wait(timeout)
-        return [metadata for batch in self._batches for metadata in batch.outcomes()]
+        return [metadata for batch in self.batches for metadata in batch.outcomes()]
 
     def exception(self, timeout: float | None = None) -> Exception | None:
         """Wait as `result` does; the first error, None if everything was written."""
         self._wait(timeout)
-        errors = [batch.first_error() for batch in self._batches]
+        errors = [batch.first_error() for batch in self.batches]
         return next((error for error in errors if error is not None), None)
 
     def _wait(self, timeout: float | None) -> None:
-        for batch in self._batches:
+        for batch in self.batches:
             if not batch.is_done:
                 batch.delivery.wait_for(batch, timeout)

@@ -72,6 +72,9 @@ class Producer:
     0
     """
 
+    _always_threaded = False
+    """Over the network: does a thread send also with linger.ms=0, as in Kafka?"""
+
     def __init__(
         self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
@@ -111,7 +114,7 @@ class Producer:
             settings,
             transactions=_transactions(transport, settings),
         )
-        threaded = not transport.in_process and settings["linger.ms"] > 0
+        threaded = not transport.in_process and (settings["linger.ms"] > 0 or self._always_threaded)
         self._is_eager = not transport.in_process and not threaded
         """Does every `send` make a pass, or only one that filled a batch?"""
         self._driver = Driver(

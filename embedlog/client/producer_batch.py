@@ -14,7 +14,7 @@ from wire.records.built import BuiltBatch, NotPlain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Protocol
 
     from embedlog.client.delivery import DeliveryCallback
@@ -84,6 +84,9 @@ class ProducerBatch:
     """Where it waits, or waited; a batch that failed at once has none."""
     is_wanted = False
     """Somebody waits for it: it is sent though it may have room."""
+    on_done: Callable[[ProducerBatch], None] | None = None
+    """Called once the waiters can see the outcome, by the thread that drives; must not raise. Who
+    sets it looks afterwards whether the batch is done."""
     parent: ProducerBatch | None = None
     parts: list[ProducerBatch] | None = None
     """What it was split into; the outcomes are theirs."""
@@ -291,6 +294,9 @@ class ProducerBatch:
         """Let the waiters see the outcome. Its callbacks have run."""
         self.callbacks = None
         self.is_done = True
+        on_done = self.on_done
+        if on_done is not None:
+            on_done(self)
         parent = self.parent
         if parent is not None and all(part.is_done for part in parent.parts or ()):
             parent.finish()
