@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from embedlog import Admin
+from tests.client import test_admin_groups as group_promises
 from tests.client import test_clients as promises
 from tests.support.kafka import real_kafka
 
@@ -50,6 +51,32 @@ def connect(address: str) -> Callable[[], Any]:
 )
 def test_kafka_keeps_the_promise_too(promise: Any, connect: Callable[[], Any]) -> None:
     promise(connect)
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        group_promises.test_groups_are_listed_by_state_and_type,
+        group_promises.test_a_classic_group_is_described,
+        group_promises.test_a_group_of_the_consumer_protocol_is_described,
+        group_promises.test_each_group_has_its_own_error,
+        group_promises.test_offsets_are_stored_listed_and_deleted,
+        group_promises.test_a_group_reads_again_from_where_it_was_put,
+        group_promises.test_members_are_removed_by_either_id,
+        group_promises.test_all_members_are_removed_at_once,
+        group_promises.test_producers_of_partitions_are_described,
+    ],
+    ids=lambda promise: promise.__name__.removeprefix("test_"),
+)
+def test_kafka_administers_groups_too(promise: Any, connect: Callable[[], Any]) -> None:
+    promise(connect)
+
+
+@pytest.mark.parametrize("protocol", group_promises.PROTOCOLS, ids=["classic", "consumer"])
+def test_kafka_protects_offsets_in_use_too(
+    connect: Callable[[], Any], protocol: dict[str, Any]
+) -> None:
+    group_promises.test_offsets_of_a_group_in_use_are_protected(connect, protocol)
 
 
 @pytest.mark.parametrize("linger_ms", [0, 5])
