@@ -118,9 +118,13 @@ class RecordAccumulator:
         lock.acquire()  # `with` costs 160 ns more than this
         try:
             batch = queue.open
-            if batch is None or (
-                batch.size + size > batch.size_limit
-                and not (self._is_exact and _has_room(batch, timestamp, key, value, headers))
+            if batch is None:
+                if is_sticky and queue is not queue.topic.sticky_queue:
+                    batch = self._next_batch(queue, size, is_sticky)
+                else:
+                    batch = self._begin(queue, size)
+            elif batch.size + size > batch.size_limit and not (
+                self._is_exact and _has_room(batch, size, timestamp, key, value, headers)
             ):
                 batch = self._next_batch(queue, size, is_sticky)
             if batch is None:
@@ -364,7 +368,12 @@ class RecordAccumulator:
 
     def produced(self, queue: PartitionQueue, size: int, *, is_full: bool) -> None:
         """Count what went to a partition: after enough of it the topic's next one is chosen."""
-        queue.topic.produced(queue, size, is_full=is_full)
+        topic = queue.topic
+        if queue is topic.sticky_queue:
+            if self._compresses:
+                size = int(size * topic.compression_ratio)
+            if topic.sticky.produced(size, batch_is_full=is_full):
+                topic.sticky_queue = None
 
     def _choose_sticky(self, topic: TopicQueues) -> PartitionQueue:
         return topic.choose_sticky(self.latencies, adaptive=self._adaptive)
@@ -380,8 +389,9 @@ def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:
     return batch.created_ms + linger_ms
 
 
-def _has_room(
+def _has_room(  # noqa: PLR0917  the arguments of append
     batch: ProducerBatch,
+    estimate: int,
     timestamp: int,
     key: bytes | None,
     value: bytes | None,
@@ -389,6 +399,8 @@ def _has_room(
 ) -> bool:
     """Does the record fit in after all, counted to the byte?"""
     batch.measure()
+    if batch.size + estimate <= batch.size_limit:
+        return True
     delta = timestamp - batch.timestamps[0]
     size = exact_record_size(len(batch.values), delta, key, value, headers or ())
     return batch.size + size <= batch.size_limit

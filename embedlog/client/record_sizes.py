@@ -133,25 +133,32 @@ def _ordinary_size(
     C loops only: 0.1 us a record, where counting one by one takes 1.5.
     """
     end = len(values)
-    if end > 8_192 or None in values or (keys is not None and None in keys):
-        return 0
+    count = end - start
     base = timestamps[0]
     stamps = timestamps[start:]
-    if min(stamps) - base < -64 or max(stamps) - base > 63:
+    if end > 8_192 or min(stamps) - base < -64 or max(stamps) - base > 63:
         return 0
-    sizes = list(map(len, values[start:]))  # type: ignore[arg-type]
-    long_fields = sum(map((64).__le__, sizes))
-    if keys is not None:
-        key_sizes = list(map(len, keys[start:]))  # type: ignore[arg-type]
+    try:
+        sizes = list(map(len, values[start:]))  # type: ignore[arg-type]
+        key_sizes = [] if keys is None else list(map(len, keys[start:]))  # type: ignore[arg-type]
+    except TypeError:  # null
+        return 0
+    if keys is None and sizes.count(sizes[0]) == count:
+        least = most = sizes[0]
+        total = most * count
+        long_fields = count if most >= 64 else 0
+    else:
+        long_fields = sum(map((64).__le__, sizes))
         long_fields += sum(map((64).__le__, key_sizes))
-        sizes = list(map(add, sizes, key_sizes))
-    least, most = min(sizes), max(sizes)
+        if keys is not None:
+            sizes = list(map(add, sizes, key_sizes))
+        least, most, total = min(sizes), max(sizes), sum(sizes)
     if least < 64 < most + 9 or most > 8_000:
         return 0
     # Length, attributes, timestamp delta, offset delta, key length, value length, header count.
     overhead = 8 if most >= 64 else 7
     long_offsets = end - max(start, 64) if end > 64 else 0
-    return sum(sizes) + overhead * (end - start) + long_fields + long_offsets
+    return total + overhead * count + long_fields + long_offsets
 
 
 def _headers_exact_size(headers: Headers) -> int:

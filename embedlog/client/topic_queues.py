@@ -79,13 +79,6 @@ class TopicQueues:
         else:
             self.compression_ratio = max(self.compression_ratio - _RATIO_BETTER_STEP, observed)
 
-    def produced(self, queue: PartitionQueue, size: int, *, is_full: bool) -> None:
-        """Count what went to a partition: after enough of it the topic's next one is chosen."""
-        if queue is self.sticky_queue:
-            size = int(size * self.compression_ratio)
-            if self.sticky.produced(size, batch_is_full=is_full):
-                self.sticky_queue = None
-
     def choose_sticky(self, latencies: NodeLatencies, *, adaptive: bool) -> PartitionQueue:
         """Choose the next partition for records without a key.
 
