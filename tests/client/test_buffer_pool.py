@@ -177,6 +177,32 @@ def test_the_bound_holds_and_everything_is_given_back(fails: bool) -> None:
     assert fails == (written < THREADS * 50)
 
 
+@pytest.mark.parametrize("linger_ms", [0, 5])
+def test_the_bound_holds_over_sockets_too(linger_ms: int) -> None:
+    import embedlog
+
+    with embedlog.open(num_partitions=4) as cluster:
+        address = cluster.listen("127.0.0.1", 0).address
+        counts: list[int] = []
+        with Producer(
+            address, buffer_memory=5_000, batch_size=1_000, linger_ms=linger_ms
+        ) as producer:
+
+            def work(number: int) -> None:
+                futures = [
+                    producer.send("t", b"%d:%d" % (number, n) + bytes(90), b"%d" % n)
+                    for n in range(30)
+                ]
+                counts.append(len({future.result(30)[1:3] for future in futures}))
+
+            run_threads(work)
+            metrics = producer.metrics()
+            assert metrics["buffer-available-bytes"] == 5_000
+            assert metrics["waiting-threads"] == 0
+            assert metrics["record-send-total"] == THREADS * 30
+        assert counts == [30] * THREADS
+
+
 def test_a_full_buffer_fails_every_waiting_thread_after_max_block_ms() -> None:
     broker = ScriptedBroker({"t": 1})
     held = Held(broker)
