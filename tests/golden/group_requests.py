@@ -281,7 +281,9 @@ def beat(
     assignor: str | None = None,
 ) -> ConsumerGroupHeartbeatRequest:
     """ConsumerGroupHeartbeat: what is not given is said to be as before."""
-    rows = owns and [TopicPartitions(topic_id=t[1], partitions=list(p)) for t, p in owns]
+    rows = None
+    if owns is not None:
+        rows = [TopicPartitions(topic_id=t[1], partitions=list(p)) for t, p in owns]
     return ConsumerGroupHeartbeatRequest(
         group_id=group,
         member_id=member,
@@ -292,7 +294,7 @@ def beat(
         subscribed_topic_names=None if topics is None else list(topics),
         subscribed_topic_regex=regex,
         server_assignor=assignor,
-        topic_partitions=list(rows) if rows is not None else None,
+        topic_partitions=rows,
     )
 
 

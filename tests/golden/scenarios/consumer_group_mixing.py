@@ -56,14 +56,14 @@ def offsets_of_consumer_groups(run: Run) -> None:
         run.send(request, V, f"a static member as {instance}")
     run.send(fetch_offsets(group.group, everything=True), V, "stored")
     for version in (8, 9, 10):
-        for member, at in (
+        for asking, at in (
             (None, -1), ("m1", epoch), ("m1", epoch - 1), ("m1", 9), ("nobody", epoch), (None, 1),
             ("m1", -1), ("", -1), ("", epoch),
         ):  # fmt: skip
-            request = fetch_offsets(
-                group.group, (topic, [0]), version=version, member=member, epoch=at
+            asked = fetch_offsets(
+                group.group, (topic, [0]), version=version, member=asking, epoch=at
             )
-            run.send(request, version, f"fetch by {member!r} with epoch {at}")
+            run.send(asked, version, f"fetch by {asking!r} with epoch {at}")
     for version in (9, 10):
         rows = [
             fetched_group(group.group, (topic, [0]), version=version, member="m1", epoch=epoch),

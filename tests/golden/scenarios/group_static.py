@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.golden.group_requests import commit, heartbeat, join, leave, sync
 from tests.golden.members import Member, form, gather, show, warm_up
 from tests.golden.requests import make_topic
@@ -10,7 +12,7 @@ from tests.golden.run import Run, scenario_on
 V = 9
 
 
-def _statics(run: Run, group: str, *names: str, **fields: object) -> list[Member]:
+def _statics(run: Run, group: str, *names: str, **fields: Any) -> list[Member]:
     """A stable group of static members; the instance ids are `i-` and the name."""
     members = [Member(run, group, name, instance=f"i-{name}", **fields) for name in names]
     return gather(members)
