@@ -81,6 +81,7 @@ class ConsumerCoordinator:
         self.auto_commit = AutoCommit(parts, self.commits)
         self._lookups: list[CommittedLookup] = []
         self._matched_answers = 0
+        self._checked_answers = 0
         in_process = parts.transport.in_process
         self._answer_delay_ms = (
             parts.settings["retry.backoff.ms"] if in_process else _ANSWER_DELAY_MS
@@ -109,7 +110,8 @@ class ConsumerCoordinator:
         """A pass of everything; milliseconds until time makes the next one useful.
 
         Raises:
-            KafkaError: the coordinator refuses the group or the member.
+            KafkaError: the coordinator refuses the group or the member, or a topic's name is
+                invalid or not for this user.
             Exception: one of the user's callbacks raised it.
         """
         self.member.polled(now_ms)
@@ -118,6 +120,7 @@ class ConsumerCoordinator:
             return delay
         self.commits.settle()
         if self._subscription.is_automatic:
+            self._check_topics()
             if not self._is_subscription_known():
                 return delay
             delay = sooner(delay, self.member.advance(now_ms))
@@ -163,6 +166,17 @@ class ConsumerCoordinator:
         for lookup in self._lookups:
             lookup.fail(error)
         self._lookups = []
+
+    def _check_topics(self) -> None:
+        """Raise why a subscribed topic can never be read, once for each answer that says so."""
+        metadata = self._parts.metadata
+        if not metadata.errors or metadata.answer_count == self._checked_answers:
+            return
+        self._checked_answers = metadata.answer_count
+        for topic in sorted(self._subscription.topics):
+            error = metadata.topic_error(topic)
+            if error is not None:
+                raise error
 
     def subscription_changed(self) -> None:
         """The user subscribed to something else."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embedlog.client.consumer_core import ConsumerCore
 from embedlog.client.errors import IllegalState
+from embedlog.client.subscription_state import SubscriptionType
 from embedlog.common import TopicPartition
 from embedlog.errors import TimedOut
 
@@ -86,9 +87,12 @@ class GroupCalls(ConsumerCore):
                 coordinator.calls.raise_first()
 
     def subscription(self) -> set[str]:
-        """The topics asked for; with a pattern, those known to match."""
+        """The topics asked for; with a pattern those known to match, here or by what is assigned."""
         with self._guard:
-            return set(self._subscription.topics)
+            subscription = self._subscription
+            if subscription.type == SubscriptionType.SERVER_PATTERN:
+                return {topic for topic, _ in subscription.partitions}
+            return set(subscription.topics)
 
     # Offsets
 
@@ -165,7 +169,10 @@ class GroupCalls(ConsumerCore):
             return self._group().member.metadata()
 
     def enforce_rebalance(self, reason: str = "rebalance enforced by user") -> None:
-        """Have the group rebalance; the next poll begins. In vain while one is under way."""
+        """Have the group rebalance; the next poll begins. In vain while one is under way.
+
+        Without effect with group.protocol=consumer, where the broker alone decides.
+        """
         with self._guard:
             coordinator = self._group()
             if not self._subscription.is_automatic:

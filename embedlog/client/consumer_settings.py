@@ -68,6 +68,10 @@ def complete(settings: Settings) -> Settings:
         raise ConfigError("enable.auto.commit=true needs a group.id")
     if settings["enable.auto.commit"] is None:
         settings["enable.auto.commit"] = group_id is not None
+    if group_id is not None and not settings["client.id"]:
+        # What the broker calls a member begins with it.
+        names = ("consumer", group_id, settings["group.instance.id"])
+        settings["client.id"] = "-".join(name for name in names if name)
     is_classic = settings["group.protocol"] == "classic"
     if is_classic and settings["group.remote.assignor"] is not None:
         raise ConfigError("group.remote.assignor needs group.protocol=consumer")

@@ -76,7 +76,9 @@ class ListenerCalls:
         if callback is None:
             return
         self.is_calling = True
-        error = attempt(callback, sorted(partitions))
-        self.is_calling = False
+        try:
+            error = attempt(callback, sorted(partitions))
+        finally:
+            self.is_calling = False
         if self._first_error is None:
             self._first_error = error

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from embedlog import TopicPartition
+from embedlog import TopicPartition, errors
 from embedlog.client.errors import ConcurrentUse, IllegalState
 from embedlog.client.rebalance_listener import ConsumerRebalanceListener
 from embedlog.client.subscription_state import (
@@ -141,6 +141,28 @@ def test_internal_topics_match_only_when_wanted(cluster: FaultyCluster) -> None:
             consumer.subscribe(pattern="u|__consumer_.*")
             poll_until(lambda: bool(consumer.assignment()), consumer)  # noqa: B023
             assert consumer.subscription() == expected
+
+
+def test_a_topic_that_can_never_be_is_an_error_and_others_are_read(cluster: FaultyCluster) -> None:
+    with cluster.member() as consumer:
+        consumer.subscribe(["t", "no such name"])
+        with pytest.raises(errors.InvalidTopic, match="no such name"):
+            consumer.poll(1_000)
+        poll_until(lambda: consumer.assignment() == {HERE}, consumer)
+
+
+def test_members_are_called_after_their_group(cluster: FaultyCluster) -> None:
+    for settings, expected in (
+        ({}, "consumer-readers"),
+        ({"group_instance_id": "i"}, "consumer-readers-i"),
+        ({"client_id": "mine"}, "mine"),
+    ):
+        with cluster.member(**settings) as consumer:
+            consumer.subscribe(["t"])
+            poll_until(lambda: bool(consumer.assignment()), consumer)  # noqa: B023
+            member_id = consumer.group_metadata().member_id
+            assert member_id.startswith("i-" if "group_instance_id" in settings else expected)
+            assert expected in consumer._settings["client.id"]
 
 
 def test_a_pattern_without_matches_joins_and_waits(cluster: FaultyCluster) -> None:
