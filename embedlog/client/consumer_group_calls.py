@@ -87,7 +87,7 @@ class GroupCalls(ConsumerCore):
                 coordinator.calls.raise_first()
 
     def subscription(self) -> set[str]:
-        """The topics asked for; with a pattern those known to match, here or by what is assigned."""
+        """The topics asked for; with a pattern those that match, as far as known here."""
         with self._guard:
             subscription = self._subscription
             if subscription.type == SubscriptionType.SERVER_PATTERN:
