@@ -502,7 +502,7 @@ def test_sending_alone_keeps_the_connection_busy() -> None:
     with embedlog.open(num_partitions=1) as cluster:
         producer = Producer(LoopbackTransport(cluster), linger_ms=0, batch_size=0)
         futures = [producer.send("busy", b"%d" % number) for number in range(50)]
-        assert sum(future._batch.is_done for future in futures) >= 40
+        assert sum(future.batch.is_done for future in futures) >= 40
         producer.close()
 
 
