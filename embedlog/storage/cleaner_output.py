@@ -117,14 +117,16 @@ class CleanedOutput:
         """
         log, files, segment = self._log, self._log.files, self.segment
         swap_path = segment.path + paths.SWAP
+        is_decided = is_done = False
         try:
             for old in former:
                 old.part_with()
-            files.rename(self._path, swap_path)
-        except OSError as error:
-            raise log.refused(error) from error
-        is_done = False
-        try:
+            is_decided = True
+            try:
+                files.rename(self._path, swap_path)
+            except OSError:
+                is_decided = False
+                raise
             if not self._is_volatile:
                 files.sync_directory(log.directory)
             useless = _put_away(former)
@@ -134,9 +136,9 @@ class CleanedOutput:
                 segment.finish()
             is_done = True
         except OSError as error:
-            raise log.poison(error) from error
+            raise (log.poison(error) if is_decided else log.refused(error)) from error
         finally:
-            if not is_done:
+            if is_decided and not is_done:
                 log.poison(KafkaStorageError(f"the swap of {segment.path} was interrupted"))
         return useless
 
