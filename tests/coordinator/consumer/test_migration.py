@@ -151,6 +151,21 @@ def test_a_static_classic_member_is_replaced_by_a_consumer(world: World) -> None
     assert classic.heartbeat() == ErrorCode.FENCED_INSTANCE_ID
 
 
+def test_whoever_replaces_a_static_member_gets_what_a_departed_one_had(world: World) -> None:
+    """Nothing about the member is new, but the group was in a rebalance."""
+    static, other = ClassicClient(world, "t", instance_id="i"), ClassicClient(world, "t")
+    static.join()
+    other.member_id = other.ask_join().result().member_id
+    parked = other.ask_join()
+    static.join()
+    other.generation = parked.result().generation_id
+    static.sync({static.member_id: {"t": {0, 1}}, other.member_id: {"t": {2, 3}}})
+    other.leave(MemberIdentity(member_id=other.member_id))
+    consumer = world.join("m", "t", instance_id="i")
+    settle(consumer, rounds=2)
+    assert consumer.owned == {"t": {0, 1, 2, 3}}
+
+
 # Downgrade
 
 

@@ -118,8 +118,11 @@ class Migration:
                     },
                 )
             )
-        topics = group.subscriptions.topics_after()
-        group.metadata_hash = metadata_hash(topics, metadata)
+        if classic.state == GroupState.STABLE:
+            topics = group.subscriptions.topics_after()
+            group.metadata_hash = metadata_hash(topics, metadata)
+        # Else what a member had that is gone by now is nobody's: as long as the topics are unseen,
+        # the next heartbeat assigns anew, also that of a static member which changes nothing.
         return group
 
     # Consumer to classic
