@@ -17,6 +17,8 @@ In the directory of a log, %020d being an offset:
     %020d.snapshot                producer state up to that offset
     leader-epoch-checkpoint, .sealed      which leader epoch begins where
     partition.metadata            the topic's id
+    *.cleaned .swap               a segment that compaction writes, see `cleaner_output`
+    *.deleted                     a file that no segment needs, removed after a while
     %020d.%010d.quarantine        bytes that recovery took out of that segment, and from where
 """
 
