@@ -105,9 +105,8 @@ class BatchOutcomes:
 
     def too_old(self, batch: ProducerBatch, where: str) -> None:
         """Give up a batch that was in the producer for delivery.timeout.ms."""
-        why = (
-            "" if batch.last_error is None else f"; the last attempt failed with {batch.last_error}"
-        )
+        last = batch.last_error or self._metadata.last_error
+        why = "" if last is None else f" What failed last: {last}"
         error = TimedOut(
             f"{batch.record_count} records for {batch.topic}-{batch.partition} were {where} for "
             f"delivery.timeout.ms={self._delivery_timeout_ms}, {batch.attempts} retries: is the "

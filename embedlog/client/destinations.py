@@ -50,7 +50,7 @@ class Destinations:
         metadata.on_news = self._renew
 
     def close(self) -> None:
-        """Find nothing any more: every look-up raises ClosedError."""
+        """Find nothing any more: every look-up raises ClosedError, also one that waits."""
         self._is_closed = True
         self.known.clear()
         if self._chosen is not None:
@@ -167,6 +167,7 @@ class Destinations:
                 if self._is_in_process:
                     return True
                 metadata.request_update()
+                self._driver.run()
             return False
 
         metadata.request_update()
@@ -182,5 +183,7 @@ class Destinations:
 
     def _wait(self, is_done: Callable[[], bool]) -> None:
         began_us = self._clock.monotonic_us()
-        self._driver.wait(is_done, self._max_block_ms)
+        self._driver.wait(lambda: self._is_closed or is_done(), self._max_block_ms)
         self.waited_ns += (self._clock.monotonic_us() - began_us) * 1000
+        if self._is_closed:
+            raise ClosedError("the producer was closed while a record waited for metadata")

@@ -123,6 +123,8 @@ class Driver:
     def wait(self, is_done: Callable[[], bool], timeout_ms: int | None) -> bool:
         """Drive until `is_done()`, at most `timeout_ms` (None: for ever); say whether it is.
 
+        `is_done` is asked after each pass. If it leaves something to do it calls `run`.
+
         Raises:
             EmbedlogError: called from a delivery callback, which would wait for itself.
         """
@@ -130,7 +132,10 @@ class Driver:
             if is_done():
                 return True
             raise EmbedlogError("waiting inside a delivery callback would wait for itself")
-        if not self._threaded:
+        if self._threaded:
+            # Once: a pass has news for those who wait, so each waking the other would never end.
+            self.run()
+        else:
             self._pass()
             if is_done():
                 return True
@@ -140,7 +145,8 @@ class Driver:
             while True:
                 news = self._listen()
                 try:
-                    self.run()
+                    if not self._threaded:
+                        self.run()
                     left = deadline - self._clock.monotonic_ms()
                     if is_done():
                         return True

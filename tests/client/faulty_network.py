@@ -144,6 +144,8 @@ class FaultyChannels:
 class _Event:
     """Opened (neither frame nor reason), a frame, or closed for a reason."""
 
+    is_refused = False
+
     def __init__(self, channel: _End, *, frame: memoryview | None = None, reason: str = "") -> None:
         self.channel = channel
         self.frame = frame

@@ -9,7 +9,8 @@ import pytest
 
 import embedlog
 from embedlog import Producer
-from embedlog.client.driver import TurnLock
+from embedlog.client.driver import Driver, TurnLock
+from embedlog.runtime import real_runtime
 
 
 def test_turns_are_given_in_the_order_of_asking() -> None:
@@ -137,3 +138,60 @@ def test_a_closed_client_leaves_no_thread_and_no_descriptor(cluster: embedlog.Cl
     assert threading.active_count() == threads
     # The listener may not have noticed the end of its last connection yet.
     assert len(os.listdir("/proc/self/fd")) <= descriptors + 1
+
+
+class Sleepy:
+    """A transport without connections, for a driver that has a thread."""
+
+    concurrent = in_process = False
+
+    def __init__(self) -> None:
+        self.runtime = real_runtime()
+        self._woken = threading.Event()
+
+    def poll(self) -> None: ...
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def wait(self, pending: Any, timeout_ms: int | None) -> bool:
+        self._woken.wait(None if timeout_ms is None else timeout_ms / 1000)
+        self._woken.clear()
+        return False
+
+
+def test_a_thread_and_those_who_wait_do_not_keep_each_other_awake() -> None:
+    """Each pass tells those who wait that there may be news; they once asked for a pass each."""
+    passes: list[int] = []
+    driver = Driver(
+        Sleepy(),  # type: ignore[arg-type]
+        lambda: passes.append(1),
+        threaded=True,
+        name="test",
+    )
+    assert not driver.wait(lambda: False, 100)
+    assert len(passes) <= 3
+    driver.close(10_000)
+
+
+@pytest.mark.parametrize("linger_ms", [0, 5])
+def test_a_partition_that_is_being_added_is_waited_for(
+    cluster: embedlog.Cluster, linger_ms: int
+) -> None:
+    cluster.create_topic("grows", partitions=1)
+    address = cluster.listen("127.0.0.1", 0).address
+    where: list[Any] = []
+    settings = {"linger_ms": linger_ms, "retry_backoff_ms": 1, "retry_backoff_max_ms": 1}
+    with Producer(address, **settings) as producer:
+        producer.send("grows", b"v").result(10)
+        thread = threading.Thread(
+            target=lambda: where.append(producer.send("grows", b"v", partition=1).result(10))
+        )
+        asked = producer._metadata.answer_count
+        thread.start()
+        while producer._metadata.answer_count < asked + 2:
+            threading.Event().wait(0.001)
+        with cluster.admin() as admin:
+            admin.create_partitions({"grows": 2}).check()
+        thread.join(30)
+    assert [metadata.partition for metadata in where] == [1]
