@@ -64,10 +64,11 @@ def check(history: History) -> list[str]:
     """Every promise that was broken, in words; nothing when all were kept."""
     tenures, commits, broken = _collect(history)
     broken += _consumed_everything(history)
+    every = [tenure for of_it in tenures.values() for tenure in of_it]
     for partition in sorted({*history.produced, *tenures, *commits}):
         of_it = tenures.get(partition, [])
         tried = commits.get(partition, [])
-        broken += _one_owner(of_it, history.instances)
+        broken += _one_owner(of_it, every, history.instances)
         broken += _no_commit_of_the_dispossessed(of_it, tried)
         broken += _starts_where_it_was_committed(of_it, tried)
         broken += _without_gap_or_repetition(of_it)
@@ -166,20 +167,54 @@ def _consumed_everything(history: History) -> Iterator[str]:
             yield f"nobody produced {_offsets(invented)} of {topic}-{number}"
 
 
-def _one_owner(tenures: list[Tenure], instances: dict[str, str]) -> Iterator[str]:
+def _one_owner(
+    tenures: list[Tenure], every: list[Tenure], instances: dict[str, str]
+) -> Iterator[str]:
     for position, older in enumerate(tenures):
+        has_moved_on = False
         for newer in tenures[position + 1 :]:
+            has_moved_on |= newer.generation != older.generation
+            has_moved_on |= _counted_anew(every, older, newer)
             if newer.member == older.member:
                 continue
             names = {instances.get(older.member), instances.get(newer.member)}
             is_same_name = len(names) == 1 and None not in names
-            generation = newer.generation
-            is_same_generation = generation is not None and generation == older.generation
-            if is_same_generation and not is_same_name:
+            if newer.generation is not None and not has_moved_on and not is_same_name:
                 yield f"two owners in one generation: {older}; {newer}"
-            elif newer.began < older.ended and older.ending not in UNKNOWINGLY:
-                until = "the end" if older.ended == ENDLESS else f"{older.ended:.0f}"
-                yield f"two owners: {older} to {until}; {newer}"
+                continue
+            wrongful = older if _is_later(newer, older) else newer
+            if newer.began < older.ended and wrongful.ending not in UNKNOWINGLY:
+                until = "the end" if wrongful.ended == ENDLESS else f"{wrongful.ended:.0f}"
+                rightful = newer if wrongful is older else older
+                yield f"two owners: {wrongful} to {until}; {rightful}"
+
+
+def _counted_anew(every: list[Tenure], older: Tenure, newer: Tenure) -> bool:
+    """Was nothing owned by anybody for a while between two tenures of one partition?
+
+    A group that is empty may be replaced by one of the other protocol, whose generations start low.
+    A tenure that was lost may have been over long before its member knew.
+    """
+    known = [each for each in every if each.ending not in ("lost", "fenced")]
+    ends = [each.ended for each in known if older.ended <= each.ended < newer.began]
+    return any(not any(each.began <= end < each.ended for each in known) for end in ends)
+
+
+def _is_later(tenure: Tenure, other: Tenure) -> bool:
+    """Is it the one of two that the group gave the partition to last?
+
+    The generation says it, where it is known, as an answer may reach a member that was away long
+    after the group has moved on. Against the order of time it says so only of one group: an empty
+    one may be replaced by one that counts anew. Then it is not the one that was lost.
+    """
+    by_time = tenure.began > other.began
+    if tenure.generation is None or other.generation is None:
+        return by_time
+    by_generation = (tenure.generation, tenure.began) > (other.generation, other.began)
+    was_lost = other.ending == "lost"
+    if by_generation != by_time and was_lost != (tenure.ending == "lost"):
+        return was_lost
+    return by_generation
 
 
 def _no_commit_of_the_dispossessed(tenures: list[Tenure], commits: list[Commit]) -> Iterator[str]:
@@ -189,7 +224,8 @@ def _no_commit_of_the_dispossessed(tenures: list[Tenure], commits: list[Commit])
         if mine is None or not commit.accepted:
             continue
         for other in tenures:
-            if other.member != mine.member and mine.began < other.began < commit.attempted:
+            has_begun = other.began < commit.attempted and mine.began < other.ended
+            if other.member != mine.member and has_begun and _is_later(other, mine):
                 yield f"accepted though another had it: {commit}; {other}"
                 break
 

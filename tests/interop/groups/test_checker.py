@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,8 +21,8 @@ class Script:
         self._commits = 0
 
     def happens(self, member: str, kind: str, **more: object) -> None:
-        fields = {"partitions": (T0,), **more}
-        self.events.append(Event(float(len(self.events)), member, kind, **fields))  # type: ignore[arg-type]
+        fields: dict[str, Any] = {"partitions": (T0,), **more}
+        self.events.append(Event(float(len(self.events)), member, kind, **fields))
 
     def assigned(self, member: str, generation: int | None = None) -> None:
         self.happens(member, "assigned", generation=generation)
@@ -104,6 +105,7 @@ def test_two_owners_to_the_end_are_found(script: Script) -> None:
 
 
 def test_two_owners_in_one_generation_are_found(script: Script) -> None:
+    script.happens("other", "assigned", partitions=(("other", 0),))
     script.assigned("a", 4)
     script.records("a", 0, 9)
     script.happens("a", "killed")
@@ -113,6 +115,7 @@ def test_two_owners_in_one_generation_are_found(script: Script) -> None:
 
 
 def test_a_static_member_goes_on_in_its_generation(script: Script) -> None:
+    script.happens("other", "assigned", partitions=(("other", 0),))
     script.assigned("a", 4)
     script.records("a", 0, 9)
     script.happens("a", "killed")
@@ -147,6 +150,46 @@ def test_its_commit_must_not_be_accepted(script: Script) -> None:
     script.records("b", 4, 9)
     (found,) = script.broken()
     assert found.startswith("accepted though another had it: a commits 4 of t-0 at 3; b owns t-0")
+
+
+def test_who_was_away_may_learn_late_of_what_it_had_and_lost(script: Script) -> None:
+    script.assigned("a", 6)
+    script.records("a", 0, 3)
+    script.assigned("b", 2)
+    script.records("b", 0, 3)
+    script.commit("b", 4, "refused")
+    script.happens("b", "lost")
+    script.records("a", 4, 9)
+    assert script.broken() == []
+
+
+def test_who_was_away_must_learn_it(script: Script) -> None:
+    script.assigned("a", 6)
+    script.records("a", 0, 9)
+    script.assigned("b", 2)
+    script.records("b", 0, 9)
+    script.commit("b", 10)
+    first, second = script.broken()
+    assert first.startswith("two owners: b owns t-0 in generation 2 from 2 to the end; a owns t-0")
+    assert second.startswith("accepted though another had it: b commits 10 of t-0")
+
+
+def test_a_group_that_was_empty_may_count_anew(script: Script) -> None:
+    for member, generation in (("a", 1), ("b", 2), ("c", 2)):
+        script.assigned(member, generation)
+        script.happens(member, "revoked")
+    script.assigned("d", 1)
+    script.records("d", 0, 9)
+    assert script.broken() == []
+
+
+def test_who_lost_it_unknowingly_may_be_of_the_group_before(script: Script) -> None:
+    script.assigned("a", 2)
+    script.assigned("b", 1)
+    script.records("b", 0, 9)
+    script.commit("b", 10)
+    script.happens("a", "lost")
+    assert script.broken() == []
 
 
 def test_a_tenure_from_before_the_last_commit_is_found(script: Script) -> None:
