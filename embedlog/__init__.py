@@ -98,6 +98,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "aio":
+        # Not in `__all__`: a star would load asyncio.
+        return __import__("embedlog.aio").aio
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = f"{__name__}.{_HOMES.get(name, 'errors')}"

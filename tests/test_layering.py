@@ -161,13 +161,25 @@ def test_clients_know_only_a_transport() -> None:
 
 
 def test_nothing_imports_the_leaves() -> None:
-    leaves = ("embedlog.spark", "embedlog.cli", "embedlog.testing")
-    inner = [
-        i
-        for i in _all("embedlog")
-        if not i.file.startswith(("embedlog/testing/", "embedlog/cli/", "embedlog/__main__"))
-    ]
+    leaves = ("embedlog.spark", "embedlog.cli", "embedlog.testing", "embedlog.aio")
+    outer = ("embedlog/testing/", "embedlog/cli/", "embedlog/aio/", "embedlog/__main__")
+    inner = [i for i in _all("embedlog") if not i.file.startswith(outer)]
     _refuse(inner, *leaves)
+
+
+def test_the_asyncio_clients_know_only_the_others() -> None:
+    allowed = (
+        "embedlog.aio",
+        "embedlog.client",
+        "embedlog.common",
+        "embedlog.errors",
+        "embedlog.pending",
+        "embedlog.runtime",
+    )
+    _refuse(_all("embedlog/aio"), "embedlog", allow=allowed)
+    _refuse(_all("embedlog/aio"), "wire")
+    outside = [i for i in _all("embedlog", "wire") if not i.file.startswith("embedlog/aio/")]
+    _refuse(outside, "asyncio")
 
 
 def test_wire_net_is_loaded_by_an_address_only() -> None:

@@ -20,6 +20,7 @@ PUBLIC = {
         "StorageFailed", "SubscriptionPattern", "TimedOut", "TopicPartition", "WakeupError",
         "open",
     },
+    "embedlog.aio": {"Admin", "Consumer", "Producer"},
     "wire": {
         "LATEST", "InvalidMessage", "MalformedMessage", "Payload", "RemoteProtocolError",
         "UnknownApi", "UnknownVersion", "UnsupportedField", "declaration", "decode", "decode_from",
@@ -68,6 +69,38 @@ def test_examples_in_public_docstrings_hold(name: str) -> None:
     for example in found:
         result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example)
         assert result.failed == 0, f"{name}: {result}"
+
+
+NOT_AWAITED = {
+    "Admin": set(),
+    "Consumer": {"commit_async", "wakeup"},  # what a task and its cancellation are for
+    "Producer": {"run", "wait_for"},  # for the futures of the other one
+}
+
+
+@pytest.mark.parametrize("name", NOT_AWAITED)
+def test_the_clients_for_asyncio_have_the_same_calls(name: str) -> None:
+    ours, theirs = getattr(embedlog.aio, name), getattr(embedlog, name)
+    calls = {each for each in dir(theirs) if not each.startswith("_")}
+    assert {each for each in dir(ours) if not each.startswith("_")} == calls - NOT_AWAITED[name]
+    for call in calls - NOT_AWAITED[name]:
+        assert inspect.getdoc(getattr(ours, call)), f"{name}.{call} has no docstring"
+        assert _parameters(ours, call) == _parameters(theirs, call), call
+
+
+def _parameters(kind: type, call: str) -> list[tuple[str, object, object]]:
+    """Names, kinds and defaults; without what only a callback's user gives."""
+    parameters = inspect.signature(getattr(kind, call)).parameters.values()
+    return [(p.name, p.kind, p.default) for p in parameters if p.name != "on_delivery"]
+
+
+@pytest.mark.parametrize("name", ["Admin", "Consumer", "Producer"])
+def test_examples_for_asyncio_hold(name: str) -> None:
+    found = doctest.DocTestFinder().find(getattr(embedlog.aio, name), name, globs={})
+    examples = [test for test in found if test.examples and "asyncio" in (test.docstring or "")]
+    assert examples, f"{name} shows no example"
+    for example in examples:
+        assert doctest.DocTestRunner().run(example).failed == 0, name
 
 
 def test_a_wrong_name_is_an_attribute_error() -> None:

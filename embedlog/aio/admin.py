@@ -1,0 +1,95 @@
+"""`Admin` for asyncio."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from embedlog.aio.calls import Calls, awaited
+from embedlog.client import admin as blocking
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from embedlog.client.connect import Target
+
+
+class Admin:
+    """The admin client: see `embedlog.Admin` for its calls, which are awaited here.
+
+    A cancelled call goes on in its thread until it has an answer or its time is over; the calls
+    after it wait for that.
+
+    >>> import asyncio, embedlog, embedlog.aio
+    >>> async def main(cluster):
+    ...     async with embedlog.aio.Admin(cluster) as admin:
+    ...         made = await admin.create_topics({"events": 3})
+    ...         return sorted(await admin.list_topics())
+    >>> with embedlog.open() as cluster:
+    ...     asyncio.run(main(cluster))
+    ['events']
+    """
+
+    def __init__(
+        self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
+    ) -> None:
+        self.blocking = _Admin(target, config, **settings)
+        """The synchronous client underneath."""
+        self._calls = Calls(self.blocking.scheduler, "admin", interrupt=_nothing, begin=_nothing)
+
+    # Topics
+    create_topics = awaited(blocking.Admin.create_topics)
+    delete_topics = awaited(blocking.Admin.delete_topics)
+    list_topics = awaited(blocking.Admin.list_topics)
+    describe_topics = awaited(blocking.Admin.describe_topics)
+    create_partitions = awaited(blocking.Admin.create_partitions)
+
+    # Settings
+    describe_configs = awaited(blocking.Admin.describe_configs)
+    incremental_alter_configs = awaited(blocking.Admin.incremental_alter_configs)
+    alter_configs = awaited(blocking.Admin.alter_configs)
+
+    # Records
+    delete_records = awaited(blocking.Admin.delete_records)
+    list_offsets = awaited(blocking.Admin.list_offsets)
+    describe_producers = awaited(blocking.Admin.describe_producers)
+
+    # Groups
+    list_groups = awaited(blocking.Admin.list_groups)
+    describe_groups = awaited(blocking.Admin.describe_groups)
+    delete_groups = awaited(blocking.Admin.delete_groups)
+    remove_members = awaited(blocking.Admin.remove_members)
+    list_group_offsets = awaited(blocking.Admin.list_group_offsets)
+    alter_group_offsets = awaited(blocking.Admin.alter_group_offsets)
+    delete_group_offsets = awaited(blocking.Admin.delete_group_offsets)
+
+    # The cluster
+    describe_cluster = awaited(blocking.Admin.describe_cluster)
+    describe_log_dirs = awaited(blocking.Admin.describe_log_dirs)
+
+    async def close(self) -> None:
+        """Give back what is held, once the call under way is over. Again is allowed."""
+        await self._calls.close(self.blocking.close)
+
+    async def __aenter__(self) -> Admin:
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+class _Admin(blocking.Admin):
+    """The synchronous client, and what only this module needs of it."""
+
+    @property
+    def scheduler(self) -> Any:
+        return self._transport.runtime.scheduler
+
+
+def _nothing() -> None:
+    """Its calls cannot be interrupted."""

@@ -1,0 +1,248 @@
+"""The calls of one client: one at a time, in the order asked for, by coroutines or by a thread.
+
+The event loop keeps the order, so the thread never has more than one call. Whoever has the turn
+keeps it until the call is over and its result has been taken, or undone: a call that follows never
+sees the half of one before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from embedlog.aio.threads import attempt, settle, tell
+from embedlog.errors import ClosedError
+from embedlog.pending import Pending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from embedlog.runtime.scheduler import Scheduler, Thread
+
+P = ParamSpec("P")
+T = TypeVar("T")
+C = TypeVar("C")
+
+_JOIN_MAX_MS = 1_000
+
+
+class _Call:
+    """One call that the thread makes."""
+
+    __slots__ = ("function", "is_last", "is_patient", "loop", "outcome", "result", "undo")
+
+    def __init__(
+        self,
+        function: Callable[[], Any],
+        undo: Callable[[Any], None] | None,
+        *,
+        is_patient: bool = False,
+        is_last: bool = False,
+    ) -> None:
+        self.function = function
+        self.undo = undo
+        self.is_patient = is_patient
+        self.is_last = is_last
+        self.loop = asyncio.get_running_loop()
+        self.outcome: asyncio.Future[Any] = self.loop.create_future()
+        self.result: Any = None
+
+
+class Calls:
+    """Makes the calls of one client. Used in the event loop's thread only."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        name: str,
+        *,
+        interrupt: Callable[[], None],
+        begin: Callable[[], None],
+    ) -> None:
+        """`interrupt` ends the call under way early, with an exception; `begin` comes before each
+        call and takes back an interrupt that came too late for the one before.
+        """
+        self._scheduler = scheduler
+        self._name = name
+        self._interrupt = interrupt
+        self._begin = begin
+        self._turn = asyncio.Lock()
+        self._running: _Call | None = None
+        self._given: Pending[Any] = Pending()
+        """Where the thread finds its next call."""
+        self._thread: Thread | None = None
+        self.waiting_count = 0
+        """Calls that wait for their turn; a patient one had better be short then."""
+        self.is_closing = False
+
+    async def here(
+        self, function: Callable[[], T], *, prepare: Callable[[], None] | None = None
+    ) -> T:
+        """Make a call that never waits in this thread, when it is its turn; first `prepare()`.
+
+        Raises:
+            ClosedError: the client is closed.
+        """
+        await self._take_turn()
+        try:
+            if prepare is not None:
+                prepare()
+            return function()
+        finally:
+            self._turn.release()
+
+    async def in_thread(
+        self,
+        function: Callable[[], T],
+        *,
+        prepare: Callable[[], None] | None = None,
+        undo: Callable[[T], None] | None = None,
+        is_patient: bool = False,
+    ) -> T:
+        """Make a call that may wait in the thread, when it is its turn; first `prepare()` in this.
+
+        A cancelled call is interrupted; should it succeed all the same, `undo(result)` is called
+        in this thread. `is_patient`: it is interrupted too when another call is asked for.
+
+        Raises:
+            ClosedError: the client is closed.
+        """
+        await self._take_turn()
+        result: T = await self._make(_Call(function, undo, is_patient=is_patient), prepare)
+        return result
+
+    async def close(
+        self, function: Callable[[], None], *, prepare: Callable[[], None] | None = None
+    ) -> None:
+        """Make the last call, and end the thread; those that wait for their turn are refused.
+
+        It is made to the end though the task that asked for it be cancelled. Again is allowed,
+        and waits for the first.
+        """
+        is_first, self.is_closing = not self.is_closing, True
+        await self._await_turn()
+        if not is_first:
+            self._turn.release()
+            return
+        await self._make(_Call(function, None, is_last=True), prepare)
+        if self._thread is not None:
+            self._thread.join(_JOIN_MAX_MS)
+
+    # The turn
+
+    async def _take_turn(self) -> None:
+        self._check_open()
+        await self._await_turn()
+        if self.is_closing:
+            self._turn.release()
+            self._check_open()
+
+    async def _await_turn(self) -> None:
+        running = self._running
+        if running is not None and running.is_patient:
+            self._interrupt()
+        self.waiting_count += 1
+        try:
+            await self._turn.acquire()
+        finally:
+            self.waiting_count -= 1
+        self._begin()
+
+    def _check_open(self) -> None:
+        if self.is_closing:
+            raise ClosedError(f"the {self._name} is closed")
+
+    # The thread
+
+    async def _make(self, call: _Call, prepare: Callable[[], None] | None) -> Any:
+        """Have the thread make `call`. Requires: the turn, which is given back."""
+        if prepare is not None:
+            try:
+                prepare()
+            except BaseException:
+                self._turn.release()
+                raise
+        self._running = call
+        if self._thread is None:
+            self._thread = self._scheduler.start_thread(self._serve, f"embedlog-aio-{self._name}")
+        self._given.complete(call)
+        try:
+            result = await call.outcome
+        except asyncio.CancelledError:
+            if call.outcome.cancelled():
+                self._interrupt()  # the thread is still at it: `_finished` sees to the rest
+                raise
+            self._disown(call, call.outcome.exception())
+            raise
+        except BaseException:
+            self._end_turn()
+            raise
+        self._end_turn()
+        return result
+
+    def _finished(self, call: _Call, result: Any, error: BaseException | None) -> None:
+        call.result = result
+        if call.outcome.cancelled():
+            self._disown(call, error)
+        else:
+            settle(call.outcome, result, error)
+
+    def _disown(self, call: _Call, error: BaseException | None) -> None:
+        """It is over, and nobody will see what came of it."""
+        try:
+            if error is None and call.undo is not None:
+                call.undo(call.result)
+        finally:
+            self._end_turn()
+
+    def _end_turn(self) -> None:
+        self._running = None
+        self._turn.release()
+
+    def _serve(self) -> None:
+        is_last = False
+        try:
+            while not is_last:
+                self._scheduler.wait(self._given, None)
+                call, self._given = self._given.result(), Pending()
+                is_last = call.is_last
+                tell(call.loop, self._finished, call, *attempt(call.function))
+                if call.loop.is_closed():
+                    return
+        except BaseException:
+            # Waiting drives the cluster's duties; one of them raised. The process hears of it,
+            # and the client goes on.
+            self._thread = self._scheduler.start_thread(self._serve, f"embedlog-aio-{self._name}")
+            raise
+
+
+class Served(Protocol):
+    """A client whose calls `Calls` makes; `blocking` is the synchronous one."""
+
+    _calls: Calls
+    blocking: Any
+
+
+def awaited(
+    method: Callable[Concatenate[C, P], T],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """A method of the synchronous client that may wait, as a coroutine."""
+
+    @wraps(method)
+    async def call(self: Served, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._calls.in_thread(partial(method, self.blocking, *args, **kwargs))
+
+    return call
+
+
+def awaited_here(
+    method: Callable[Concatenate[C, P], T],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """A method of the synchronous client that never waits, as a coroutine."""
+
+    @wraps(method)
+    async def call(self: Served, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._calls.here(partial(method, self.blocking, *args, **kwargs))
+
+    return call

@@ -1,0 +1,76 @@
+"""The synchronous consumer, and what the one for asyncio needs of it beyond its calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from embedlog.client.auto_commit import consumed_offsets
+from embedlog.client.consumer import Consumer
+from embedlog.client.consumer_record import ConsumerRecords, PolledColumns
+from embedlog.client.group_offsets import OffsetAndMetadata
+from embedlog.common import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.client.consumer_group_calls import GivenOffsets
+    from embedlog.client.consumer_record import ConsumerRecord
+    from embedlog.runtime import Scheduler
+
+
+class SharedConsumer(Consumer):
+    """Used by one thread at a time, but not always the same."""
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Starts threads, and lets them wait."""
+        return self._transport.runtime.scheduler
+
+    @property
+    def never_calls_back(self) -> bool:
+        """Does poll(0) neither wait nor call rebalance listeners?"""
+        return self._transport.in_process and self._coordinator is None
+
+    def forget_wakeup(self) -> None:
+        """Take back a `wakeup` that no call has noticed. Requires: no call is under way."""
+        self._is_woken = False
+
+    def give_back(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Records from these offsets on were not read after all, where they are assigned still."""
+        with self._guard:
+            for key, offset in offsets.items():
+                if key in self._subscription.partitions:
+                    self.seek(key, offset)
+
+    def commit_read(
+        self,
+        unread: Mapping[TopicPartition, ConsumerRecord],
+        offsets: GivenOffsets | None,
+        timeout_ms: int | None,
+    ) -> None:
+        """`commit`, by default of the positions; of `unread` partitions what is before a record."""
+        if offsets is None and unread:
+            with self._guard:
+                self._group()
+                read = consumed_offsets(self._subscription)
+            for key, record in unread.items():
+                if key in read:
+                    read[key] = OffsetAndMetadata(record.offset, "", record.leader_epoch)
+            offsets = read
+        self.commit(offsets, timeout_ms)
+
+
+def first_offsets(found: Any) -> dict[TopicPartition, int]:
+    """The first offset of each partition in what a poll of any kind has returned."""
+    offsets: dict[TopicPartition, int] = {}
+    if isinstance(found, ConsumerRecords):
+        for key, records in found.items():
+            offsets[key] = records[0].offset
+        return offsets
+    for part in found:
+        if part.topic_partition not in offsets:
+            is_columns = isinstance(part, PolledColumns)
+            offsets[part.topic_partition] = int(
+                part.offsets[0] if is_columns else part.records[0][0]
+            )
+    return offsets

@@ -1,0 +1,55 @@
+"""From a thread back to the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.runtime import Scheduler
+
+T = TypeVar("T")
+
+
+def attempt(call: Callable[[], T]) -> tuple[T | None, BaseException | None]:
+    """(result, None) or (None, error): for handing to the coroutine that waits, which raises it."""
+    try:
+        return call(), None
+    except StopIteration as error:
+        # A future refuses it, as it would end the coroutine quietly.
+        wrapped = RuntimeError("the call raised StopIteration")
+        wrapped.__cause__ = error
+        return None, wrapped
+    except BaseException as error:
+        return None, error
+
+
+def tell(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *args: Any) -> None:
+    """Call `callback(*args)` in the loop's thread, soon; when the loop is closed nobody waits."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(callback, *args)
+
+
+def settle(future: asyncio.Future[T], result: Any, error: BaseException | None) -> None:
+    """Give a future its outcome, unless its task was cancelled. Requires: the loop's thread."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
+def in_thread(scheduler: Scheduler, name: str, call: Callable[[], T]) -> asyncio.Future[T]:
+    """Make a call that waits in a thread which ends with it."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def run() -> None:
+        tell(loop, settle, future, *attempt(call))
+
+    scheduler.start_thread(run, name)
+    return future

@@ -1,0 +1,57 @@
+"""One cluster, the ways to it, and an event loop that notices what is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+import embedlog
+from embedlog.testing.loopback_transport import LoopbackTransport
+
+SECONDS_MAX = 30
+
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+@pytest.fixture
+def cluster() -> Iterator[embedlog.Cluster]:
+    with embedlog.open() as opened:
+        yield opened
+
+
+@pytest.fixture(params=["in process", "loopback", "tcp"])
+def connect(request: pytest.FixtureRequest, cluster: embedlog.Cluster) -> Callable[[], Any]:
+    """What a client is given to reach the cluster; a new one for each client."""
+    if request.param == "in process":
+        return lambda: cluster
+    if request.param == "loopback":
+        return lambda: LoopbackTransport(cluster)
+    listener = cluster.listen("127.0.0.1", 0)
+    return lambda: listener.address
+
+
+@pytest.fixture
+def run() -> Iterator[Run]:
+    """Runs a coroutine in a loop that checks its callers; no thread or task may be left over."""
+    before = set(threading.enumerate())
+    failures: list[Any] = []
+
+    async def bounded(main: Coroutine[Any, Any, Any]) -> Any:
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: failures.append(what))
+        async with asyncio.timeout(SECONDS_MAX):
+            result = await main
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not left, left
+        return result
+
+    yield lambda main: asyncio.run(bounded(main), debug=True)
+    assert not failures, failures
+    started = set(threading.enumerate()) - before
+    ours = [each for each in started if not each.name.startswith("embedlog-listener")]
+    for each in ours:
+        each.join(5)  # it has done all it does and may not be gone yet
+    assert not any(each.is_alive() for each in ours), ours

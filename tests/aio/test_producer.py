@@ -1,0 +1,259 @@
+"""`embedlog.aio.Producer`: the promises of the synchronous one, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import embedlog
+from embedlog.aio import Admin, Producer
+from embedlog.client.errors import SerializationError
+from embedlog.client.interceptors import InterceptorChain
+from tests.aio.conftest import Run
+
+Connect = Callable[[], Any]
+
+
+def values_of(cluster: embedlog.Cluster, topic: str, partition: int = 0) -> list[Any]:
+    """Everything in a partition."""
+    found: list[Any] = []
+    with cluster.consumer(auto_offset_reset="earliest", max_poll_records=100_000) as consumer:
+        consumer.assign([(topic, partition)])
+        while records := consumer.poll(0):
+            found += [record.value for record in records]
+    return found
+
+
+def test_a_record_is_written_when_send_returns(connect: Connect, run: Run) -> None:
+    async def main() -> None:
+        async with Admin(connect()) as admin:
+            (await admin.create_topics({"events": 2})).check()
+        async with Producer(connect()) as producer:
+            written = await producer.send(
+                "events", b"value", b"key", partition=1, timestamp_ms=7, headers=[("a", None)]
+            )
+            assert written == ("events", 1, 0, 7, 3, 5)
+            assert (await producer.send("events", None, partition=1)).offset == 1
+            (found,) = await producer.send_batch("events", [b"a", b"b"], partition=1)
+            assert (found.offset, found.record_count) == (2, 2)
+            assert await producer.send_batch("events", []) == []
+            assert len(await producer.partitions_for("events")) == 2
+            assert producer.metrics()["record-send-total"] == 4
+
+    run(main())
+
+
+@pytest.mark.parametrize("linger_ms", [0, 5])
+def test_many_tasks_send_at_once(
+    connect: Connect, cluster: embedlog.Cluster, run: Run, linger_ms: int
+) -> None:
+    async def main() -> None:
+        async with Producer(connect(), linger_ms=linger_ms) as producer:
+
+            async def one(number: int) -> int:
+                written = await producer.send("many", b"%d" % number)
+                return int(written.offset)
+
+            offsets = await asyncio.gather(*[one(number) for number in range(1000)])
+            assert offsets == list(range(1000)), "tasks start in order, and records keep it"
+            batches = producer.metrics()["request-total"]
+            assert batches < 100, "what is sent in one turn of the loop travels together"
+
+    run(main())
+    assert values_of(cluster, "many") == [b"%d" % number for number in range(1000)]
+
+
+def test_records_of_unawaited_futures_keep_their_order(
+    connect: Connect, cluster: embedlog.Cluster, run: Run
+) -> None:
+    async def main() -> None:
+        async with Producer(connect(), batch_size=2000) as producer:
+            futures = [producer.send("ordered", b"%d" % number) for number in range(3000)]
+            more = producer.send_batch("ordered", [b"%d" % number for number in range(3000, 3500)])
+            await producer.flush(20)
+            assert [future.result().offset for future in futures] == list(range(3000))
+            assert more.result()[0].offset == 3000
+
+    run(main())
+    assert values_of(cluster, "ordered") == [b"%d" % number for number in range(3500)]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_little_memory_makes_records_wait_not_fail(
+    connect: Connect, cluster: embedlog.Cluster, run: Run, compression: str
+) -> None:
+    settings = {"buffer.memory": 6000, "batch.size": 2000, "compression.type": compression}
+
+    async def main() -> None:
+        async with Producer(connect(), settings) as producer:
+            futures = [producer.send("full", b"%04d" % number * 50) for number in range(300)]
+            more = producer.send_batch("full", [b"%04d" % number for number in range(300, 400)])
+            await producer.flush(20)
+            assert [future.result().offset for future in futures] == list(range(300))
+            assert sum(found.record_count for found in more.result()) == 100
+
+    run(main())
+    assert [int(value[:4]) for value in values_of(cluster, "full")] == list(range(400))
+
+
+def test_durable_records_are_synced_before_their_future_is_done(tmp_path: Path, run: Run) -> None:
+    with embedlog.open(tmp_path / "data", durability="fsync") as cluster:
+
+        async def main() -> None:
+            async with Producer(cluster) as producer:
+                written = [await producer.send("safe", b"%d" % number) for number in range(5)]
+                assert [each.offset for each in written] == list(range(5))
+                many = await asyncio.gather(*[producer.send("safe", b"x") for _ in range(100)])
+                assert many[-1].offset == 104
+
+        run(main())
+
+
+def test_in_process_no_thread_is_started(cluster: embedlog.Cluster, run: Run) -> None:
+    async def main() -> None:
+        before = threading.active_count()
+        async with Producer(cluster) as producer:
+            await asyncio.gather(*[producer.send("quiet", b"v") for _ in range(100)])
+            await producer.send_batch("quiet", [b"v"] * 100)
+            await producer.flush()
+            assert threading.active_count() == before
+
+    run(main())
+
+
+def test_wrong_records_are_refused_at_once(connect: Connect, run: Run) -> None:
+    def refuse(value: Any) -> bytes:
+        raise RuntimeError(f"no {value}")
+
+    async def main() -> None:
+        async with Producer(connect()) as producer:
+            await producer.send("strict", b"known")
+            with pytest.raises(TypeError, match="not bytes"):
+                await producer.send("strict", "text")
+            with pytest.raises(ValueError, match="timestamp"):
+                await producer.send("strict", b"", timestamp_ms=-1)
+            with pytest.raises(ValueError, match="partition"):
+                await producer.send("strict", b"", partition=-1)
+            with pytest.raises(embedlog.errors.MessageTooLarge):
+                await producer.send("strict", b"x" * 2_000_000)
+            with pytest.raises(embedlog.errors.InvalidTopic):
+                await producer.send("no such name!", b"")
+        async with Producer(connect(), value_serializer=refuse) as producer:
+            with pytest.raises(SerializationError, match="no 7"):
+                await producer.send("strict", 7)
+            with pytest.raises(SerializationError, match="no 8"):
+                await producer.send("strict", 8)
+
+    run(main())
+
+
+def test_what_a_broker_refuses_fails_the_future(
+    connect: Connect, cluster: embedlog.Cluster, run: Run
+) -> None:
+    cluster.create_topic("small", 1, config={"max.message.bytes": 200})
+
+    async def main() -> None:
+        async with Producer(connect()) as producer:
+            with pytest.raises(embedlog.errors.MessageTooLarge):
+                await producer.send("small", b"x" * 1000)
+            assert (await producer.send("small", b"x")).offset == 0
+            parts = await producer.send_batch("small", [b"x" * 100] * 5)
+            assert sum(part.record_count for part in parts) == 5, "too large together, so cut"
+
+    run(main())
+
+
+def test_waiting_for_one_topic_holds_no_other_back(connect: Connect, run: Run) -> None:
+    async def main() -> None:
+        async with Producer("127.0.0.1:1", max_block_ms=300) as unreachable:
+            lost = [unreachable.send("nowhere", b"%d" % number) for number in range(20)]
+            async with Producer(connect()) as producer:
+                assert (await producer.send("somewhere", b"")).offset == 0
+            for future in lost:
+                with pytest.raises(embedlog.TimedOut, match="nowhere"):
+                    await future
+            with pytest.raises(embedlog.TimedOut):
+                await unreachable.partitions_for("nowhere")
+
+    run(main())
+
+
+def test_cancelling_an_await_does_not_take_the_record_back(
+    connect: Connect, cluster: embedlog.Cluster, run: Run
+) -> None:
+    async def main() -> None:
+        async with Producer(connect(), linger_ms=50) as producer:
+            await producer.partitions_for("kept")
+            waiting = asyncio.create_task(_awaited(producer.send("kept", b"still sent")))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            await producer.flush()
+
+    run(main())
+    assert values_of(cluster, "kept") == [b"still sent"]
+
+
+async def _awaited(future: asyncio.Future[Any]) -> Any:
+    return await future
+
+
+def test_close_settles_everything(connect: Connect, cluster: embedlog.Cluster, run: Run) -> None:
+    async def main() -> None:
+        producer = Producer(connect(), linger_ms=10_000, delivery_timeout_ms=100_000)
+        futures = [producer.send("last", b"%d" % number) for number in range(10)]
+        await producer.close()
+        await producer.close()
+        assert [future.result().offset for future in futures] == list(range(10))
+        with pytest.raises(embedlog.ClosedError):
+            producer.send("last", b"")
+        with pytest.raises(embedlog.ClosedError):
+            await producer.flush()
+
+    run(main())
+
+
+def test_close_gives_up_what_takes_too_long(run: Run) -> None:
+    """A peer that accepts connections and says nothing."""
+
+    async def main(address: str) -> None:
+        producer = Producer(address)
+        futures = [producer.send("silence", b"%d" % number) for number in range(10)]
+        with pytest.raises(embedlog.TimedOut, match="10 calls had no outcome"):
+            await producer.flush(0.05)
+        await producer.close(0.05)
+        for future in futures:
+            with pytest.raises(embedlog.ClosedError):
+                future.result()
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        run(main(f"127.0.0.1:{silent.getsockname()[1]}"))
+
+
+def test_interceptors_see_records_and_their_outcomes(connect: Connect, run: Run) -> None:
+    seen: list[Any] = []
+
+    class Stamp:
+        def on_send(self, record: Any) -> Any:
+            return record.replace(value=b"1:" + record.value)
+
+        def on_acknowledgement(self, metadata: Any, error: Any) -> None:
+            seen.append((metadata.offset, error))
+
+    assert len(InterceptorChain([Stamp], {})) == 1
+
+    async def main() -> None:
+        async with Producer(connect(), interceptor_classes=[Stamp]) as producer:
+            written = await producer.send("seen", b"v")
+            assert written.serialized_value_size == 3
+            await producer.send_batch("seen", [b"a", b"b"])
+        assert seen == [(0, None), (1, None), (2, None)]
+
+    run(main())
