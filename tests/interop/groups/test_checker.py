@@ -292,7 +292,8 @@ def test_what_kafkas_verifiable_consumer_prints() -> None:
     journal = VerifiableConsumerJournal("j", wall_minus_monotonic_ms=1000)
     lines = [
         '{"timestamp":1001,"name":"startup_complete"}',
-        '{"timestamp":1002,"name":"partitions_assigned","partitions":[{"topic":"t","partition":0}]}',
+        '{"timestamp":1002,"name":"partitions_assigned","partitions":'
+        '[{"topic":"t","partition":0}]}',
         '{"timestamp":1003,"name":"records_consumed","count":2,"partitions":'
         '[{"topic":"t","partition":0,"count":2,"minOffset":3,"maxOffset":4}]}',
         '{"timestamp":1004,"name":"offsets_committed","offsets":'
