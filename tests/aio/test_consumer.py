@@ -141,9 +141,7 @@ def test_many_tasks_iterate_over_one_consumer(
     run(main())
 
 
-def test_a_cancelled_poll_takes_nothing(
-    connect: Connect, cluster: embedlog.Cluster, run: Run
-) -> None:
+def test_a_cancelled_poll_takes_nothing(connect: Connect, run: Run) -> None:
     """Whenever it is cancelled: before it begins, while it waits, when it has just found some."""
 
     async def main() -> None:
