@@ -127,12 +127,11 @@ def _encode_uniform(values: Sequence[Any], sizes: Sequence[int]) -> bytes | None
     A buffer that says less than it holds makes the whole longer, and one that says more does not
     exist among the types of Python: so no type needs to be asked, which would be a fifth of all.
     """
-    items = list(values)
     try:
-        sizes = sizes or list(map(len, items))
+        sizes = sizes or list(map(len, values))
         size = sizes[0]
-        return encode_uniform(items, size) if sizes.count(size) == len(items) else None
-    except TypeError:
+        return encode_uniform(values, size) if sizes.count(size) == len(values) else None
+    except (TypeError, ValueError):  # something else than bytes, or another number of them by now
         return None
 
 
