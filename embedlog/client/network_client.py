@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from embedlog.client.backoff import Backoff
 from embedlog.client.node_connection import PROTOCOL_ERRORS, ConnectionState, NodeConnection
-from embedlog.errors import ClosedError, error_for
+from embedlog.errors import ClosedError, ConfigError, KafkaError, error_for
 from embedlog.pending import Pending
 from embedlog.transport import ANY_NODE, BOOTSTRAP_NODES, COORDINATOR_NODES
 from wire.error_codes import ErrorCode
@@ -20,16 +20,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Protocol
 
+    from embedlog.client.security import Credentials
     from embedlog.client.settings import Settings
     from embedlog.runtime import Runtime
+    from wire.net.tls import TlsClient
     from wire.schema import Payload
 
     class ChannelEvent(Protocol):
-        """Something happened to a channel: a frame came, or (`reason`) it closed, or it opened."""
+        """Something happened to a channel: a frame came, or (`reason`) it closed, or it opened.
+
+        `is_refused`: it closed because there is no trust, and another attempt ends the same.
+        """
 
         channel: Any
         frame: memoryview | None
         reason: str
+        is_refused: bool
 
     class Channels(Protocol):
         """Many connections that carry whole frames; `wire.net.SocketChannels` is one."""
@@ -46,8 +52,12 @@ _STATES = {
     ConnectionState.DISCONNECTED: "not connected",
     ConnectionState.CONNECTING: "being connected",
     ConnectionState.CHECKING_VERSIONS: "connected, silent so far",
+    ConnectionState.AUTHENTICATING: "connected, authenticating",
     ConnectionState.READY: "connected",
 }
+_SILENT = "; it never said what it serves: is it a Kafka listener, and without TLS?"
+_UNAUTHENTICATED = "; the authentication was not over"
+_UNANSWERED = "; it answered no request: does the listener want SASL?"
 _LONGEST_POLL_MS = 60_000
 _IN_FLIGHT_MAX = 100
 """For clients without such a setting: they have one request in flight by themselves."""
@@ -79,6 +89,7 @@ class NetworkClient:
             channels = SocketChannels(
                 send_buffer_size=settings["send.buffer.bytes"],
                 receive_buffer_size=settings["receive.buffer.bytes"],
+                tls=_tls_client(settings),
             )
         self.runtime = runtime
         self._channels = channels
@@ -100,6 +111,8 @@ class NetworkClient:
         self._in_flight_max: int = settings.get(
             "max.in.flight.requests.per.connection", _IN_FLIGHT_MAX
         )
+        self._is_encrypted = settings["security.protocol"].endswith("SSL")
+        self._credentials = _credentials(settings, runtime)
         self._nodes: dict[int, NodeConnection] = {}
         """The cluster's nodes, once Metadata named them."""
         self._coordinators: dict[int, NodeConnection] = {}
@@ -238,7 +251,12 @@ class NetworkClient:
 
     def _connection(self, node_id: int, host: str, port: int) -> NodeConnection:
         return NodeConnection(
-            node_id, host, port, client_id=self._client_id, in_flight_max=self._in_flight_max
+            node_id,
+            host,
+            port,
+            client_id=self._client_id,
+            in_flight_max=self._in_flight_max,
+            credentials=self._credentials,
         )
 
     def _least_loaded(self, now_ms: int) -> NodeConnection:
@@ -277,29 +295,34 @@ class NetworkClient:
         send = self._channels.send
         return lambda frame: send(channel, frame)
 
-    def _drop(self, connection: NodeConnection, reason: str) -> None:
-        """End the connection from this side."""
+    def _drop(
+        self, connection: NodeConnection, reason: str, refusal: KafkaError | None = None
+    ) -> None:
+        """End the connection from this side; its requests fail, with `refusal` if that is why."""
         if connection.channel is not None:
             self._by_channel.pop(connection.channel, None)
             self._channels.close(connection.channel)
-        self._lost(connection, reason)
-
-    def _lost(self, connection: NodeConnection, reason: str) -> None:
+        told = f"connection to {connection.address} (node {connection.node_id}): {reason}"
         for request in connection.disconnected():
             self._has_news = True
-            request.pending.fail(
-                error_for(
-                    ErrorCode.NETWORK_EXCEPTION,
-                    f"connection to {connection.address} (node {connection.node_id}): {reason}",
-                )
-            )
+            request.pending.fail(refusal or error_for(ErrorCode.NETWORK_EXCEPTION, told))
 
-    def _failed(self, connection: NodeConnection, reason: str, now_ms: int) -> None:
-        """The connection broke or could not be made: try again later, each time later."""
+    def _failed(
+        self,
+        connection: NodeConnection,
+        reason: str,
+        now_ms: int,
+        refusal: KafkaError | None = None,
+    ) -> None:
+        """The connection broke or could not be made: try again later, each time later.
+
+        What waited for it may do so too, unless the node and this client do not trust each other
+        (`refusal`): that is for the user to know at once.
+        """
         self.failure_count += 1
         connection.retry_at_ms = now_ms + self._backoff.delay_ms(connection.failure_count)
         connection.failure_count += 1
-        self._drop(connection, reason)
+        self._drop(connection, reason, refusal)
 
     # Rounds
 
@@ -320,24 +343,37 @@ class NetworkClient:
             try:
                 connection.received(event.frame, self._writer(connection), now_ms)
             except PROTOCOL_ERRORS as error:
-                self._failed(connection, f"{type(error).__name__}: {error}", now_ms)
+                refusal = _refusal(connection, error)
+                self._failed(connection, f"{type(error).__name__}: {error}", now_ms, refusal)
             self._has_news = True
         elif event.reason:
-            reason = event.reason
-            if connection.state == ConnectionState.CHECKING_VERSIONS:
-                reason += "; it never said what it serves: is it a Kafka listener, and without TLS?"
-            self._failed(connection, reason, now_ms)
+            refusal = None
+            if event.is_refused:
+                from embedlog.client.security import SslHandshakeFailed
+
+                refusal = SslHandshakeFailed(f"{connection.address}: {event.reason}")
+            self._failed(connection, event.reason + self._hint(connection), now_ms, refusal)
             self._has_news = True
         else:
             connection.used_ms = now_ms
             deadline = now_ms + self._request_timeout_ms
             connection.begin_versions(self._writer(connection), deadline)
 
+    def _hint(self, connection: NodeConnection) -> str:
+        """What it may mean that a connection ended as early as this."""
+        if connection.state == ConnectionState.CHECKING_VERSIONS and not self._is_encrypted:
+            return _SILENT
+        if connection.state == ConnectionState.AUTHENTICATING:
+            return _UNAUTHENTICATED
+        if connection.state == ConnectionState.READY and not connection.has_answered:
+            return _UNANSWERED if self._credentials is None else ""
+        return ""
+
     def _poll_ms(self, timeout_ms: int, now_ms: int) -> int:
         """How long the next poll may take: until a deadline, or the end of a back-off."""
         until = now_ms + min(timeout_ms, _LONGEST_POLL_MS)
         for connection in self._all():
-            if connection.load or connection.state == ConnectionState.CHECKING_VERSIONS:
+            if connection.load or connection.is_being_set_up:
                 deadline = connection.next_deadline_ms()
                 if deadline is not None:
                     until = min(until, deadline)
@@ -376,6 +412,39 @@ def _rank(connection: NodeConnection, now_ms: int) -> tuple[int, int]:
     if now_ms >= connection.retry_at_ms:
         return 2, connection.attempted_ms
     return 3, connection.retry_at_ms
+
+
+def _tls_client(settings: Settings) -> TlsClient | None:
+    """What makes connections TLS ones, if the settings want it.
+
+    Raises:
+        ConfigError: the settings contradict each other, or name certificates that are none.
+    """
+    if not settings["security.protocol"].endswith("SSL"):
+        return None
+    from embedlog.client.security import tls_arguments
+    from wire.net.tls import TlsClient, TlsOptions
+
+    options = TlsOptions(**tls_arguments(settings))
+    try:
+        return TlsClient(options)
+    except ValueError as error:
+        raise ConfigError(f"TLS as configured by ssl.* is not possible: {error}") from None
+
+
+def _credentials(settings: Settings, runtime: Runtime) -> Credentials | None:
+    if not settings["security.protocol"].startswith("SASL"):
+        return None
+    from embedlog.client.security import credentials
+
+    return credentials(settings, runtime.random)
+
+
+def _refusal(connection: NodeConnection, error: Exception) -> KafkaError | None:
+    """The error that the node refuses this client with; None when it is another one."""
+    if connection.state != ConnectionState.AUTHENTICATING or not isinstance(error, KafkaError):
+        return None
+    return error_for(error.code, f"{connection.address}: {error}")
 
 
 def _failed(error: Exception) -> Pending[Any]:

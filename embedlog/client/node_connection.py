@@ -1,10 +1,11 @@
 """One connection to one node, as a state machine; the sockets are somebody else's.
 
-    DISCONNECTED -> CONNECTING -> CHECKING_VERSIONS -> READY
-          ^-------------'-----------------'--------------'
+    DISCONNECTED -> CONNECTING -> CHECKING_VERSIONS -> AUTHENTICATING <-> READY
+          ^-------------'-----------------'-------------------'-------------'
 
-Requests wait until the versions are known, then go out as many as may be in flight, and are
-answered in their order.
+Requests wait until the versions are known and, with credentials, the node knows who asks; then go
+out as many as may be in flight, and are answered in their order. Without credentials nobody
+authenticates. A node may want it again after a while (KIP-368): then requests wait once more.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from embedlog.client.security import Credentials, SaslExchange
     from wire.schema import Payload
 
     Write = Callable[[list[Payload]], None]
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 _SOFTWARE_NAME = "embedlog"
 _SOFTWARE_VERSION = "0.1.0"
 _PRODUCE = 0
+_SASL_HANDSHAKE = 17
 _API_VERSIONS = 18
 
 
@@ -47,6 +50,7 @@ class ConnectionState:
     CONNECTING = 1
     CHECKING_VERSIONS = 2
     READY = 3
+    AUTHENTICATING = 4
 
 
 VALID_PREVIOUS = {
@@ -54,12 +58,18 @@ VALID_PREVIOUS = {
         (
             ConnectionState.CONNECTING,
             ConnectionState.CHECKING_VERSIONS,
+            ConnectionState.AUTHENTICATING,
             ConnectionState.READY,
         )
     ),
     ConnectionState.CONNECTING: frozenset((ConnectionState.DISCONNECTED,)),
     ConnectionState.CHECKING_VERSIONS: frozenset((ConnectionState.CONNECTING,)),
-    ConnectionState.READY: frozenset((ConnectionState.CHECKING_VERSIONS,)),
+    ConnectionState.AUTHENTICATING: frozenset(
+        (ConnectionState.CHECKING_VERSIONS, ConnectionState.READY)
+    ),
+    ConnectionState.READY: frozenset(
+        (ConnectionState.CHECKING_VERSIONS, ConnectionState.AUTHENTICATING)
+    ),
 }
 
 
@@ -82,7 +92,14 @@ class NodeConnection:
     """The requests of one node. `channel` is whatever carries the bytes, None without one."""
 
     def __init__(
-        self, node_id: int, host: str, port: int, *, client_id: str, in_flight_max: int
+        self,
+        node_id: int,
+        host: str,
+        port: int,
+        *,
+        client_id: str,
+        in_flight_max: int,
+        credentials: Credentials | None = None,
     ) -> None:
         self.node_id = node_id
         self.host = host
@@ -97,12 +114,18 @@ class NodeConnection:
         self.attempted_ms = 0
         self.used_ms = 0
         self.throttled_until_ms = 0
+        self.has_answered = False
+        """Has a request been answered since it was connected?"""
         self._client_id = client_id
+        self._credentials = credentials
+        self._exchange: SaslExchange | None = None
+        self._reauthenticates_at_ms = 0
+        """When the session is nearly over; 0 if it lasts as long as the connection."""
         self._in_flight_max = in_flight_max
         self._protocol = ClientConnection(client_id)
         self._waiting: deque[_Request] = deque()
         self._in_flight: deque[_Request] = deque()
-        self._versions_deadline_ms = 0
+        self._setup_deadline_ms = 0
         self._asked_again = False
 
     @property
@@ -118,6 +141,14 @@ class NodeConnection:
         """Enter `state`. The only place that assigns it."""
         assert self.state in VALID_PREVIOUS[state], (self.state, state)
         self.state = state
+
+    @property
+    def is_being_set_up(self) -> bool:
+        """Is it connected, and do requests wait for what the node says first?"""
+        return (
+            self.state == ConnectionState.CHECKING_VERSIONS
+            or self.state == ConnectionState.AUTHENTICATING
+        )
 
     # Requests
 
@@ -139,6 +170,11 @@ class NodeConnection:
         """Write what may go out now."""
         if self.state != ConnectionState.READY or now_ms < self.throttled_until_ms:
             return
+        if self._waiting and 0 < self._reauthenticates_at_ms <= now_ms:
+            if not self._in_flight:
+                self._setup_deadline_ms = self._waiting[0].deadline_ms
+                self._authenticate(write)
+            return
         while self._waiting and len(self._in_flight) < self._in_flight_max:
             self._write(self._waiting.popleft(), write, now_ms)
 
@@ -146,8 +182,8 @@ class NodeConnection:
         """The connection is made: ask what the node serves."""
         self.transition_to(ConnectionState.CHECKING_VERSIONS)
         self._protocol = ClientConnection(self._client_id)
-        self._versions_deadline_ms = deadline_ms
-        self._asked_again = False
+        self._setup_deadline_ms = deadline_ms
+        self._asked_again = self.has_answered = False
         self._ask_versions(None, write)
 
     def received(self, frame: memoryview, write: Write, now_ms: int) -> None:
@@ -155,14 +191,17 @@ class NodeConnection:
 
         Raises:
             RemoteProtocolError, MalformedMessage: it is not one; the connection is of no use.
-            KafkaError: the node refuses to say what it serves.
+            KafkaError: the node refuses to say what it serves, or to be used by who asks.
         """
         _, response = self._protocol.receive(frame)
         self.used_ms = now_ms
         if self.state == ConnectionState.CHECKING_VERSIONS:
             self._take_versions(response, write)
+        elif self.state == ConnectionState.AUTHENTICATING:
+            self._take_authentication(response, write, now_ms)
         else:
             request = self._in_flight.popleft()
+            self.has_answered = True
             throttle_ms = getattr(response, "throttle_time_ms", 0)
             if throttle_ms and request.version >= _THROTTLED_SINCE.get(request.api_key, 0):
                 self.throttled_until_ms = now_ms + throttle_ms
@@ -172,16 +211,14 @@ class NodeConnection:
     def next_deadline_ms(self) -> int | None:
         """When the next request runs out of time."""
         deadlines = [queue[0].deadline_ms for queue in (self._in_flight, self._waiting) if queue]
-        if self.state == ConnectionState.CHECKING_VERSIONS:
-            deadlines.append(self._versions_deadline_ms)
+        if self.is_being_set_up:
+            deadlines.append(self._setup_deadline_ms)
         return min(deadlines, default=None)
 
     def take_overdue(self, now_ms: int) -> tuple[list[_Request], bool]:
         """Requests that ran out of time, and whether one was in flight: then the node hangs."""
         overdue = [each for each in self._in_flight if each.deadline_ms <= now_ms]
-        hangs = bool(overdue) or (
-            self.state == ConnectionState.CHECKING_VERSIONS and self._versions_deadline_ms <= now_ms
-        )
+        hangs = bool(overdue) or (self.is_being_set_up and self._setup_deadline_ms <= now_ms)
         while self._waiting and self._waiting[0].deadline_ms <= now_ms:
             overdue.append(self._waiting.popleft())
         return overdue, hangs
@@ -191,7 +228,7 @@ class NodeConnection:
         if self.state != ConnectionState.DISCONNECTED:
             self.transition_to(ConnectionState.DISCONNECTED)
         self.channel = None
-        self.throttled_until_ms = 0
+        self.throttled_until_ms = self._reauthenticates_at_ms = 0
         lost = [*self._in_flight, *self._waiting]
         self._in_flight.clear()
         self._waiting.clear()
@@ -248,8 +285,39 @@ class NodeConnection:
         if response.error_code:
             raise error_for(response.error_code, f"{self.address} refused ApiVersions")
         self.versions = listed
+        if self._credentials is not None:
+            self._authenticate(write)
+            return
         self.failure_count = 0
         self.transition_to(ConnectionState.READY)
+
+    def _authenticate(self, write: Write) -> None:
+        assert self._credentials is not None, self
+        self.transition_to(ConnectionState.AUTHENTICATING)
+        self._exchange = self._credentials.exchange()
+        self._write_step(self._exchange.begin(), write)
+
+    def _take_authentication(self, response: Any, write: Write, now_ms: int) -> None:
+        assert self._credentials is not None, self
+        assert self._exchange is not None, self
+        request = self._exchange.received(response)
+        if request is not None:
+            self._write_step(request, write)
+            return
+        lifetime_ms, self._exchange = self._exchange.session_lifetime_ms, None
+        pause_ms = self._credentials.reauthenticate_after_ms(lifetime_ms)
+        self._reauthenticates_at_ms = now_ms + pause_ms if lifetime_ms else 0
+        self.failure_count = 0
+        self.transition_to(ConnectionState.READY)
+
+    def _write_step(self, request: Any, write: Write) -> None:
+        """Write a request of the authentication. Before Kafka 1.0 they were none: UNSUPPORTED."""
+        assert self.versions is not None, self
+        served = self.versions.get(type(request).__declaration__.api)
+        version = newest_common(type(request), served)
+        if type(request).__declaration__.api == _SASL_HANDSHAKE and not version:
+            raise error_for(ErrorCode.UNSUPPORTED_VERSION, "SASL as before Kafka 1.0")
+        write(self._protocol.send(request, version))
 
     def __repr__(self) -> str:
         return f"<NodeConnection {self.node_id} {self.address} state {self.state}>"

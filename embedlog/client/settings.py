@@ -43,7 +43,29 @@ COMMON: Definitions = {
     "request.timeout.ms": ("int", 30_000, NATURAL),
     "retry.backoff.ms": ("int", 100, NATURAL),
     "retry.backoff.max.ms": ("int", 1_000, NATURAL),
-    "security.protocol": ("choice", "PLAINTEXT", ("PLAINTEXT",)),
+    "security.protocol": (
+        "choice",
+        "PLAINTEXT",
+        ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    ),
+    "sasl.mechanism": ("choice", None, ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")),
+    "sasl.jaas.config": ("secret", None, None),
+    "sasl.username": ("secret", None, None),
+    "sasl.password": ("secret", None, None),
+    # Kafka's default for both types is JKS, which only Java can read.
+    "ssl.truststore.type": ("choice", "PEM", ("PEM",)),
+    "ssl.truststore.location": ("text", None, None),
+    "ssl.truststore.certificates": ("text", None, None),
+    "ssl.keystore.type": ("choice", "PEM", ("PEM",)),
+    "ssl.keystore.location": ("text", None, None),
+    "ssl.keystore.certificate.chain": ("text", None, None),
+    "ssl.keystore.key": ("secret", None, None),
+    "ssl.key.location": ("text", None, None),
+    "ssl.key.password": ("secret", None, None),
+    "ssl.endpoint.identification.algorithm": ("choice", "https", ("https", "none", "")),
+    "enable.ssl.certificate.verification": ("bool", True, None),
+    "ssl.enabled.protocols": ("list", ["TLSv1.2", "TLSv1.3"], None),
+    "ssl.cipher.suites": ("list", [], None),
     "socket.connection.setup.timeout.ms": ("int", 10_000, NATURAL),
     "socket.connection.setup.timeout.max.ms": ("int", 30_000, NATURAL),
 }
@@ -71,6 +93,11 @@ def parse(definitions: Definitions, *given: Mapping[str, Any] | None) -> Setting
             name = key.replace("_", ".")
             definition = definitions.get(name)
             if definition is None:
+                from embedlog.client.security import ALIASES
+
+                name = ALIASES.get(name, name)
+                definition = definitions.get(name)
+            if definition is None:
                 _warn_unknown(key, definitions)
             elif value is not None:
                 settings[name] = _checked(name, definition, value)
@@ -95,6 +122,8 @@ def _checked(name: str, definition: Definition, value: Any) -> Any:
         return value
     if kind == "object":
         return value
+    if kind == "secret":
+        return str(value)
     if kind == "objects":
         if isinstance(value, str):
             return [item.strip() for item in value.split(",") if item.strip()]

@@ -120,6 +120,8 @@ class _Event:
 
     __slots__ = ("channel", "frame", "reason")
 
+    is_refused = False
+
     def __init__(self, channel: _End, *, frame: memoryview | None = None, reason: str = "") -> None:
         self.channel = channel
         self.frame = frame

@@ -27,6 +27,8 @@ SERVED = {**VERSIONS, 18: (0, 4)}
 
 
 class Event:
+    is_refused = False
+
     def __init__(self, channel: Any, frame: Any = None, reason: str = "") -> None:
         self.channel = channel
         self.frame = frame

@@ -67,7 +67,7 @@ def test_known_keys_do_not_warn() -> None:
         ("enable.idempotence", "maybe"),
         ("compression.gzip.level", 10),
         ("value.serializer", "a.class.Name"),
-        ("security.protocol", "SASL_SSL"),
+        ("security.protocol", "TLS"),
         ("max.in.flight.requests.per.connection", 0),
         ("metadata.max.idle.ms", 4_999),
         ("partitioner.availability.timeout.ms", -1),

@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wire.net.poller import Poller
+    from wire.net.tls import TlsClient, TlsStream
 
 
 FIRST_FRAME_SIZE_MAX = 16 << 20
 """A peer that begins with a larger frame speaks something else: TLS looks like one of 350 MB, and
 its end would be waited for."""
+
+_TLS_READ_SIZE = 64 * 1024
 
 
 class EventKind:
@@ -44,18 +47,26 @@ class ChannelEvent:
     """One thing that happened to a channel.
 
     `frame` is set for FRAME: a view, without the size, that stays valid and is not written again
-    for as long as it is kept. `reason` is set for CLOSED: one line of text.
+    for as long as it is kept. `reason` is set for CLOSED: one line of text, and
+    `is_refused` says that the two sides do not agree on TLS: trying again would not change that.
     """
 
-    __slots__ = ("channel", "frame", "kind", "reason")
+    __slots__ = ("channel", "frame", "is_refused", "kind", "reason")
 
     def __init__(
-        self, kind: int, channel: Channel, *, frame: memoryview | None = None, reason: str = ""
+        self,
+        kind: int,
+        channel: Channel,
+        *,
+        frame: memoryview | None = None,
+        reason: str = "",
+        is_refused: bool = False,
     ) -> None:
         self.kind = kind
         self.channel = channel
         self.frame = frame
         self.reason = reason
+        self.is_refused = is_refused
 
     def __repr__(self) -> str:
         name = {1: "CONNECTED", 2: "FRAME", 3: "CLOSED"}[self.kind]
@@ -79,6 +90,7 @@ class Channel:
         "_reader",
         "_sock",
         "_timeout_s",
+        "_tls",
         "_waiting",
         "host",
         "port",
@@ -94,6 +106,7 @@ class Channel:
         self._fd = -1
         self._mask = 0
         self._is_connected = False
+        self._tls: TlsStream | None = None
         self._timeout_s = timeout_s
         self._deadline = 0.0
         self._queue = SendQueue()
@@ -130,7 +143,8 @@ class SocketChannels:
 
     `frame_size_max` bounds what a peer can make this side allocate: a larger frame closes its
     channel. `connect_timeout_ms` is for each address of a host, unless `connect` says otherwise.
-    The sizes are those of the system's buffers for a socket; -1 leaves them to the system.
+    The sizes are those of the system's buffers for a socket; -1 leaves them to the system. With
+    `tls` a channel is connected when the peers trust each other, in the same time.
     """
 
     def __init__(
@@ -140,6 +154,7 @@ class SocketChannels:
         connect_timeout_ms: int = 10_000,
         send_buffer_size: int = -1,
         receive_buffer_size: int = -1,
+        tls: TlsClient | None = None,
         poller: Poller | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -153,6 +168,7 @@ class SocketChannels:
             )
             if size >= 0
         }
+        self._tls = tls
         self._clock = clock
         self._poller = poller if poller is not None else make_poller()
         self._waker = Waker()
@@ -199,10 +215,12 @@ class SocketChannels:
             channel._waiting.extend(buffers)
             return
         try:
+            if channel._tls is not None:
+                buffers = channel._tls.encrypt(buffers)
             if not channel._queue.send(channel._sock, buffers):
                 self._set_mask(channel, READ | WRITE)
         except OSError as error:
-            self._closed(channel, _reason(error))
+            self._broke(channel, error)
 
     def poll(self, timeout_ms: int | None) -> list[ChannelEvent]:
         """What happened, waiting at most `timeout_ms` for the first event (None: no limit).
@@ -224,6 +242,8 @@ class SocketChannels:
                     self._write(channel)
                 if mask & ~WRITE and channel._sock is not None:
                     self._read(channel)
+            elif channel._tls is not None:
+                self._shake_hands(channel, mask)
             else:
                 self._finish_connect(channel)
         if self._connecting:
@@ -283,7 +303,42 @@ class SocketChannels:
         if code:
             self._drop_socket(channel)
             self._try_next_address(channel, os.strerror(code))
+        elif self._tls is not None:
+            channel._tls = self._tls.stream(channel.host)
+            self._shake_hands(channel, WRITE)
+        else:
+            self._open(channel)
+
+    def _shake_hands(self, channel: Channel, mask: int) -> None:
+        """Go on with the TLS handshake, after what the poll said about the socket."""
+        sock, tls = channel._sock, channel._tls
+        assert sock is not None, channel
+        assert tls is not None, channel
+        try:
+            if mask & ~WRITE:
+                data = sock.recv(_TLS_READ_SIZE)
+                if not data:
+                    self._closed(channel, tls.end_reason)
+                    return
+                tls.feed(data)
+            is_done = tls.handshake()
+            if answer := tls.outgoing():
+                channel._queue.send(sock, [answer])
+            else:
+                channel._queue.flush(sock)
+        except BlockingIOError:
             return
+        except OSError as error:
+            tls.say_goodbye(sock)
+            self._broke(channel, error)
+            return
+        if is_done:
+            self._open(channel)
+        if channel._sock is not None:
+            self._set_mask(channel, READ | WRITE if channel._queue.size else READ)
+
+    def _open(self, channel: Channel) -> None:
+        """The channel is connected; what waited for that is sent."""
         self._connecting.remove(channel)
         channel._is_connected = True
         channel._addresses.clear()
@@ -300,8 +355,9 @@ class SocketChannels:
     def _expire_connects(self) -> None:
         now = self._clock()
         for channel in [each for each in self._connecting if each._deadline <= now]:
+            what = "no answer" if channel._tls is None else "no answer to the TLS handshake"
             self._drop_socket(channel)
-            self._try_next_address(channel, f"no answer in {channel._timeout_s:g} s")
+            self._try_next_address(channel, f"{what} in {channel._timeout_s:g} s")
 
     def _write(self, channel: Channel) -> None:
         assert channel._sock is not None, channel
@@ -309,37 +365,61 @@ class SocketChannels:
             if channel._queue.flush(channel._sock):
                 self._set_mask(channel, READ)
         except OSError as error:
-            self._closed(channel, _reason(error))
+            self._broke(channel, error)
 
     def _read(self, channel: Channel) -> None:
         assert channel._sock is not None, channel
         try:
-            count = channel._sock.recv_into(channel._reader.free_space())
+            frames = self._receive(channel, channel._sock)
         except BlockingIOError:
             return
         except OSError as error:
-            self._closed(channel, _reason(error))
+            self._broke(channel, error)
             return
-        if count == 0:
-            self._closed(channel, "closed by the peer")
-            return
-        try:
-            frames = channel._reader.received(count)
         except InvalidFrameSize as error:
             self._closed(channel, str(error))
+            return
+        if frames is None:
+            tls = channel._tls
+            self._closed(channel, "closed by the peer" if tls is None else tls.end_reason)
             return
         if frames:
             channel._reader.size_max = self._frame_size_max
         self._events += [ChannelEvent(EventKind.FRAME, channel, frame=frame) for frame in frames]
+
+    def _receive(self, channel: Channel, sock: socket.socket) -> list[memoryview] | None:
+        """The frames that what has arrived completes; None when the peer has closed."""
+        tls = channel._tls
+        if tls is None:
+            count = sock.recv_into(channel._reader.free_space())
+            return channel._reader.received(count) if count else None
+        data = sock.recv(_TLS_READ_SIZE)
+        frames = tls.decrypt(data, channel._reader) if data else None
+        if (answer := tls.outgoing()) and not channel._queue.send(sock, [answer]):
+            self._set_mask(channel, READ | WRITE)
+        return frames
 
     def _set_mask(self, channel: Channel, mask: int) -> None:
         if channel._mask != mask:
             channel._mask = mask
             self._poller.modify(channel._fd, mask)
 
-    def _closed(self, channel: Channel, reason: str) -> None:
+    def _broke(self, channel: Channel, error: OSError) -> None:
+        tls, reason = channel._tls, _reason(error)
+        if tls is None:
+            self._closed(channel, reason)
+            return
+        from wire.net.tls import TlsRefused
+
+        if isinstance(error, ConnectionError):
+            reason = tls.end_reason if not tls.has_heard else reason
+        self._closed(channel, reason, is_refused=isinstance(error, TlsRefused))
+
+    def _closed(self, channel: Channel, reason: str, *, is_refused: bool = False) -> None:
         self._drop(channel)
-        self._events.append(ChannelEvent(EventKind.CLOSED, channel, reason=reason))
+        self._events.append(
+            ChannelEvent(EventKind.CLOSED, channel, reason=reason, is_refused=is_refused)
+        )
 
     def _drop(self, channel: Channel) -> None:
         if channel._sock is not None:
@@ -356,7 +436,8 @@ class SocketChannels:
         self._poller.unregister(channel._fd)
         del self._channels[channel._fd]
         channel._sock.close()
-        channel._sock, channel._fd = None, -1
+        channel._sock, channel._fd, channel._tls = None, -1, None
+        channel._queue.clear()
 
 
 def _reason(error: OSError) -> str:
