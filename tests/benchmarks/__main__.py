@@ -1,11 +1,11 @@
-"""`python -m tests.benchmarks [process|direct|tcp|timers ...]`."""
+"""`python -m tests.benchmarks [process|timers|direct|tcp|clients|groups ...]`."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 
-NAMES = ("process", "timers", "direct", "tcp")
+NAMES = ("process", "timers", "direct", "tcp", "groups")
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or NAMES:
