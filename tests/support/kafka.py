@@ -14,10 +14,10 @@ from tests.support.tools import need_jars
 PROPERTIES = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}{listeners}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}{listeners}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT{protocols}
 log.dirs={directory}/data
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
@@ -38,21 +38,37 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def real_kafka(
-    directory: Path, *, heap: str = "512m", settings: Mapping[str, str] | None = None
+    directory: Path,
+    *,
+    heap: str = "512m",
+    settings: Mapping[str, str] | None = None,
+    listeners: Mapping[str, tuple[str, int]] | None = None,
+    scram_users: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
     """Format `directory`, run a broker in it, give its address; stop it at the end.
 
-    `settings` are the broker's own, over those it needs.
+    `settings` are the broker's own, over those it needs. `listeners` are more of them on
+    localhost, (security protocol, port) by name; `scram_users` passwords by user, for both SCRAMs.
     """
     java = ["java", f"-Xmx{heap}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp"]
     java.append(need_jars("broker"))
     port, controller = free_port(), free_port()
     properties = directory / "server.properties"
-    text = PROPERTIES.format(port=port, controller=controller, directory=directory)
+    more = (listeners or {}).items()
+    text = PROPERTIES.format(
+        port=port,
+        controller=controller,
+        directory=directory,
+        listeners="".join(f",{name}://localhost:{at}" for name, (_, at) in more),
+        protocols="".join(f",{name}:{protocol}" for name, (protocol, _) in more),
+    )
     # Of a setting that is there twice Java takes the last.
     text += "".join(f"{name}={value}\n" for name, value in (settings or {}).items())
     properties.write_text(text)
     storage = ["kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ"]
+    for user, password in (scram_users or {}).items():
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            storage += ["--add-scram", f"{mechanism}=[name={user},password={password}]"]
     subprocess.run([*java, *storage, "-c", str(properties)], check=True, capture_output=True)
     with (directory / "out.log").open("wb") as log:
         broker = subprocess.Popen(
