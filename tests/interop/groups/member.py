@@ -17,9 +17,8 @@ from tests.interop.java_tools import JVM
 from tests.support.tools import ROOT, need_jars, need_kafkajs
 
 WORKERS = Path(__file__).with_name("workers")
-PYTHON = ("confluent", "kafka_python", "aio_kafka")
-CLASSIC = (*PYTHON, "kafkajs", "java")
-CONSUMER = ("confluent", "java")
+CLASSIC = ("confluent", "kafka_python", "aio_kafka", "kafkajs", "java", "embedlog_consumer")
+CONSUMER = ("confluent", "java", "embedlog_consumer")
 """The clients that speak each protocol."""
 CLOSE_SECONDS_MAX = 30
 
@@ -147,7 +146,7 @@ def _command(client: str, asked: Membership, properties: Path) -> list[str]:
 
 
 def _verifiable_consumer(asked: Membership, properties: Path) -> list[str]:
-    (topic,) = asked.topics
+    (topic,) = asked.topics  # it knows one only
     lines = {
         "fetch.max.wait.ms": 100,
         "metadata.max.age.ms": 1000,

@@ -83,7 +83,7 @@ def test_a_quiet_group_stays_as_it_is(start_run: StartRun) -> None:
     assert losses(run.history()) == 0
 
 
-@pytest.mark.parametrize("client", ["confluent", "kafka_python", "java"])
+@pytest.mark.parametrize("client", ["confluent", "kafka_python", "java", "embedlog_consumer"])
 def test_a_static_member_comes_back_to_what_it_had(client: str, start_run: StartRun) -> None:
     run = start_run(partitions=4)
     first = run.join(client, instance="first")
@@ -104,7 +104,7 @@ def test_a_static_member_comes_back_to_what_it_had(client: str, start_run: Start
     run.finish()
 
 
-@pytest.mark.parametrize("client", ["confluent", "kafka_python"])
+@pytest.mark.parametrize("client", ["confluent", "kafka_python", "embedlog_consumer"])
 def test_who_takes_a_static_members_name_fences_it(client: str, start_run: StartRun) -> None:
     run = start_run(partitions=2)
     old = run.join(client, instance="only")
@@ -122,7 +122,8 @@ def test_who_takes_a_static_members_name_fences_it(client: str, start_run: Start
 @pytest.mark.parametrize(
     ("client", "protocol"),
     [("confluent", "classic"), ("confluent", "consumer"), ("kafka_python", "classic"),
-     ("aio_kafka", "classic"), ("kafkajs", "classic")],
+     ("aio_kafka", "classic"), ("kafkajs", "classic"), ("embedlog_consumer", "classic"),
+     ("embedlog_consumer", "consumer")],
 )  # fmt: skip
 def test_who_was_away_too_long_owns_and_commits_nothing_any_more(
     client: str, protocol: str, start_run: StartRun
