@@ -26,6 +26,8 @@ _ASK_ANOTHER_LEADER = frozenset(
         ErrorCode.FENCED_LEADER_EPOCH,
     )
 )
+_SILENCE = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+"""What a broker says about a partition that its answer leaves out."""
 
 
 class AdminCalls:
@@ -168,9 +170,14 @@ class AdminCalls:
                 else:
                     outcomes[key] = self.metadata.errors[key.topic]
             for node_id, keys in by_leader.items():
-                answers = take(self.call(node_id, request_for(keys), remaining))
+                try:
+                    answers = take(self.attempt(node_id, request_for(keys), deadline))
+                except KafkaError as error:
+                    outcomes.update(dict.fromkeys(keys, error))
+                    again += keys if error.retriable else []
+                    continue
                 for key in keys:
-                    code, value = answers[key]
+                    code, value = answers.get(key, _SILENCE)
                     outcomes[key] = error_for(code, str(key)) if code else value
                     if code in _ASK_ANOTHER_LEADER:
                         again.append(key)

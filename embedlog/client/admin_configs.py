@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embedlog.client.admin_part import AdminPart, text
 from embedlog.client.admin_results import ConfigEntry, ConfigResource, ItemResults, ResourceType
+from embedlog.errors import KafkaError
 from embedlog.transport import ANY_NODE
 
 TYPE_CHECKING = False
@@ -43,7 +44,8 @@ class ConfigAdmin(AdminPart):
                 include_synonyms=include_synonyms,
                 include_documentation=include_documentation,
             )
-            for described in self._calls.call(node_id, request, timeout_ms).results:
+            response = self._ask(node_id, request, wanted, results, timeout_ms)
+            for described in [] if response is None else response.results:
                 resource = ConfigResource(described.resource_type, described.resource_name)
                 entries = {config.name: _config_entry(config) for config in described.configs}
                 results.put(resource, entries, described.error_code, described.error_message)
@@ -79,7 +81,8 @@ class ConfigAdmin(AdminPart):
                 ],
                 validate_only=validate_only,
             )
-            _put_altered(results, self._calls.call(node_id, request, timeout_ms))
+            response = self._ask(node_id, request, wanted, results, timeout_ms)
+            _put_altered(results, response)
         return results
 
     def alter_configs(
@@ -112,12 +115,28 @@ class ConfigAdmin(AdminPart):
                 ],
                 validate_only=validate_only,
             )
-            _put_altered(results, self._calls.call(node_id, request, timeout_ms))
+            response = self._ask(node_id, request, wanted, results, timeout_ms)
+            _put_altered(results, response)
         return results
+
+    def _ask(
+        self,
+        node_id: int,
+        request: Any,
+        wanted: list[ConfigResource],
+        results: ItemResults[ConfigResource, Any],
+        timeout_ms: int | None,
+    ) -> Any:
+        """A broker's response; or None, when its error has become that of all it was asked."""
+        try:
+            return self._calls.call(node_id, request, timeout_ms)
+        except KafkaError as error:
+            results.errors.update(dict.fromkeys(wanted, error))
+            return None
 
 
 def _put_altered(results: ItemResults[ConfigResource, None], response: Any) -> None:
-    for answer in response.responses:
+    for answer in [] if response is None else response.responses:
         resource = ConfigResource(answer.resource_type, answer.resource_name)
         results.put(resource, None, answer.error_code, answer.error_message)
 
@@ -126,7 +145,8 @@ def _by_node(resources: Iterable[ConfigResource]) -> dict[int, list[ConfigResour
     """A broker's own settings are asked of that broker, everything else of any."""
     by_node: dict[int, list[ConfigResource]] = {}
     for each in resources:
-        owned = each.resource_type in _BROKER_RESOURCES and each.name
+        # Of a name that is no number any broker says so.
+        owned = each.resource_type in _BROKER_RESOURCES and each.name.isdecimal()
         by_node.setdefault(int(each.name) if owned else ANY_NODE, []).append(each)
     return by_node
 

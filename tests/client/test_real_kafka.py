@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from embedlog import Admin
+from tests.client import test_admin as admin_promises
 from tests.client import test_admin_groups as group_promises
 from tests.client import test_clients as promises
 from tests.support.kafka import real_kafka
@@ -56,6 +57,10 @@ def test_kafka_keeps_the_promise_too(promise: Any, connect: Callable[[], Any]) -
 @pytest.mark.parametrize(
     "promise",
     [
+        admin_promises.test_topics_have_their_own_errors,
+        admin_promises.test_settings_have_their_own_errors,
+        admin_promises.test_records_and_offsets_have_their_own_errors,
+        admin_promises.test_directories_have_an_error_for_each_broker,
         group_promises.test_groups_are_listed_by_state_and_type,
         group_promises.test_a_classic_group_is_described,
         group_promises.test_a_group_of_the_consumer_protocol_is_described,
@@ -68,7 +73,7 @@ def test_kafka_keeps_the_promise_too(promise: Any, connect: Callable[[], Any]) -
     ],
     ids=lambda promise: promise.__name__.removeprefix("test_"),
 )
-def test_kafka_administers_groups_too(promise: Any, connect: Callable[[], Any]) -> None:
+def test_kafka_is_administered_too(promise: Any, connect: Callable[[], Any]) -> None:
     promise(connect)
 
 
