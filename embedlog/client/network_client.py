@@ -320,6 +320,7 @@ class NetworkClient:
         (`refusal`): that is for the user to know at once.
         """
         self.failure_count += 1
+        self._has_news = True
         connection.retry_at_ms = now_ms + self._backoff.delay_ms(connection.failure_count)
         connection.failure_count += 1
         self._drop(connection, reason, refusal)

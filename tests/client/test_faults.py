@@ -18,6 +18,8 @@ from tests.client.faulty_network import FAULTS, FaultyBroker, FaultyTransport, P
 
 PARTITIONS = 2
 RECORDS = 60
+LONGEST_MS = 20_000
+"""More than any run takes, less than one minute of sleeping over something that has happened."""
 
 
 class Run:
@@ -72,6 +74,7 @@ class Run:
     def end(self) -> None:
         self.plan.rate = 0
         self.producer.flush()
+        self.done_ms = self.runtime.clock.monotonic_ms()
         for _ in range(50):  # what was given up on the way holds its memory until that ends
             self.runtime.scheduler.run_for(100)
             self.producer.run()
@@ -83,6 +86,8 @@ class Run:
         self.runtime.scheduler.run_for(10_000)  # requests that are on their way still
 
     def check_exactly_once(self) -> None:
+        """Every record is there once, in order, and nothing was waited for in vain."""
+        assert self.done_ms < LONGEST_MS
         for partition in range(PARTITIONS):
             assert stored(self.cluster, "t", partition) == self.sent[partition]
             told = self.told[partition]

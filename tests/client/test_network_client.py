@@ -53,6 +53,7 @@ class FakeChannels:
         self.setup_timeouts: list[int] = []
         self.refuses: set[tuple[str, int]] = set()
         self.holds = False
+        self.is_deaf = False
         self.served = dict(SERVED)
         self.throttle_ms = 0
 
@@ -69,6 +70,8 @@ class FakeChannels:
 
     def send(self, channel: FakeChannel, buffers: Any) -> None:
         frame = memoryview(b"".join(buffers))[4:]
+        if self.is_deaf:
+            return
         head = ServerConnection().parse(frame)
         version = head.api_version
         if head.api_key == 18:
@@ -378,6 +381,20 @@ def test_a_node_is_ready_once_it_is_connected_and_has_room(
     for _ in range(3):
         network.poll()
     assert network.is_ready(1)
+
+
+def test_a_node_that_never_says_its_versions_is_news_though_nothing_waits_for_it(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime, request_timeout_ms=500)
+    network.set_nodes({1: ("node", 10)})
+    channels.is_deaf = True
+    network.prepare(1)
+    nothing: Pending[Any] = Pending()
+    while network.failure_count == 0:
+        network.wait(nothing, 60_000)
+    assert runtime.clock.monotonic_ms() == 500
+    assert network.prepare(1) is not None
 
 
 def test_a_throttled_node_says_for_how_long(channels: FakeChannels, runtime: SimRuntime) -> None:
