@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from embedlog.client.producer import Producer
+from embedlog.client.producer_settings import PRODUCER
+from embedlog.client.settings import parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,12 +31,19 @@ class SharedProducer(Producer):
     ) -> None:
         super().__init__(target, config, **settings)
         self.in_process = self._transport.in_process
-        self.linger_ms: int = self._settings["linger.ms"]
+        given = parse(PRODUCER, config, settings)["linger.ms"]
+        self.push_delay_ms: int | None = given or 0
+        """When after a record to push; None when the client's own thread sees to it."""
+        if given is not None and not self.in_process:
+            self.push_delay_ms = None
         self._pool = self._accumulator.pool
         self._batch_size: int = self._settings["batch.size"]
         self._compresses: bool = self._settings["compression.type"] != "none"
         self._serializes = self._serialize_key is not None or self._serialize_value is not None
         self._record_size_max = self._limits.size_max
+        self._ample = self._pool.total + 1  # never so much
+        if not self._compresses:
+            self._ample = max(self._batch_size, self._record_size_max)
 
     @property
     def scheduler(self) -> Scheduler:
@@ -53,6 +62,15 @@ class SharedProducer(Producer):
         info = self._metadata.topics.get(topic)
         return info is None or (partition is not None and partition >= len(info.partitions))
 
+    def surely_takes(self, topic: str, partition: int | None) -> bool:
+        """Is there room for any one record, and is its place known? A quick look."""
+        pool = self._pool
+        return (
+            pool.available >= self._ample
+            and not pool.waiting
+            and (topic in self._topics and partition is None or not self.lacks(topic, partition))
+        )
+
     def would_wait(
         self, topic: str, partition: int | None, given: Columns, *, is_bulk: bool
     ) -> bool:
@@ -69,8 +87,6 @@ class SharedProducer(Producer):
         if self._compresses and not is_bulk:
             # A batch reserves what it holds before it is compressed.
             least = int(least / self._destinations.topic(topic).compression_ratio)
-        if not is_bulk and pool.available >= max(least, self._record_size_max):
-            return False
         size = None if self._serializes else _size_bound(*given)
         if size is None:
             size = pool.total if is_bulk else self._record_size_max
@@ -78,7 +94,11 @@ class SharedProducer(Producer):
 
     def push(self) -> None:
         """Send everything that waits for company; never waits itself."""
-        self._accumulator.close_all()
+        if self.in_process:
+            self._accumulator.close_all()
+        else:
+            # Records may still join until the connection takes the batch.
+            self._accumulator.want_all()
         self._driver.run()
 
 

@@ -179,6 +179,14 @@ class RecordAccumulator:
                 queue.close_open()
             self.has_sendable = bool(self.active)
 
+    def want_all(self) -> None:
+        """Make everything that waits sendable, and let records join it until it is sent."""
+        with self.lock:
+            for queue in self.active:
+                if queue.open is not None:
+                    queue.open.is_wanted = True
+            self.has_sendable = bool(self.active)
+
     def close(self) -> None:
         """Begin no batch any more: from here on records are refused, or join an open batch."""
         with self.lock:

@@ -49,12 +49,12 @@ def test_a_record_is_written_when_send_returns(connect: Connect, run: Run) -> No
     run(main())
 
 
-@pytest.mark.parametrize("linger_ms", [0, 5])
+@pytest.mark.parametrize("settings", [{}, {"linger.ms": 0}, {"linger.ms": 5}], ids=str)
 def test_many_tasks_send_at_once(
-    connect: Connect, cluster: embedlog.Cluster, run: Run, linger_ms: int
+    connect: Connect, cluster: embedlog.Cluster, run: Run, settings: Any
 ) -> None:
     async def main() -> None:
-        async with Producer(connect(), linger_ms=linger_ms) as producer:
+        async with Producer(connect(), settings) as producer:
 
             async def one(number: int) -> int:
                 written = await producer.send("many", b"%d" % number)

@@ -1,0 +1,123 @@
+"""From batches that are done, in whichever thread, to futures of the event loop.
+
+The client tells of whole batches, and the loop is woken once for all that are done meanwhile: a
+word for each record would cost more than the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from embedlog.aio.threads import settle, tell
+from embedlog.client.delivery import BatchFuture
+from embedlog.errors import TimedOut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from embedlog.client.delivery import DeliveryFuture
+    from embedlog.client.producer_batch import ProducerBatch
+
+    Sent = DeliveryFuture | BatchFuture
+
+
+class Outcomes:
+    """The futures of one producer. Used in the event loop's thread, but for `_batch_is_done`."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._serial = 0
+        """Futures so far."""
+        self._open: dict[asyncio.Future[Any], int] = {}
+        """Futures without an outcome and their numbers, in order."""
+        self._waiting: dict[ProducerBatch, list[tuple[asyncio.Future[Any], Sent]]] = {}
+        """Who waits for which batch."""
+        self._done: deque[ProducerBatch] = deque()
+        """Batches with an outcome that the loop has not taken yet; filled by any thread."""
+        self._is_told = False
+        """Will the loop look at `_done`?"""
+        self._flushes: list[tuple[int, asyncio.Future[None]]] = []
+        """Flushes, and the number of the last future each waits for."""
+
+    def new(self) -> asyncio.Future[Any]:
+        """A future that has no outcome yet; this thread's loop is the producer's from now on."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._serial += 1
+        self._open[future] = self._serial
+        return future
+
+    def watch(self, future: asyncio.Future[Any], sent: Sent) -> None:
+        """The client has the records: settle the future when their batches have an outcome."""
+        batches = sent.batches if isinstance(sent, BatchFuture) else (sent.batch,)
+        if not batches:
+            self.settle(future, sent.result(), None)
+        for batch in batches:
+            waiting = self._waiting.get(batch)
+            if waiting is None:
+                waiting = self._waiting[batch] = []
+                batch.on_done = self._batch_is_done
+                if batch.is_done:
+                    self._batch_is_done(batch)
+            waiting.append((future, sent))
+
+    def settle(self, future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+        """Give a future of `new` its outcome."""
+        self._open.pop(future, None)
+        settle(future, result, error)
+
+    def take_done(self) -> None:
+        """Settle the futures of batches that are done."""
+        self._is_told = False
+        while self._done:
+            for future, sent in self._waiting.pop(self._done.popleft(), ()):
+                if isinstance(sent, BatchFuture) and not _is_done(sent.batches):
+                    continue
+                error = sent.exception()
+                self.settle(future, None if error else sent.result(), error)
+        if self._flushes:
+            self._answer_flushes()
+
+    def expect(self) -> None:
+        """The next call is `take_done`, whatever comes: batches done till then need not tell."""
+        self._is_told = True
+
+    async def until_settled(self, timeout: float | None) -> None:
+        """Wait, at most `timeout` seconds, until all futures there are have an outcome.
+
+        Raises:
+            TimedOut: time is over.
+        """
+        if not self._open:
+            return
+        last = self._serial
+        settled = asyncio.get_running_loop().create_future()
+        self._flushes.append((last, settled))
+        try:
+            async with asyncio.timeout(timeout):
+                await settled
+        except TimeoutError:
+            count = sum(serial <= last for serial in self._open.values())
+            raise TimedOut(f"{count} calls had no outcome after {timeout} s") from None
+
+    def _batch_is_done(self, batch: ProducerBatch) -> None:
+        self._done.append(batch)
+        if not self._is_told:
+            self._is_told = True
+            assert self._loop is not None, "bound by the first future"
+            tell(self._loop, self.take_done)
+
+    def _answer_flushes(self) -> None:
+        """End the flushes that have nothing left to wait for."""
+        oldest = next(iter(self._open.values()), self._serial + 1)
+        for last, settled in self._flushes:
+            if last < oldest:
+                settle(settled, None, None)
+        self._flushes = [each for each in self._flushes if not each[1].done()]
+
+
+def _is_done(batches: Iterable[ProducerBatch]) -> bool:
+    return all(batch.is_done for batch in batches)
