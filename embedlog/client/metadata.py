@@ -205,7 +205,7 @@ class Metadata:
     @property
     def is_asking(self) -> bool:
         """Is a request under way or due?"""
-        return self._update_requested or bool(self._new) or self.pending is not None
+        return bool(self._update_requested or self._new or self.pending)
 
     def age_ms(self, now_ms: int) -> int:
         """Milliseconds since the last answer about all that is followed; 0 before the first."""

@@ -354,7 +354,7 @@ class RecordAccumulator:
             limit = int(limit / (queue.topic.compression_ratio * _RATIO_MARGIN))
             memory = min(max(limit, memory), self.pool.total)
             limit = min(limit, memory)
-        memory = max(memory, size)
+        memory = size if size > memory else memory  # noqa: FURB136  `max` costs 80 ns
         if not self.pool.reserve(memory):
             self.has_sendable = True
             return None

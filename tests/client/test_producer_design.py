@@ -349,3 +349,40 @@ def test_a_partition_that_is_being_added_is_waited_for_over_the_network() -> Non
             with cluster.admin() as admin:
                 admin.create_partitions({"t": 2}).check()
             assert producer.send("t", b"v", partition=1).result().partition == 1
+
+
+def test_a_compressed_batch_that_is_too_large_is_split_and_the_next_ones_are_smaller(
+    broker: ScriptedBroker, runtime: SimRuntime
+) -> None:
+    """Values that shrink taught a low ratio; then come values that do not."""
+    noise = runtime.random.bytes
+
+    def refuse_large(request: Any) -> Any:
+        if isinstance(request, ProduceRequest):
+            (topic,) = request.topic_data
+            (data,) = topic.partition_data
+            if len(bytes(data.records)) > 1500:
+                answer = PartitionProduceResponse(index=0, error_code=10, base_offset=-1)
+                refused = TopicProduceResponse(
+                    topic_id=topic.topic_id, partition_responses=[answer]
+                )
+                return ProduceResponse(responses=[refused])
+        return PASS
+
+    broker.faults.append(refuse_large)
+    with Producer(broker.transport(), compression_type="gzip", batch_size=1000) as producer:
+        queues = producer._destinations.topic("one")
+        queues.compression_ratio = 0.1
+        values = [noise(100) for _ in range(60)]
+        futures = [producer.send("one", value) for value in values]
+        producer.flush()
+        assert [future.result().offset for future in futures] == list(range(60))
+        assert queues.compression_ratio >= 0.99
+        metrics = producer.metrics()
+        assert metrics["batch-split-total"] >= 1
+        assert metrics["record-retry-total"] == 0, "to be split is no attempt"
+        assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]
+        producer.send("one", noise(100))
+        (batch,) = producer._accumulator.incomplete
+        assert batch.size_limit < 1000
+    assert broker.values("one")[:60] == values
