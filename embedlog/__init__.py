@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         ResourceType,
     )
     from embedlog.client.consumer import Consumer
+    from embedlog.client.consumer_record import ConsumerRecord
+    from embedlog.client.delivery import RecordMetadata
     from embedlog.client.errors import CommitFailed, WakeupError
     from embedlog.client.group_offsets import (
         CloseOptions,
@@ -58,6 +60,7 @@ __all__ = [
     "Consumer",
     "ConsumerGroupMetadata",
     "ConsumerRebalanceListener",
+    "ConsumerRecord",
     "CorruptRecord",
     "DirectoryLocked",
     "EmbedlogError",
@@ -66,6 +69,7 @@ __all__ = [
     "OffsetAndMetadata",
     "OffsetSpec",
     "Producer",
+    "RecordMetadata",
     "ResourceType",
     "StorageFailed",
     "SubscriptionPattern",
@@ -85,10 +89,12 @@ _HOMES = {
     "Consumer": "client.consumer",
     "ConsumerGroupMetadata": "client.group_offsets",
     "ConsumerRebalanceListener": "client.rebalance_listener",
+    "ConsumerRecord": "client.consumer_record",
     "NewTopic": "client.admin_results",
     "OffsetAndMetadata": "client.group_offsets",
     "OffsetSpec": "client.admin_results",
     "Producer": "client.producer",
+    "RecordMetadata": "client.delivery",
     "ResourceType": "client.admin_results",
     "SubscriptionPattern": "client.subscription_state",
     "TopicPartition": "common",

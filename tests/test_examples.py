@@ -2,21 +2,67 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import embedlog
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
+ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
 
 
 def run(*command: str) -> str:
     done = subprocess.run(
         [sys.executable, *command], capture_output=True, text=True, cwd=ROOT, check=False,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        env=ENVIRONMENT,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+class Service:
+    """An example that runs until it is told to stop."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.lines: list[str] = []
+
+    def read_until(self, is_enough: Callable[[list[str]], bool]) -> None:
+        """Read what it prints, as long as that takes; the test's time-out is the limit."""
+        assert self._process.stdout is not None
+        while not is_enough(self.lines):
+            line = self._process.stdout.readline()
+            assert line, f"it ended: {self.lines[-5:]}"
+            self.lines.append(line.rstrip("\n"))
+
+    def stop(self) -> None:
+        """SIGTERM, and all that it prints before it ends well."""
+        self._process.send_signal(signal.SIGTERM)
+        rest, _ = self._process.communicate()
+        self.lines += rest.splitlines()
+        assert self._process.returncode == 0, self.lines[-20:]
+        assert self.lines[-1] == "stopped"
+
+    def handled(self) -> set[int]:
+        """What a consumer service has worked off."""
+        return {int(line.split()[1]) for line in self.lines if line.startswith("handled")}
+
+
+@contextlib.contextmanager
+def service(name: str, *arguments: str) -> Iterator[Service]:
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT
+    ) as process:
+        try:
+            yield Service(process)
+        finally:
+            process.kill()
 
 
 def test_the_embedded_queue_keeps_its_jobs(tmp_path: Path) -> None:
@@ -31,11 +77,42 @@ def test_the_fake_broker_serves_a_unit_test() -> None:
     assert "1 passed" in out
 
 
+def test_the_broker_in_a_unit_test_needs_no_port() -> None:
+    out = run("-m", "pytest", "-p", "no:cacheprovider", str(EXAMPLES / "unit_test_with_broker.py"))
+    assert "3 passed" in out
+
+
 def test_columns_count_every_record() -> None:
     assert run(str(EXAMPLES / "columns.py")) == "100000 records, 400000 bytes of values\n"
 
 
+def test_services_share_the_work_and_stop_cleanly() -> None:
+    """Two consumers; one is stopped in the middle, and the other takes over."""
+    with embedlog.open() as cluster:
+        cluster.create_topic("readings", 4)
+        address = cluster.listen("127.0.0.1", 0).address
+        consume = ("consumer_service.py", address, "readings", "averages")
+        with (
+            service("producer_service.py", address, "readings") as producer,
+            service(*consume) as first,
+            service(*consume) as second,
+        ):
+            first.read_until(lambda lines: any("handled" in line for line in lines))
+            first.stop()
+            second.read_until(lambda lines: any(line.count("readings-") == 4 for line in lines))
+            producer.read_until(lambda lines: len(lines) >= 20)
+            producer.stop()
+            count = sum(line.startswith("written") for line in producer.lines)
+            assert count == len(producer.lines) - 1, "everything that was sent is written"
+            everything = set(range(count))
+            second.read_until(lambda _: first.handled() | second.handled() == everything)
+            second.stop()
+        with cluster.admin() as admin:
+            assert admin.describe_groups(["averages"])["averages"].members == []
+
+
 def test_every_example_is_run_here() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
-        "columns", "embedded_queue", "fake_broker",
+        "columns", "consumer_service", "embedded_queue", "fake_broker", "producer_service",
+        "unit_test_with_broker",
     }  # fmt: skip

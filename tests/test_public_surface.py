@@ -15,10 +15,10 @@ PUBLIC = {
     "embedlog": {
         "Admin", "AlterOperation", "CloseOptions", "ClosedError", "Cluster", "CommitFailed",
         "ConfigError", "ConfigResource", "Consumer", "ConsumerGroupMetadata",
-        "ConsumerRebalanceListener", "CorruptRecord", "DirectoryLocked", "EmbedlogError",
-        "KafkaError", "NewTopic", "OffsetAndMetadata", "OffsetSpec", "Producer", "ResourceType",
-        "StorageFailed", "SubscriptionPattern", "TimedOut", "TopicPartition", "WakeupError",
-        "open",
+        "ConsumerRebalanceListener", "ConsumerRecord", "CorruptRecord", "DirectoryLocked",
+        "EmbedlogError", "KafkaError", "NewTopic", "OffsetAndMetadata", "OffsetSpec", "Producer",
+        "RecordMetadata", "ResourceType", "StorageFailed", "SubscriptionPattern", "TimedOut",
+        "TopicPartition", "WakeupError", "open",
     },
     "embedlog.aio": {"Admin", "Consumer", "Producer"},
     "wire": {
@@ -57,7 +57,8 @@ def test_public_methods_explain_themselves(name: str) -> None:
     "name",
     [
         "Admin", "CloseOptions", "Consumer", "ConsumerGroupMetadata", "ConsumerRebalanceListener",
-        "OffsetAndMetadata", "Producer", "SubscriptionPattern", "open",
+        "ConsumerRecord", "OffsetAndMetadata", "Producer", "RecordMetadata", "SubscriptionPattern",
+        "open",
     ],
 )  # fmt: skip
 def test_examples_in_public_docstrings_hold(name: str) -> None:

@@ -29,6 +29,9 @@ class ConsumerRecord(_RecordBase):
 
     `timestamp_type` is 0 when the producer set the timestamp, 1 when the broker did at append, -1
     without one. `key` and `value` are bytes or None, or what the deserializers made of them.
+
+    >>> embedlog.ConsumerRecord(("events", 0, 0, 0, 7, 1700000000000, b"key", b"value", ()))
+    ConsumerRecord('events', 0, offset 7, key=b'key', value=b'value')
     """
 
     __slots__ = ()

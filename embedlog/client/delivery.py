@@ -24,6 +24,10 @@ class RecordMetadata(_RecordMetadataBase):
     `offset` is -1 when the broker was not asked (acks 0) or the record was not written.
     `timestamp` is the record's, or the broker's where the topic stamps at append. A serialized
     size is -1 for null.
+
+    >>> with embedlog.open() as cluster, embedlog.Producer(cluster) as producer:
+    ...     producer.send("events", b"value").result()
+    RecordMetadata('events', 0, offset 0)
     """
 
     __slots__ = ()
