@@ -39,6 +39,7 @@ from embedlog.client.record_sizes import (
 )
 from embedlog.client.sender import Sender
 from embedlog.client.settings import parse
+from embedlog.common import deque
 from embedlog.errors import ClosedError, EmbedlogError, KafkaError, TimedOut
 
 TYPE_CHECKING = False
@@ -403,8 +404,15 @@ class Producer:
         accumulator = self._accumulator
         accumulator.close_all()
         with accumulator.lock:
-            waited = list(accumulator.incomplete)
-        return self._driver.wait(lambda: all(batch.is_done for batch in waited), timeout_ms)
+            waited = deque(accumulator.incomplete)
+
+        def is_settled() -> bool:
+            # Asked after each pass: those that are done, in about this order, are forgotten.
+            while waited and waited[0].is_done:
+                waited.popleft()
+            return not waited
+
+        return self._driver.wait(is_settled, timeout_ms)
 
     def _check_open(self) -> None:
         if self._is_closed:
