@@ -111,8 +111,23 @@ def test_services_share_the_work_and_stop_cleanly() -> None:
             assert admin.describe_groups(["averages"])["averages"].members == []
 
 
+def test_the_asyncio_service_works_on_many_jobs_at_once() -> None:
+    with embedlog.open() as cluster:
+        cluster.create_topic("jobs", 2)
+        address = cluster.listen("127.0.0.1", 0).address
+        with cluster.producer() as producer, service("asyncio_service.py", address) as worker:
+            for number in range(30):
+                producer.send("jobs", b"job %d" % number).result()
+            worker.read_until(lambda lines: len(lines) == 30)
+            worker.stop()
+        with cluster.consumer(auto_offset_reset="earliest") as consumer:
+            consumer.assign([("results", 0)])
+            done = {record.value for record in consumer.poll(1000)}
+        assert done == {b"JOB %d" % number for number in range(30)}
+
+
 def test_every_example_is_run_here() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
-        "columns", "consumer_service", "embedded_queue", "fake_broker", "producer_service",
-        "unit_test_with_broker",
+        "asyncio_service", "columns", "consumer_service", "embedded_queue", "fake_broker",
+        "producer_service", "unit_test_with_broker",
     }  # fmt: skip
