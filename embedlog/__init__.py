@@ -16,26 +16,26 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.cluster import Cluster, open
-    from embedlog.client.admin import Admin
-    from embedlog.client.admin_results import (
+    from embedlog.client.admin.admin import Admin
+    from embedlog.client.admin.admin_results import (
         AlterOperation,
         ConfigResource,
         NewTopic,
         OffsetSpec,
         ResourceType,
     )
-    from embedlog.client.consumer import Consumer
-    from embedlog.client.consumer_record import ConsumerRecord
-    from embedlog.client.delivery import RecordMetadata
+    from embedlog.client.consumer.consumer import Consumer
+    from embedlog.client.consumer.consumer_record import ConsumerRecord
+    from embedlog.client.consumer.subscription_state import SubscriptionPattern
     from embedlog.client.errors import CommitFailed, WakeupError
-    from embedlog.client.group_offsets import (
+    from embedlog.client.group.group_offsets import (
         CloseOptions,
         ConsumerGroupMetadata,
         OffsetAndMetadata,
     )
-    from embedlog.client.producer import Producer
-    from embedlog.client.rebalance_listener import ConsumerRebalanceListener
-    from embedlog.client.subscription_state import SubscriptionPattern
+    from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
+    from embedlog.client.producer.delivery import RecordMetadata
+    from embedlog.client.producer.producer import Producer
     from embedlog.common import TopicPartition
     from embedlog.errors import (
         ClosedError,
@@ -80,23 +80,23 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Admin": "client.admin",
-    "AlterOperation": "client.admin_results",
-    "CloseOptions": "client.group_offsets",
+    "Admin": "client.admin.admin",
+    "AlterOperation": "client.admin.admin_results",
+    "CloseOptions": "client.group.group_offsets",
     "Cluster": "broker.cluster",
     "CommitFailed": "client.errors",
-    "ConfigResource": "client.admin_results",
-    "Consumer": "client.consumer",
-    "ConsumerGroupMetadata": "client.group_offsets",
-    "ConsumerRebalanceListener": "client.rebalance_listener",
-    "ConsumerRecord": "client.consumer_record",
-    "NewTopic": "client.admin_results",
-    "OffsetAndMetadata": "client.group_offsets",
-    "OffsetSpec": "client.admin_results",
-    "Producer": "client.producer",
-    "RecordMetadata": "client.delivery",
-    "ResourceType": "client.admin_results",
-    "SubscriptionPattern": "client.subscription_state",
+    "ConfigResource": "client.admin.admin_results",
+    "Consumer": "client.consumer.consumer",
+    "ConsumerGroupMetadata": "client.group.group_offsets",
+    "ConsumerRebalanceListener": "client.group.rebalance_listener",
+    "ConsumerRecord": "client.consumer.consumer_record",
+    "NewTopic": "client.admin.admin_results",
+    "OffsetAndMetadata": "client.group.group_offsets",
+    "OffsetSpec": "client.admin.admin_results",
+    "Producer": "client.producer.producer",
+    "RecordMetadata": "client.producer.delivery",
+    "ResourceType": "client.admin.admin_results",
+    "SubscriptionPattern": "client.consumer.subscription_state",
     "TopicPartition": "common",
     "WakeupError": "client.errors",
     "open": "broker.cluster",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from embedlog.aio.calls import Calls, awaited
-from embedlog.client import admin as blocking
+from embedlog.client.admin import admin as blocking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

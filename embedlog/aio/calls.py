@@ -74,7 +74,7 @@ class Calls:
         self._thread: Thread | None = None
         self.waiting_count = 0
         """Calls that wait for their turn; a patient one had better be short then."""
-        self.is_closing = False
+        self._closing: asyncio.Future[None] | None = None
 
     async def here(
         self, function: Callable[[], T], *, prepare: Callable[[], None] | None = None
@@ -120,14 +120,24 @@ class Calls:
         It is made to the end though the task that asked for it be cancelled. Again is allowed,
         and waits for the first.
         """
-        is_first, self.is_closing = not self.is_closing, True
-        await self._await_turn()
-        if not is_first:
-            self._turn.release()
+        if self._closing is not None:
+            await asyncio.wait([self._closing])
             return
+        self._closing = asyncio.ensure_future(self._close(function, prepare))
+        await asyncio.shield(self._closing)
+
+    async def _close(
+        self, function: Callable[[], None], prepare: Callable[[], None] | None
+    ) -> None:
+        await self._await_turn()
         await self._make(_Call(function, None, is_last=True), prepare)
         if self._thread is not None:
             self._thread.join(_JOIN_MAX_MS)
+
+    @property
+    def is_closing(self) -> bool:
+        """Has the end begun?"""
+        return self._closing is not None
 
     # The turn
 

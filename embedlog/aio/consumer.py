@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from embedlog.aio.calls import Calls, awaited, awaited_here
 from embedlog.aio.shared_consumer import SharedConsumer, first_offsets
-from embedlog.client import consumer as blocking
+from embedlog.client.consumer import consumer as blocking
 from embedlog.client.errors import WakeupError
 from embedlog.common import TopicPartition
 from embedlog.errors import ClosedError
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from embedlog.client.connect import Target
-    from embedlog.client.consumer_group_calls import GivenOffsets
-    from embedlog.client.consumer_record import (
+    from embedlog.client.consumer.consumer_record import (
         ConsumerRecord,
         ConsumerRecords,
         PolledBatch,
         PolledColumns,
     )
-    from embedlog.client.group_offsets import OffsetAndMetadata
-    from embedlog.client.rebalance_listener import ConsumerRebalanceListener
-    from embedlog.client.subscription_state import Pattern, SubscriptionPattern
+    from embedlog.client.consumer.subscription_state import Pattern, SubscriptionPattern
+    from embedlog.client.group.consumer_group_calls import GivenOffsets
+    from embedlog.client.group.group_offsets import OffsetAndMetadata
+    from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
 
     T = TypeVar("T")
 

@@ -11,14 +11,14 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from embedlog.aio.threads import settle, tell
-from embedlog.client.delivery import BatchFuture
+from embedlog.client.producer.delivery import BatchFuture
 from embedlog.errors import TimedOut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from embedlog.client.delivery import DeliveryFuture
-    from embedlog.client.producer_batch import ProducerBatch
+    from embedlog.client.producer.delivery import DeliveryFuture
+    from embedlog.client.producer.producer_batch import ProducerBatch
 
     Sent = DeliveryFuture | BatchFuture
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from embedlog.client.connect import Target
-    from embedlog.client.delivery import BatchMetadata, RecordMetadata
     from embedlog.client.metadata import PartitionInfo
-    from embedlog.client.producer_batch import Headers
+    from embedlog.client.producer.delivery import BatchMetadata, RecordMetadata
+    from embedlog.client.producer.producer_batch import Headers
 
     T = TypeVar("T")
 
@@ -61,8 +61,10 @@ class Producer:
         self._will_push = False
         self._flush_count = 0
         self._is_draining = False
-        self._is_closing = False
+        self._closed: asyncio.Future[None] | None = None
+        """Done when `close` is; None until it was called."""
         self._is_closed = False
+        """Is the client closed, so that nothing may be sent any more?"""
 
     # Sending
 
@@ -172,12 +174,13 @@ class Producer:
     async def close(self, timeout: float | None = None) -> None:
         """Send everything, wait for it at most `timeout` seconds, give back what is held.
 
-        What is not settled by then is given up: its futures fail with ClosedError. Again is
-        allowed.
+        What is not settled by then is given up: its futures fail with ClosedError. Cancelled, it
+        waits no more. Again is allowed, and waits for the first.
         """
-        if self._is_closing:
+        if self._closed is not None:
+            await asyncio.wait([self._closed])
             return
-        self._is_closing = True
+        self._closed = asyncio.get_running_loop().create_future()
         try:
             with suppress(TimedOut):
                 await self._flush(timeout)
@@ -191,6 +194,7 @@ class Producer:
             self._outcomes.take_done()
             while self._threads:
                 await asyncio.wait(self._threads)
+            self._closed.set_result(None)
 
     async def __aenter__(self) -> Self:
         return self
@@ -264,5 +268,5 @@ class Producer:
         return future
 
     def _check_open(self) -> None:
-        if self._is_closing:
+        if self._closed is not None:
             raise ClosedError("the producer is closed")

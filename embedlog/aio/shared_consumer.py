@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from embedlog.client.auto_commit import consumed_offsets
-from embedlog.client.consumer import Consumer
-from embedlog.client.consumer_record import ConsumerRecords, PolledColumns
-from embedlog.client.group_offsets import OffsetAndMetadata
+from embedlog.client.consumer.consumer import Consumer
+from embedlog.client.consumer.consumer_record import ConsumerRecords, PolledColumns
+from embedlog.client.group.auto_commit import consumed_offsets
+from embedlog.client.group.group_offsets import OffsetAndMetadata
 from embedlog.common import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from embedlog.client.consumer_group_calls import GivenOffsets
-    from embedlog.client.consumer_record import ConsumerRecord
+    from embedlog.client.consumer.consumer_record import ConsumerRecord
+    from embedlog.client.group.consumer_group_calls import GivenOffsets
     from embedlog.runtime import Scheduler
 
 

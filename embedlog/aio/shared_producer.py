@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from embedlog.client.producer import Producer
-from embedlog.client.producer_settings import PRODUCER
+from embedlog.client.producer.producer import Producer
+from embedlog.client.producer.producer_settings import PRODUCER
 from embedlog.client.settings import parse
 
 if TYPE_CHECKING:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from embedlog.broker.network import BrokerListener
-    from embedlog.client.admin import Admin
-    from embedlog.client.consumer import Consumer
-    from embedlog.client.producer import Producer
+    from embedlog.client.admin.admin import Admin
+    from embedlog.client.consumer.consumer import Consumer
+    from embedlog.client.producer.producer import Producer
     from embedlog.controller.metadata import TopicImage
     from embedlog.runtime import Runtime
     from embedlog.transport import InProcessTransport
@@ -161,19 +161,19 @@ class Cluster:
 
     def producer(self, **settings: Any) -> Producer:
         """A producer to this cluster; settings as of `embedlog.Producer`."""
-        from embedlog.client.producer import Producer
+        from embedlog.client.producer.producer import Producer
 
         return Producer(self, **settings)
 
     def consumer(self, **settings: Any) -> Consumer:
         """A consumer of this cluster; settings as of `embedlog.Consumer`."""
-        from embedlog.client.consumer import Consumer
+        from embedlog.client.consumer.consumer import Consumer
 
         return Consumer(self, **settings)
 
     def admin(self, **settings: Any) -> Admin:
         """An admin client of this cluster; settings as of `embedlog.Admin`."""
-        from embedlog.client.admin import Admin
+        from embedlog.client.admin.admin import Admin
 
         return Admin(self, **settings)
 
@@ -244,9 +244,7 @@ class Cluster:
 
         if self._is_closed:
             raise ClosedError("the cluster was closed")
-        listener = listen(
-            self.broker, host, port, allow_remote_plaintext=allow_remote_plaintext
-        )
+        listener = listen(self.broker, host, port, allow_remote_plaintext=allow_remote_plaintext)
         listener.start()
         self._listeners.append(listener)
         addresses = [f"{name}://{at}:{number}" for name, at, number in self.broker.endpoints]

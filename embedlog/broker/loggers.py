@@ -42,9 +42,7 @@ def alter(
 def _check_node(config: BrokerConfig, resource_name: str) -> None:
     digits = resource_name.removeprefix("-")
     if not (digits.isdigit() and digits.isascii()):
-        raise error_for(
-            _INVALID_REQUEST, f"Node id must be an integer, but it is: {resource_name}"
-        )
+        raise error_for(_INVALID_REQUEST, f"Node id must be an integer, but it is: {resource_name}")
     if int(resource_name) != config.node_id:
         raise error_for(
             _INVALID_REQUEST,
@@ -56,9 +54,7 @@ def _check(config: BrokerConfig, operation: int, name: str, level: str | None) -
     if operation not in (config_changes.SET, config_changes.DELETE):
         known = _NOT_FOR_LOGGERS.get(operation)
         shown = f"{known} operation" if known else f"Unknown operation type {operation}"
-        raise error_for(
-            _INVALID_REQUEST, f"{shown} is not allowed for the BROKER_LOGGER resource"
-        )
+        raise error_for(_INVALID_REQUEST, f"{shown} is not allowed for the BROKER_LOGGER resource")
     if name not in config.logger_levels:
         raise error_for(_INVALID_CONFIG, f"Logger {name} does not exist!")
     if operation == config_changes.DELETE:

@@ -44,7 +44,7 @@ def connect(target: Target, settings: Settings) -> Transport:
         raise ConfigError(f"{target!r} is neither a cluster nor an address")
     if not addresses:
         raise ConfigError("nothing to connect to: give a cluster, an address or bootstrap.servers")
-    from embedlog.client.network_client import NetworkClient
+    from embedlog.client.network.network_client import NetworkClient
 
     return NetworkClient([parse_address(each) for each in addresses], settings)
 

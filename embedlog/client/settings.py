@@ -93,7 +93,7 @@ def parse(definitions: Definitions, *given: Mapping[str, Any] | None) -> Setting
             name = key.replace("_", ".")
             definition = definitions.get(name)
             if definition is None:
-                from embedlog.client.security import ALIASES
+                from embedlog.client.network.security import ALIASES
 
                 name = ALIASES.get(name, name)
                 definition = definitions.get(name)

@@ -57,9 +57,7 @@ class BrokerConfig:
 
     __slots__ = ("_layers", "logger_levels", "node_id", "unknown")
 
-    def __init__(
-        self, values: Mapping[str, object] | None = None, *, node_id: int = 1
-    ) -> None:
+    def __init__(self, values: Mapping[str, object] | None = None, *, node_id: int = 1) -> None:
         """Settings by Kafka's names; values as text or as Python values.
 
         A name that does not exist is kept in `unknown` and warned about once with the nearest

@@ -86,9 +86,7 @@ def describe_topic(
     return entries
 
 
-def describe_broker(
-    broker: BrokerConfig, names: Iterable[str] | None = None
-) -> list[ConfigEntry]:
+def describe_broker(broker: BrokerConfig, names: Iterable[str] | None = None) -> list[ConfigEntry]:
     """The settings of this broker, its dynamic ones and those with wrong names included."""
     unknown = [
         name
@@ -147,9 +145,7 @@ def describe_group(
     return entries
 
 
-def describe_client_metrics(
-    texts: Texts, names: Iterable[str] | None = None
-) -> list[ConfigEntry]:
+def describe_client_metrics(texts: Texts, names: Iterable[str] | None = None) -> list[ConfigEntry]:
     """The settings of a client metrics subscription, whether or not it exists."""
     entries = []
     for key in _keys(CLIENT_METRICS, texts, names):
@@ -160,9 +156,7 @@ def describe_client_metrics(
     return entries
 
 
-def _keys(
-    definitions: Definitions, texts: Texts, names: Iterable[str] | None
-) -> list[ConfigKey]:
+def _keys(definitions: Definitions, texts: Texts, names: Iterable[str] | None) -> list[ConfigKey]:
     """The settings to describe: internal ones only where they are set or asked for."""
     wanted = [*_shown(definitions), *texts] if names is None else names
     found = (definitions.find(name) for name in dict.fromkeys(wanted))
@@ -195,9 +189,7 @@ def _unknown_entry(name: str, broker: BrokerConfig) -> ConfigEntry:
         plain = BROKER.find(name.removeprefix(_LISTENER_PREFIX).partition(".")[2])
         type_ = plain.type if plain is not None else 0
     synonyms = [(name, None, source) for texts, source in broker.sources() if name in texts]
-    return ConfigEntry(
-        name, None, type_=type_, synonyms=synonyms, read_only=True, sensitive=True
-    )
+    return ConfigEntry(name, None, type_=type_, synonyms=synonyms, read_only=True, sensitive=True)
 
 
 def _broker_synonyms(key: ConfigKey, broker: BrokerConfig) -> list[Synonym]:

@@ -163,9 +163,7 @@ def _check_word(name: str, words: list[str], value: Value) -> None:
 def _check_word_in_any_case(name: str, words: list[str], value: Value) -> None:
     assert isinstance(value, str), (name, value)
     if value.upper() not in words:
-        raise invalid(
-            name, value, f"String must be one of (case insensitive): {', '.join(words)}"
-        )
+        raise invalid(name, value, f"String must be one of (case insensitive): {', '.join(words)}")
 
 
 def _check_words(name: str, words: list[str], value: Value) -> None:

@@ -148,9 +148,7 @@ def _change_list(
     return ",".join(items)
 
 
-def _validate_topic(
-    image: MetadataImage, config: BrokerConfig, name: str, after: Texts
-) -> None:
+def _validate_topic(image: MetadataImage, config: BrokerConfig, name: str, after: Texts) -> None:
     if not name:
         raise error_for(_INVALID_REQUEST, "Default topic resources are not allowed.")
     topic_names.validate_name(name)

@@ -322,9 +322,7 @@ class Controller:
 
     def _apply_broker_configs(self) -> None:
         configs = self.image.broker_configs
-        self._config.set_dynamic(
-            configs.get("", {}), configs.get(str(self._config.node_id), {})
-        )
+        self._config.set_dynamic(configs.get("", {}), configs.get(str(self._config.node_id), {}))
 
     def _put_configs(
         self,

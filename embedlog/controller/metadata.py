@@ -83,9 +83,7 @@ class TopicImage:
 
     __slots__ = ("name", "partitions", "topic_id")
 
-    def __init__(
-        self, name: str, topic_id: bytes, partitions: tuple[PartitionImage, ...]
-    ) -> None:
+    def __init__(self, name: str, topic_id: bytes, partitions: tuple[PartitionImage, ...]) -> None:
         self.name = name
         self.topic_id = topic_id
         self.partitions = partitions

@@ -142,5 +142,3 @@ def _encode(record: Any) -> bytes:
     assert declared.record_type is not None, record
     header = uvarint(FRAME_VERSION) + uvarint(declared.record_type) + uvarint(version)
     return header + interpret(record, version)
-
-

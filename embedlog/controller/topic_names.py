@@ -50,9 +50,7 @@ def refuse_collision(name: str, existing: Iterable[str]) -> None:
     normal = name.replace(".", "_")
     for other in existing:
         if other != name and other.replace(".", "_") == normal:
-            raise error_for(
-                _INVALID_TOPIC, f"Topic '{name}' collides with existing topic: {other}"
-            )
+            raise error_for(_INVALID_TOPIC, f"Topic '{name}' collides with existing topic: {other}")
 
 
 def _problem(name: str) -> str | None:

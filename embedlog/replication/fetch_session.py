@@ -150,9 +150,7 @@ class FetchSessions:
             is_follower = max(request.replica_id, request.replica_state.replica_id) >= 0
 
             def begin_session() -> int:
-                return self.create(
-                    asked, uses_topic_ids=uses_topic_ids, is_privileged=is_follower
-                )
+                return self.create(asked, uses_topic_ids=uses_topic_ids, is_privileged=is_follower)
 
             return FullFetch(list(asked.values()), begin_session)
         session = self._use(request.session_id)

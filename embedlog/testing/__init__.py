@@ -1,6 +1,6 @@
 """The test kit: simulated twins of everything that chance can touch.
 
-    runtime = sim_runtime(seed=7)        time stands still, the disk crashes on demand, no threads
+runtime = sim_runtime(seed=7)        time stands still, the disk crashes on demand, no threads
 """
 
 from __future__ import annotations

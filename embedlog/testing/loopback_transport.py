@@ -11,7 +11,7 @@ from collections import deque
 from struct import Struct
 
 from embedlog.broker.network import BrokerService
-from embedlog.client.network_client import NetworkClient
+from embedlog.client.network.network_client import NetworkClient
 from embedlog.client.settings import COMMON, parse
 from embedlog.pending import Pending
 

@@ -12,7 +12,7 @@ import pytest
 import embedlog
 from embedlog.aio import Consumer, Producer
 from embedlog.client.errors import IllegalState
-from embedlog.client.rebalance_listener import ConsumerRebalanceListener
+from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
 from tests.aio.conftest import Run
 
 Connect = Callable[[], Any]
@@ -250,17 +250,23 @@ def test_a_cancelled_close_is_made_to_the_end(
     connect: Connect, cluster: embedlog.Cluster, run: Run
 ) -> None:
     async def main() -> None:
-        consumer = Consumer(connect(), GROUP)
-        await consumer.subscribe(["left"])
-        await consumer.poll(1)
-        closing = asyncio.create_task(consumer.close())
-        await asyncio.sleep(0)
-        closing.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await closing
-        await consumer.close()
-        with pytest.raises(embedlog.ClosedError):
-            await consumer.assignment()
+        for turns in range(4):
+            consumer = Consumer(connect(), GROUP)
+            await consumer.subscribe(["left"])
+            polling = asyncio.create_task(consumer.poll(3_600_000))
+            await asyncio.sleep(0.01)
+            closing = asyncio.create_task(consumer.close())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            closing.cancel()
+            await asyncio.wait([closing])
+            if turns:
+                assert closing.cancelled()
+            await consumer.close()
+            with pytest.raises(embedlog.ClosedError):
+                await polling
+            with pytest.raises(embedlog.ClosedError):
+                await consumer.assignment()
 
     run(main())
 

@@ -209,7 +209,7 @@ def test_close_settles_everything(connect: Connect, cluster: embedlog.Cluster, r
     async def main() -> None:
         producer = Producer(connect(), linger_ms=10_000, delivery_timeout_ms=100_000)
         futures = [producer.send("last", b"%d" % number) for number in range(10)]
-        await producer.close()
+        await asyncio.gather(producer.close(), producer.close())
         await producer.close()
         assert [future.result().offset for future in futures] == list(range(10))
         with pytest.raises(embedlog.ClosedError):
@@ -232,6 +232,21 @@ def test_close_gives_up_what_takes_too_long(run: Run) -> None:
         for future in futures:
             with pytest.raises(embedlog.ClosedError):
                 future.result()
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        run(main(f"127.0.0.1:{silent.getsockname()[1]}"))
+
+
+def test_a_cancelled_close_gives_up_what_is_on_its_way(run: Run) -> None:
+    async def main(address: str) -> None:
+        producer = Producer(address)
+        future = producer.send("silence", b"")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await producer.close()
+        with pytest.raises(embedlog.ClosedError):
+            future.result()
+        await producer.close()
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         run(main(f"127.0.0.1:{silent.getsockname()[1]}"))

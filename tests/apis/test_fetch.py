@@ -237,9 +237,7 @@ def test_read_committed_stops_at_an_open_transaction(client: Client) -> None:
     topic = client.make_topic()
     put(client, topic, b"a")
     partition = client.broker.replica_manager.partition(topic[0], 0)
-    open_batch = simple(
-        b"open", attributes=0x10, producer_id=9, producer_epoch=0, base_sequence=0
-    )
+    open_batch = simple(b"open", attributes=0x10, producer_id=9, producer_epoch=0, base_sequence=0)
     client.broker.replica_manager.append(
         partition, open_batch, acks=1, origin=AppendOrigin.COORDINATOR
     )
@@ -257,9 +255,7 @@ def test_read_committed_stops_at_an_open_transaction(client: Client) -> None:
 def test_fetch_waits_for_data(client: Client, version: int) -> None:
     topic = client.make_topic()
     reader = client.another()
-    answer = reader.send(
-        fetch(topic, version, max_wait_ms=LONG_MS, min_bytes=1), version
-    )
+    answer = reader.send(fetch(topic, version, max_wait_ms=LONG_MS, min_bytes=1), version)
     client.wait_until_parked()
     assert not answer.done()
     put(client, topic, b"a")
@@ -319,9 +315,7 @@ def test_fetch_of_nothing_is_answered_at_once(client: Client) -> None:
 def test_an_unknown_partition_does_not_end_the_wait(client: Client) -> None:
     topic = client.make_topic()
     reader = client.another()
-    request = fetch(
-        topic, 12, more=[(("nowhere", b""), 0, 0)], max_wait_ms=LONG_MS, min_bytes=1
-    )
+    request = fetch(topic, 12, more=[(("nowhere", b""), 0, 0)], max_wait_ms=LONG_MS, min_bytes=1)
     answer = reader.send(request, 12)
     client.wait_until_parked()
     assert not answer.done()
@@ -396,9 +390,7 @@ def test_closing_the_cluster_answers_who_waits(client: Client) -> None:
 def test_a_session_sends_only_news(client: Client, version: int) -> None:
     topic = client.make_topic(partitions=2)
     put(client, topic, b"a")
-    begun = client.call(
-        fetch(topic, version, 1, session_epoch=0, more=[(topic, 1, 0)]), version
-    )
+    begun = client.call(fetch(topic, version, 1, session_epoch=0, more=[(topic, 1, 0)]), version)
     assert begun.session_id > 0
     assert sum(len(t.partitions) for t in begun.responses) == 2
     quiet = client.call(fetch(None, version, session_id=begun.session_id, session_epoch=1), version)

@@ -47,9 +47,7 @@ def alter(
         validate_only=validate_only,
     )
     responses = ask(cluster, request, version).responses
-    return [
-        (r.error_code, r.error_message, r.resource_type, r.resource_name) for r in responses
-    ]
+    return [(r.error_code, r.error_message, r.resource_type, r.resource_name) for r in responses]
 
 
 @pytest.mark.parametrize("version", versions(IncrementalAlterConfigsRequest))
@@ -91,9 +89,10 @@ def test_each_resource_has_its_own_error(cluster: Cluster) -> None:
 
 def test_a_resource_twice_is_refused(cluster: Cluster) -> None:
     twice = (42, "Each resource must appear at most once.", TOPIC, "t")
-    assert alter(
-        cluster, (TOPIC, "t", [(SET, "retention.ms", "1")]), (TOPIC, "t", [])
-    ) == [twice, twice]
+    assert alter(cluster, (TOPIC, "t", [(SET, "retention.ms", "1")]), (TOPIC, "t", [])) == [
+        twice,
+        twice,
+    ]
     assert cluster.broker.controller.image.topic_configs == {}
 
 

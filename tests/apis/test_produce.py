@@ -277,9 +277,7 @@ def test_a_duplicate_of_deleted_records_is_still_known(client: Client) -> None:
 def test_transactional_records_need_a_known_transactional_id(client: Client) -> None:
     topic = client.make_topic()
     other = client.make_topic()
-    batch = simple(
-        b"a", attributes=TRANSACTIONAL, producer_id=9, producer_epoch=0, base_sequence=0
-    )
+    batch = simple(b"a", attributes=TRANSACTIONAL, producer_id=9, producer_epoch=0, base_sequence=0)
     request = produce(topic, 9, batch)
     request.topic_data += produce(other, 9, simple(b"b")).topic_data
     response = client.call(request, 9)

@@ -239,7 +239,7 @@ def produce_through(
 
     The values that were sent to each partition, in order.
     """
-    from embedlog.client.producer import Producer
+    from embedlog.client.producer.producer import Producer
 
     sent: list[list[bytes]] = [[] for _ in range(partitions)]
     settings = {

@@ -14,7 +14,7 @@ from typing import Any
 
 from embedlog.broker.cluster import Cluster
 from embedlog.broker.network import BrokerService
-from embedlog.client.network_client import NetworkClient
+from embedlog.client.network.network_client import NetworkClient
 from embedlog.client.settings import COMMON, parse
 from embedlog.pending import Pending
 from embedlog.runtime.randomness import Random

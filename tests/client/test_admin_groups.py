@@ -9,7 +9,7 @@ import pytest
 
 import embedlog
 from embedlog import Admin, Consumer, Producer, TopicPartition, errors
-from embedlog.client.group_offsets import CloseOptions, OffsetAndMetadata
+from embedlog.client.group.group_offsets import CloseOptions, OffsetAndMetadata
 from embedlog.testing.loopback_transport import LoopbackTransport
 
 Connect = Callable[[], Any]

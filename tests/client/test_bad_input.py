@@ -13,7 +13,7 @@ import pytest
 import embedlog
 from embedlog import errors
 from embedlog.client.errors import SerializationError
-from embedlog.client.producer import Producer
+from embedlog.client.producer.producer import Producer
 from embedlog.errors import ClosedError, ConfigError, TimedOut
 
 MAX_BLOCK_MS = 300

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from embedlog import errors
-from embedlog.client.buffer_pool import BufferPool
 from embedlog.client.errors import BufferExhausted
-from embedlog.client.producer import Producer
+from embedlog.client.producer.buffer_pool import BufferPool
+from embedlog.client.producer.producer import Producer
 from embedlog.errors import ClosedError, EmbedlogError
 from embedlog.pending import Pending
 from tests.client.scripted_broker import PASS, ScriptedBroker

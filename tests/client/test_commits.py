@@ -9,7 +9,7 @@ import pytest
 
 from embedlog import Consumer, TopicPartition, errors
 from embedlog.client.errors import CommitFailed, RetriableCommitFailed, WakeupError
-from embedlog.client.group_offsets import ConsumerGroupMetadata, OffsetAndMetadata
+from embedlog.client.group.group_offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from embedlog.errors import TimedOut, error_for
 from tests.client.faulty_cluster import FaultyCluster, faulty_cluster, poll_until
 from wire.error_codes import ErrorCode

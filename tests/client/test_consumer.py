@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from embedlog import TopicPartition, errors
-from embedlog.client.consumer import Consumer
+from embedlog.client.consumer.consumer import Consumer
 from embedlog.client.errors import (
     ConcurrentUse,
     IllegalState,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from embedlog import Consumer, TopicPartition, errors
+from embedlog.client.consumer.subscription_state import SubscriptionPattern
 from embedlog.client.errors import CommitFailed, IllegalState
-from embedlog.client.group_offsets import CloseOptions, OffsetAndMetadata
-from embedlog.client.subscription_state import SubscriptionPattern
+from embedlog.client.group.group_offsets import CloseOptions, OffsetAndMetadata
 from embedlog.errors import error_for
 from tests.client.faulty_cluster import FaultyCluster, faulty_cluster, poll_until
 from tests.client.test_groups import Report

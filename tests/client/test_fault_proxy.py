@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import embedlog
-from embedlog.client.admin import Admin
+from embedlog.client.admin.admin import Admin
 from embedlog.runtime.randomness import seeded
 from tests.client.fault_proxy import (
     PROXY_FAULTS,

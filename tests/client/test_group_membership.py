@@ -9,7 +9,7 @@ import pytest
 
 from embedlog import Consumer, TopicPartition, errors
 from embedlog.client.errors import CommitFailed, IllegalState
-from embedlog.client.group_offsets import CloseOptions
+from embedlog.client.group.group_offsets import CloseOptions
 from embedlog.errors import ConfigError, error_for
 from tests.client.faulty_cluster import FaultyCluster, faulty_cluster, poll_until
 from tests.client.test_groups import Report

@@ -10,8 +10,8 @@ import pytest
 import embedlog
 from embedlog import Admin, Consumer, Producer, TopicPartition, errors
 from embedlog.client.errors import IllegalState, NoOffsetForPartition
-from embedlog.client.group_offsets import CloseOptions, OffsetAndMetadata
-from embedlog.client.rebalance_listener import ConsumerRebalanceListener
+from embedlog.client.group.group_offsets import CloseOptions, OffsetAndMetadata
+from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
 
 Connect = Callable[[], Any]
 ROUNDS_MAX = 1_500
@@ -359,7 +359,7 @@ def test_a_consumer_without_a_group_says_so(connect: Connect) -> None:
 
 
 def test_the_broker_matches_patterns_of_its_own(connect: Connect) -> None:
-    from embedlog.client.subscription_state import SubscriptionPattern
+    from embedlog.client.consumer.subscription_state import SubscriptionPattern
 
     fill(connect, "metrics-a", 2, 1)
     fill(connect, "else", 1, 1)

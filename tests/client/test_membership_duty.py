@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from embedlog import Cluster, Consumer
-from embedlog.client.membership_duty import MembershipDuty
+from embedlog.client.group.membership_duty import MembershipDuty
 from embedlog.pending import Pending
 from tests.client.faulty_cluster import faulty_cluster, poll_until
 from tests.client.test_groups import fill, member

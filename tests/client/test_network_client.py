@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from embedlog import errors
-from embedlog.client.network_client import NetworkClient
-from embedlog.client.producer import Producer
+from embedlog.client.network.network_client import NetworkClient
+from embedlog.client.producer.producer import Producer
 from embedlog.client.settings import COMMON, parse
 from embedlog.errors import ClosedError, TimedOut
 from embedlog.pending import Pending
@@ -494,7 +494,7 @@ def test_a_producer_waits_for_its_node_without_using_up_retries(
     channels: FakeChannels, runtime: SimRuntime
 ) -> None:
     """A batch that was never sent has not failed."""
-    from embedlog.client.producer_settings import PRODUCER
+    from embedlog.client.producer.producer_settings import PRODUCER
 
     network = NetworkClient(
         [("first", 1)],

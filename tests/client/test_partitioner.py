@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from embedlog.client.metadata import PartitionInfo, TopicInfo
-from embedlog.client.partitioner import (
+from embedlog.client.producer.partitioner import (
     ChosenPartitioner,
     KeyHashes,
     NodeLatencies,
@@ -15,7 +15,7 @@ from embedlog.client.partitioner import (
     StickyPartition,
     murmur2,
 )
-from embedlog.client.topic_queues import TopicQueues
+from embedlog.client.producer.topic_queues import TopicQueues
 from embedlog.errors import ConfigError
 
 VECTORS = [

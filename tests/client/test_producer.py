@@ -8,7 +8,7 @@ import pytest
 
 from embedlog import errors
 from embedlog.client.errors import BufferExhausted
-from embedlog.client.producer import Producer
+from embedlog.client.producer.producer import Producer
 from embedlog.errors import ClosedError, EmbedlogError, TimedOut
 from embedlog.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime

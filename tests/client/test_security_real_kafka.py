@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from embedlog import Admin, Consumer, Producer, errors
-from embedlog.client.security import SslHandshakeFailed
+from embedlog.client.network.security import SslHandshakeFailed
 from embedlog.errors import TimedOut
 from tests.client.secure_proxy import Authority
 from tests.support.kafka import free_port, real_kafka

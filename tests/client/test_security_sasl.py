@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from embedlog import Admin, Cluster, Consumer, Producer, errors
-from embedlog.client.network_client import NetworkClient
-from embedlog.client.security_jaas import parse_jaas
+from embedlog.client.network.network_client import NetworkClient
+from embedlog.client.network.security_jaas import parse_jaas
 from embedlog.client.settings import COMMON, parse
 from embedlog.errors import ConfigError, KafkaError, TimedOut
 from embedlog.testing import sim_runtime

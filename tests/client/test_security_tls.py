@@ -13,7 +13,7 @@ import pytest
 
 import embedlog
 from embedlog import Admin, Consumer, Producer
-from embedlog.client.security import SslHandshakeFailed
+from embedlog.client.network.security import SslHandshakeFailed
 from embedlog.errors import ConfigError, KafkaError, TimedOut
 from tests.client.secure_proxy import Authority, SecureProxy, secured_cluster, tls_port
 

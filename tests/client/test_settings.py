@@ -7,10 +7,10 @@ import warnings
 import pytest
 
 from embedlog.client.connect import parse_address
-from embedlog.client.consumer_settings import CONSUMER
-from embedlog.client.producer_settings import PRODUCER, complete
+from embedlog.client.consumer.consumer_settings import CONSUMER
+from embedlog.client.consumer.subscription_state import ResetPolicy, parse_duration_ms
+from embedlog.client.producer.producer_settings import PRODUCER, complete
 from embedlog.client.settings import ADMIN, parse
-from embedlog.client.subscription_state import ResetPolicy, parse_duration_ms
 from embedlog.errors import ConfigError
 
 

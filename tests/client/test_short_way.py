@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import embedlog
-from embedlog.client.short_way import ShortWay
+from embedlog.client.producer.short_way import ShortWay
 from embedlog.pending import Pending
 from tests.client.scripted_broker import PASS, ScriptedBroker
 from wire.records.built import BuiltBatch

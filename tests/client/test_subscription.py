@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from embedlog import TopicPartition, errors
-from embedlog.client.errors import ConcurrentUse, IllegalState
-from embedlog.client.rebalance_listener import ConsumerRebalanceListener
-from embedlog.client.subscription_state import (
+from embedlog.client.consumer.subscription_state import (
     VALID_PREVIOUS,
     FetchState,
     PartitionState,
@@ -19,6 +17,8 @@ from embedlog.client.subscription_state import (
     SubscriptionState,
     SubscriptionType,
 )
+from embedlog.client.errors import ConcurrentUse, IllegalState
+from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
 from tests.client.faulty_cluster import FaultyCluster, faulty_cluster, poll_until
 from wire.schemas.join_group import JoinGroupRequest
 from wire.schemas.leave_group import LeaveGroupRequest

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from embedlog import errors
-from embedlog.client.producer_batch import ProducerBatch
-from embedlog.client.producer_settings import PRODUCER, complete
+from embedlog.client.producer.producer_batch import ProducerBatch
+from embedlog.client.producer.producer_settings import PRODUCER, complete
+from embedlog.client.producer.transaction_manager import TransactionManager
 from embedlog.client.settings import parse
-from embedlog.client.transaction_manager import TransactionManager
 from embedlog.errors import KafkaError
 from embedlog.pending import Pending, completed
 from embedlog.testing import SimRuntime, sim_runtime

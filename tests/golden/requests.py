@@ -46,9 +46,7 @@ def creation(
     return CreateTopicsRequest(topics=topics, timeout_ms=timeout_ms, **fields)
 
 
-def make_topic(
-    run: Run, suffix: str = "t", *, partitions: int = 1, **configs: str | None
-) -> Topic:
+def make_topic(run: Run, suffix: str = "t", *, partitions: int = 1, **configs: str | None) -> Topic:
     """Create a topic of the run's own; its name and id. Configs: dots written as underscores."""
     name = run.topic(suffix)
     dotted = {key.replace("_", "."): value for key, value in configs.items()}
@@ -71,9 +69,7 @@ def produce(
     timeout_ms: int = 10000,
 ) -> ProduceRequest:
     """Produce the record sets, one partition entry each, all to one partition by default."""
-    rows = [
-        PartitionProduceData(index=partition, records=data) for data in records
-    ]
+    rows = [PartitionProduceData(index=partition, records=data) for data in records]
     where: dict[str, Any] = (
         {"topic_id": topic[1]} if version >= PRODUCE_BY_ID else {"name": topic[0]}
     )

@@ -42,9 +42,7 @@ def handle(
     return AlterConfigsResponse(responses=responses)
 
 
-def refused(
-    request: AlterConfigsRequest, _version: int, error: KafkaError
-) -> AlterConfigsResponse:
+def refused(request: AlterConfigsRequest, _version: int, error: KafkaError) -> AlterConfigsResponse:
     """The error in every resource."""
     return AlterConfigsResponse(
         responses=[_response(resource, error) for resource in request.resources]

@@ -35,8 +35,7 @@ def handle(
             duplicates[topic.name] = None
         by_name[topic.name] = topic
     results = [
-        _failure(name, error_for(_INVALID_REQUEST, "Duplicate topic name."))
-        for name in duplicates
+        _failure(name, error_for(_INVALID_REQUEST, "Duplicate topic name.")) for name in duplicates
     ]
     for name, topic in by_name.items():
         if name in duplicates:

@@ -56,9 +56,7 @@ def handle(
     return CreateTopicsResponse(topics=results)
 
 
-def refused(
-    request: CreateTopicsRequest, _version: int, error: KafkaError
-) -> CreateTopicsResponse:
+def refused(request: CreateTopicsRequest, _version: int, error: KafkaError) -> CreateTopicsResponse:
     """The error in every topic."""
     return CreateTopicsResponse(topics=[_failure(topic.name, error) for topic in request.topics])
 
@@ -90,9 +88,7 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
 
 
 def _failure(name: str, error: KafkaError) -> CreatableTopicResult:
-    return CreatableTopicResult(
-        name=name, error_code=error.code, error_message=message_of(error)
-    )
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=message_of(error))
 
 
 def _success(broker: Broker, asked: CreatableTopic, topic: TopicImage) -> CreatableTopicResult:

@@ -52,9 +52,7 @@ def handle(
     return DeleteTopicsResponse(responses=[*plan.refused, *results])
 
 
-def refused(
-    request: DeleteTopicsRequest, _version: int, error: KafkaError
-) -> DeleteTopicsResponse:
+def refused(request: DeleteTopicsRequest, _version: int, error: KafkaError) -> DeleteTopicsResponse:
     """The error in every topic."""
     return DeleteTopicsResponse(
         responses=[_failure(topic.name, topic.topic_id, error) for topic in _asked(request)]

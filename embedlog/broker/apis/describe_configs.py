@@ -185,9 +185,7 @@ def _group(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntr
 
 def _client_metrics(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
     if resource.resource_name == "":
-        raise error_for(
-            _INVALID_REQUEST, "Client metrics subscription name must not be empty"
-        )
+        raise error_for(_INVALID_REQUEST, "Client metrics subscription name must not be empty")
     texts = broker.controller.image.client_metrics_configs.get(resource.resource_name, {})
     return describe.describe_client_metrics(texts, resource.configuration_keys or None)
 

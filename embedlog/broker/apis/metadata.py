@@ -45,9 +45,7 @@ _INVALID_REQUEST = 42
 _UNKNOWN_TOPIC_ID = 100
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: MetadataRequest
-) -> MetadataResponse:
+def handle(broker: Broker, context: RequestContext, request: MetadataRequest) -> MetadataResponse:
     asked = request.topics
     if context.api_version < _FIRST_WITH_NULL and not asked:
         asked = None
@@ -59,8 +57,7 @@ def handle(
         operations = topics.TOPIC_OPERATIONS
     if asked is None:
         found = [
-            _topic(topic, operations)
-            for topic in broker.controller.image.topics_by_name.values()
+            _topic(topic, operations) for topic in broker.controller.image.topics_by_name.values()
         ]
     elif any(topic.topic_id != ZERO_UUID for topic in asked):
         found = _by_id(broker, asked, operations)
@@ -104,9 +101,7 @@ def _refusal(version: int, asked: Sequence[MetadataRequestTopic] | None) -> int 
 def _refuse(asked: Sequence[MetadataRequestTopic], code: int) -> MetadataResponse:
     return MetadataResponse(
         topics=[
-            MetadataResponseTopic(
-                error_code=code, name=topic.name or "", topic_id=topic.topic_id
-            )
+            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
             for topic in asked
         ],
         error_code=code,

@@ -122,9 +122,7 @@ def incremental_alter_configs(run: Run) -> None:
         run.send(_incremental(77, "x", change), version, "unknown resource type")
         run.send(_incremental(BROKER, "9", ("log.cleaner.threads", SET, "1")), version, "broker 9")
         run.send(_incremental(BROKER, "1", ("no.such", SET, "1")), version, "unknown on a broker")
-        run.send(
-            _incremental(BROKER, "1", ("node.id", SET, "1")), version, "read-only on a broker"
-        )
+        run.send(_incremental(BROKER, "1", ("node.id", SET, "1")), version, "read-only on a broker")
         wrong = ("log.cleaner.threads", SET, "x")
         run.send(_incremental(BROKER, "1", wrong), version, "wrong value on a broker")
         resource = AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=[])

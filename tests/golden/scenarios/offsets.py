@@ -135,9 +135,9 @@ def offset_for_leader_epoch(run: Run) -> None:
         run.send(_epochs(topic[0], 0, replica_id=replica), 4, f"replica {replica}")
 
 
-def _delete(topic: str, offset: int, *, partition: int = 0, timeout_ms: int = 5000) -> (
-    DeleteRecordsRequest
-):
+def _delete(
+    topic: str, offset: int, *, partition: int = 0, timeout_ms: int = 5000
+) -> DeleteRecordsRequest:
     row = DeleteRecordsPartition(partition_index=partition, offset=offset)
     return DeleteRecordsRequest(
         topics=[DeleteRecordsTopic(name=topic, partitions=[row])], timeout_ms=timeout_ms

@@ -266,9 +266,7 @@ def produce_names(run: Run) -> None:
 
 def _sequenced(producer: int, sequence: int, count: int = 1, epoch: int = 0) -> bytes:
     values = [b"s%d" % (sequence + i) for i in range(count)]
-    return simple(
-        *values, producer_id=producer, producer_epoch=epoch, base_sequence=sequence
-    )
+    return simple(*values, producer_id=producer, producer_epoch=epoch, base_sequence=sequence)
 
 
 def _producer(run: Run) -> int:

@@ -40,9 +40,7 @@ def session_life(run: Run) -> None:
             fetch(None, version, session_id=session, session_epoch=5, forgotten=[(topic, [0])]),
             version, "forget partition 0",
         )  # fmt: skip
-        run.send(
-            fetch(None, version, session_id=session, session_epoch=9), version, "wrong epoch"
-        )
+        run.send(fetch(None, version, session_id=session, session_epoch=9), version, "wrong epoch")
         run.send(
             fetch(None, version, session_id=session, session_epoch=6,
                   forgotten=[(topic, [1, 2])]),
@@ -100,8 +98,6 @@ def session_restarts(run: Run) -> None:
 def session_mixes_names_and_ids(run: Run) -> None:
     topic = make_topic(run)
     by_name = run.setup(fetch(topic, 12, session_id=0, session_epoch=0), 12)
-    run.send(
-        fetch(topic, 13, session_id=by_name.session_id, session_epoch=1), 13, "ids into names"
-    )
+    run.send(fetch(topic, 13, session_id=by_name.session_id, session_epoch=1), 13, "ids into names")
     by_id = run.setup(fetch(topic, 13, session_id=0, session_epoch=0), 13)
     run.send(fetch(topic, 12, session_id=by_id.session_id, session_epoch=1), 12, "names into ids")

@@ -69,9 +69,9 @@ def create_topics_names(run: Run) -> None:
 
 @scenario
 def create_topics_assignments(run: Run) -> None:
-    def assign(*rows: tuple[int, list[int]], partitions: int = -1, replication: int = -1) -> (
-        CreateTopicsRequest
-    ):
+    def assign(
+        *rows: tuple[int, list[int]], partitions: int = -1, replication: int = -1
+    ) -> CreateTopicsRequest:
         assignments = [
             CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
             for index, brokers in rows
@@ -264,9 +264,9 @@ def describe_topic_partitions(run: Run) -> None:
     first, _ = make_topic(run, "a", partitions=3)
     second, _ = make_topic(run, "b", partitions=2)
 
-    def ask(*names: str, limit: int = 2000, cursor: Cursor | None = None) -> (
-        DescribeTopicPartitionsRequest
-    ):
+    def ask(
+        *names: str, limit: int = 2000, cursor: Cursor | None = None
+    ) -> DescribeTopicPartitionsRequest:
         return DescribeTopicPartitionsRequest(
             topics=[TopicRequest(name=name) for name in names],
             response_partition_limit=limit,

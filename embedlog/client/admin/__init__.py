@@ -1,0 +1,1 @@
+"""The admin client: one part for each kind of thing that it looks after."""

@@ -1,0 +1,56 @@
+"""`Admin`: makes, describes, changes and deletes topics, settings, records and groups.
+
+    with cluster.admin() as admin:
+        admin.create_topics([NewTopic("events", 3)]).check()
+
+Every call about several items answers with one result or error for each, see `ItemResults`.
+"""
+
+from __future__ import annotations
+
+from embedlog.client.admin.admin_calls import AdminCalls
+from embedlog.client.admin.admin_cluster import ClusterAdmin
+from embedlog.client.admin.admin_configs import ConfigAdmin
+from embedlog.client.admin.admin_groups import GroupAdmin
+from embedlog.client.admin.admin_records import RecordAdmin
+from embedlog.client.admin.admin_topics import TopicAdmin
+from embedlog.client.connect import connect
+from embedlog.client.settings import ADMIN, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from embedlog.client.connect import Target
+
+
+class Admin(TopicAdmin, ConfigAdmin, RecordAdmin, GroupAdmin, ClusterAdmin):
+    """The admin client. One thread at a time uses it.
+
+    `target` is a cluster of this process or "host:port". `timeout_ms` of a call defaults to
+    default.api.timeout.ms; a call that gets no answer in that time raises TimedOut.
+
+    >>> with embedlog.open() as cluster, embedlog.Admin(cluster) as admin:
+    ...     made = admin.create_topics({"events": 3})
+    ...     len(admin.describe_topics(["events"])["events"].partitions)
+    3
+    """
+
+    def __init__(
+        self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
+    ) -> None:
+        self._settings = parse(ADMIN, config, settings)
+        self._transport = connect(target, self._settings)
+        self._calls = AdminCalls(self._transport, self._settings)
+        self._metadata = self._calls.metadata
+
+    def close(self) -> None:
+        """Give back what is held. Again is allowed."""
+        self._transport.close()
+
+    def __enter__(self) -> Admin:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()

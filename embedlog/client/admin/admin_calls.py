@@ -1,0 +1,248 @@
+"""How the admin client reaches the right node and lives through retriable errors."""
+
+from __future__ import annotations
+
+from embedlog.client.metadata import Metadata
+from embedlog.client.waiting import Waiter
+from embedlog.errors import KafkaError, TimedOut, error_for
+from embedlog.pending import Pending
+from embedlog.transport import ANY_NODE, newest_common
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from embedlog.client.settings import Settings
+    from embedlog.common import TopicPartition
+    from embedlog.transport import Transport
+
+_ASK_ANOTHER_LEADER = frozenset(
+    (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+    )
+)
+_SILENCE = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+"""What a broker says about a partition that its answer leaves out."""
+
+
+class AdminCalls:
+    """Calls with a deadline. Used by one thread at a time."""
+
+    def __init__(self, transport: Transport, settings: Settings) -> None:
+        self._transport = transport
+        self._clock = transport.runtime.clock
+        self._timeout_ms: int = settings["default.api.timeout.ms"]
+        self._backoff_ms: int = settings["retry.backoff.ms"]
+        self._retries: int = settings["retries"]
+        self.metadata = Metadata(transport, settings, create_topics=False)
+        self._waiter = Waiter(transport, self.metadata)
+        self.arrived = self._waiter.arrived
+
+    def timeout(self, timeout_ms: int | None) -> int:
+        """The time a call may take."""
+        return self._timeout_ms if timeout_ms is None else timeout_ms
+
+    def deadline(self, timeout_ms: int | None) -> int:
+        """When, on the monotonic clock, a call that begins here has to be over."""
+        return self._clock.monotonic_ms() + self.timeout(timeout_ms)
+
+    def left_ms(self, deadline: int) -> int:
+        """Milliseconds until `deadline`; 0 when it has passed."""
+        return max(deadline - self._clock.monotonic_ms(), 0)
+
+    def call(self, node_id: int, request: Any, timeout_ms: int | None = None) -> Any:
+        """The response of a node; the request is sent again after retriable errors.
+
+        Raises:
+            TimedOut: no response in time; KafkaError: one that sending again does not cure.
+        """
+        deadline = self.deadline(timeout_ms)
+        attempts = 0
+        last: KafkaError | None = None
+        while True:
+            try:
+                return self.attempt(node_id, request, deadline, last=last)
+            except KafkaError as error:
+                if not error.retriable or attempts >= self._retries:
+                    raise
+                last = error
+            attempts += 1
+            self.sleep(deadline)
+
+    def attempt(
+        self,
+        node_id: int,
+        request: Any,
+        deadline: int,
+        *,
+        version: int | None = None,
+        last: KafkaError | None = None,
+    ) -> Any:
+        """The response of a node, sent to once. `last` is why a former attempt failed.
+
+        Raises:
+            TimedOut: no response by `deadline`; KafkaError: the request or its node failed.
+        """
+        if node_id != ANY_NODE and node_id not in self.metadata.nodes:
+            self._learn_nodes(node_id, deadline)
+        pending = self._transport.send(node_id, request, version=version)
+        self._await(pending, deadline, request, last)
+        return pending.result()
+
+    def node_ids(self, timeout_ms: int | None) -> list[int]:
+        """Every broker that is there."""
+        self.describe_all(timeout_ms)
+        return list(self.metadata.nodes)
+
+    def to_controller(self, request: Any, timeout_ms: int | None) -> Any:
+        """The response of the controller, or of a broker that speaks for it.
+
+        Any broker of a KRaft cluster passes the request on; an older one answers NOT_CONTROLLER,
+        and then the controller is asked.
+        """
+        response = self.call(ANY_NODE, request, timeout_ms)
+        if _is_not_controller(response):
+            self.describe_all(timeout_ms)
+            response = self.call(self.metadata.controller_id, request, timeout_ms)
+        return response
+
+    def newest_version(
+        self, kind: Any, timeout_ms: int | None = None, *, node_id: int = ANY_NODE
+    ) -> int:
+        """The newest version of a request that both sides know.
+
+        Raises:
+            UnsupportedVersion: there is none.
+        """
+        served = self._transport.versions(node_id) or self._transport.versions(ANY_NODE)
+        if served is None:
+            self.describe_all(timeout_ms)
+            served = self._transport.versions(ANY_NODE) or {}
+        return newest_common(kind, served.get(kind.__declaration__.api))
+
+    def until_described(self, names: list[str], timeout_ms: int) -> None:
+        """Ask for these topics once, and until every one has an answer, be it an error."""
+        metadata = self.metadata
+        metadata.unlearn(names)
+        for name in names:
+            metadata.want(name)
+        metadata.want_now()
+        metadata.request_update()
+        self.drive(
+            lambda: all(name in metadata.topics or name in metadata.errors for name in names),
+            timeout_ms,
+        )
+        metadata.forget(names)
+
+    def to_leaders(
+        self,
+        items: Iterable[TopicPartition],
+        request_for: Callable[[list[TopicPartition]], Any],
+        take: Callable[[Any], dict[TopicPartition, tuple[int, Any]]],
+        timeout_ms: int | None,
+    ) -> dict[TopicPartition, Any]:
+        """Ask the leader of each partition; the value or the error of each.
+
+        `take` makes (error code, value) by partition out of a response. Partitions whose leader
+        has moved are asked for again.
+        """
+        outcomes: dict[TopicPartition, Any] = {}
+        left = list(items)
+        deadline = self._clock.monotonic_ms() + self.timeout(timeout_ms)
+        while left:
+            names = sorted({key.topic for key in left})
+            remaining = self.left_ms(deadline)
+            self.until_described(names, remaining)
+            by_leader: dict[int, list[TopicPartition]] = {}
+            again: list[TopicPartition] = []
+            for key in left:
+                leader = self.metadata.leader(*key)
+                if leader is not None:
+                    by_leader.setdefault(leader.leader, []).append(key)
+                elif key.topic in self.metadata.topics:
+                    again.append(key)
+                    outcomes[key] = error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, str(key))
+                else:
+                    outcomes[key] = self.metadata.errors[key.topic]
+            for node_id, keys in by_leader.items():
+                try:
+                    answers = take(self.attempt(node_id, request_for(keys), deadline))
+                except KafkaError as error:
+                    outcomes.update(dict.fromkeys(keys, error))
+                    again += keys if error.retriable else []
+                    continue
+                for key in keys:
+                    code, value = answers.get(key, _SILENCE)
+                    outcomes[key] = error_for(code, str(key)) if code else value
+                    if code in _ASK_ANOTHER_LEADER:
+                        again.append(key)
+            left = [key for key in again if self._has_partition(key)]
+            if left and not self.left_ms(deadline):
+                break
+            if left:
+                self.sleep(deadline)
+        return outcomes
+
+    def drive(
+        self,
+        is_done: Callable[[], bool],
+        timeout_ms: int | None,
+        *steps: Callable[[int], int | None],
+    ) -> None:
+        """Run state machines, and metadata with them, until it is done.
+
+        Raises:
+            TimedOut: it was not done in time.
+        """
+        limit = self.timeout(timeout_ms)
+        if not self._waiter.until(is_done, limit, *steps):
+            raise TimedOut(
+                f"the brokers did not answer within {limit} ms{_because(self.metadata.last_error)}"
+            )
+
+    def _has_partition(self, key: TopicPartition) -> bool:
+        info = self.metadata.topics.get(key.topic)
+        return info is not None and key.partition < len(info.partitions)
+
+    def sleep(self, deadline: int) -> None:
+        """Wait for retry.backoff.ms, not past `deadline`."""
+        self._transport.wait(Pending(), min(self._backoff_ms, self.left_ms(deadline)))
+
+    def _await(
+        self, pending: Pending[Any], deadline: int, request: Any, last: KafkaError | None
+    ) -> None:
+        while not pending.done():
+            left = self.left_ms(deadline)
+            if not left:
+                name = type(request).__name__.removesuffix("Request")
+                raise TimedOut(f"{name}: no broker answered in time{_because(last)}")
+            self._transport.wait(pending, left)
+
+    def _learn_nodes(self, node_id: int, deadline: int) -> None:
+        self.describe_all(self.left_ms(deadline))
+        if node_id not in self.metadata.nodes:
+            raise error_for(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no broker {node_id}")
+
+    def describe_all(self, timeout_ms: int | None) -> None:
+        """Ask for every topic of the cluster, and for its nodes."""
+        before = self.metadata.full_version
+        self.metadata.want_now()
+        self.metadata.want_all()
+        self.drive(lambda: self.metadata.full_version > before, timeout_ms)
+
+
+def _because(error: KafkaError | None) -> str:
+    return "" if error is None else f"; the last error was: {error}"
+
+
+def _is_not_controller(response: Any) -> bool:
+    for name in ("topics", "results", "responses"):
+        answers = getattr(response, name, None)
+        if answers:
+            return any(each.error_code == ErrorCode.NOT_CONTROLLER for each in answers)
+    return False

@@ -1,0 +1,161 @@
+"""How the admin client's requests about groups reach the groups' coordinators."""
+
+from __future__ import annotations
+
+from embedlog.client.group.coordinator_lookup import LOST_COORDINATOR
+from embedlog.client.metadata import Node
+from embedlog.errors import KafkaError, error_for
+from embedlog.transport import ANY_NODE
+from wire.error_codes import ErrorCode
+from wire.schemas.find_coordinator import FindCoordinatorRequest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from embedlog.client.admin.admin_calls import AdminCalls
+
+    # What a coordinator said about one group: error code, its message, the value.
+    Answer = tuple[int, str | None, Any]
+
+_GROUP_KEY = 0
+_SEVERAL_KEYS_SINCE = 4
+_LOST = LOST_COORDINATOR | {ErrorCode.BROKER_NOT_AVAILABLE}
+_ASK_AGAIN = _LOST | {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.REBALANCE_IN_PROGRESS,
+}
+_SILENCE = (ErrorCode.UNKNOWN_SERVER_ERROR, "the coordinator's answer leaves the group out", None)
+
+
+class CoordinatorCalls:
+    """Requests about groups, until each group has an answer or the time is over.
+
+    `coordinators` are those that answered last, by group. Make one for each call of the user's.
+    """
+
+    def __init__(self, calls: AdminCalls, timeout_ms: int | None) -> None:
+        self._calls = calls
+        self._deadline = calls.deadline(timeout_ms)
+        self.coordinators: dict[str, Node] = {}
+
+    def ask(
+        self,
+        group_ids: Iterable[str],
+        kind: Any,
+        request_for: Callable[[list[str], int], Any],
+        take: Callable[[Any, list[str]], Mapping[str, Answer]],
+        *,
+        version_max: int = 32_767,
+        several_since: int = 0,
+    ) -> dict[str, Any]:
+        """The value or the `KafkaError` of each group.
+
+        `request_for(groups, version)` makes a request of class `kind`, of one group when the
+        version is below `several_since`; `take(response, groups)` reads the answer. Groups whose
+        coordinator is not there, is another or is loading are asked about again until the time is
+        over; that error is then theirs.
+
+        Raises:
+            TimedOut: a coordinator, or whoever should name it, does not answer.
+        """
+        outcomes: dict[str, Any] = {}
+        left = list(dict.fromkeys(group_ids))
+        while True:
+            self._find([each for each in left if each not in self.coordinators], outcomes)
+            by_node: dict[int, list[str]] = {}
+            for group in left:
+                if group in self.coordinators:
+                    by_node.setdefault(self.coordinators[group].node_id, []).append(group)
+            for node_id, groups in by_node.items():
+                try:
+                    newest = self._calls.newest_version(kind, node_id=node_id)
+                except KafkaError as error:
+                    outcomes.update(dict.fromkeys(groups, error))
+                    continue
+                version = min(newest, version_max)
+                chunks = [groups] if version >= several_since else [[each] for each in groups]
+                for chunk in chunks:
+                    request = request_for(chunk, version)
+                    outcomes.update(self._answers(node_id, request, version, chunk, take))
+            left = [each for each in left if self._is_asked_again(each, outcomes[each])]
+            if not left or not self._calls.left_ms(self._deadline):
+                return outcomes
+            self._calls.sleep(self._deadline)
+
+    def ask_one(
+        self,
+        group_id: str,
+        kind: Any,
+        request_for: Callable[[int], Any],
+        take: Callable[[Any], Answer],
+        *,
+        version_max: int = 32_767,
+    ) -> Any:
+        """The value for one group.
+
+        Raises:
+            KafkaError: the group's, after what `ask` does; TimedOut: as `ask`.
+        """
+        outcome = self.ask(
+            [group_id],
+            kind,
+            lambda _groups, version: request_for(version),
+            lambda response, _groups: {group_id: take(response)},
+            version_max=version_max,
+        )[group_id]
+        if isinstance(outcome, KafkaError):
+            raise outcome
+        return outcome
+
+    def _answers(
+        self,
+        node_id: int,
+        request: Any,
+        version: int,
+        groups: list[str],
+        take: Callable[[Any, list[str]], Mapping[str, Answer]],
+    ) -> dict[str, Any]:
+        try:
+            response = self._calls.attempt(node_id, request, self._deadline, version=version)
+        except KafkaError as error:
+            return dict.fromkeys(groups, error)
+        told = take(response, groups)
+        outcomes: dict[str, Any] = {}
+        for group in groups:
+            code, message, value = told.get(group, _SILENCE)
+            outcomes[group] = error_for(code, message) if code else value
+        return outcomes
+
+    def _is_asked_again(self, group: str, outcome: Any) -> bool:
+        if not isinstance(outcome, KafkaError) or outcome.code not in _ASK_AGAIN:
+            return False
+        if outcome.code in _LOST:
+            self.coordinators.pop(group, None)
+        return True
+
+    def _find(self, groups: list[str], outcomes: dict[str, Any]) -> None:
+        """Learn the groups' coordinators; the errors of those that have none are outcomes."""
+        if not groups:
+            return
+        version = self._calls.newest_version(
+            FindCoordinatorRequest, self._calls.left_ms(self._deadline)
+        )
+        if version >= _SEVERAL_KEYS_SINCE:
+            requests = [FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=groups)]
+        else:
+            requests = [FindCoordinatorRequest(key=group) for group in groups]
+        for request in requests:
+            asked = request.coordinator_keys or [request.key]
+            try:
+                response = self._calls.attempt(ANY_NODE, request, self._deadline)
+            except KafkaError as error:
+                outcomes.update(dict.fromkeys(asked, error))
+                continue
+            for found in response.coordinators or [response]:
+                group = found.key if response.coordinators else asked[0]
+                if found.error_code:
+                    outcomes[group] = error_for(found.error_code, found.error_message)
+                else:
+                    self.coordinators[group] = Node(found.node_id, found.host, found.port, None)

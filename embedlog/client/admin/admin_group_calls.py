@@ -1,0 +1,284 @@
+"""Groups and their members: ListGroups, the two describing APIs, DeleteGroups, LeaveGroup."""
+
+from __future__ import annotations
+
+from embedlog.client.admin.admin_coordinators import CoordinatorCalls
+from embedlog.client.admin.admin_group_results import (
+    GroupDescription,
+    GroupListing,
+    MemberDescription,
+)
+from embedlog.client.admin.admin_results import ItemResults
+from embedlog.client.group.consumer_protocol import (
+    PROTOCOL_TYPE,
+    decode_assignment,
+    decode_subscription,
+)
+from embedlog.common import TopicPartition
+from embedlog.errors import KafkaError, error_for
+from wire.error_codes import ErrorCode
+from wire.errors import MalformedMessage
+from wire.schemas.consumer_group_describe import ConsumerGroupDescribeRequest
+from wire.schemas.delete_groups import DeleteGroupsRequest
+from wire.schemas.describe_groups import DescribeGroupsRequest
+from wire.schemas.leave_group import LeaveGroupRequest, MemberIdentity
+from wire.schemas.list_groups import ListGroupsRequest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from embedlog.client.admin.admin_calls import AdminCalls
+    from embedlog.client.admin.admin_coordinators import Answer
+    from embedlog.client.metadata import Node
+
+_LISTED_LATER = frozenset(
+    (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+)
+_NOT_OF_THE_CONSUMER_PROTOCOL = frozenset(
+    (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
+)
+_SEVERAL_MEMBERS_SINCE = 3
+_NO_OPERATIONS = -(2**31)
+_DEAD = "Dead"
+
+
+def list_groups(
+    calls: AdminCalls, states: list[str], types: list[str], timeout_ms: int | None
+) -> ItemResults[str | int, GroupListing]:
+    """Ask every broker; each lists the groups that it coordinates."""
+    deadline = calls.deadline(timeout_ms)
+    results: ItemResults[str | int, GroupListing] = ItemResults()
+    for node_id in calls.node_ids(timeout_ms):
+        request = ListGroupsRequest(states_filter=states, types_filter=types)
+        try:
+            response = calls.call(node_id, request, calls.left_ms(deadline))
+            while response.error_code in _LISTED_LATER and calls.left_ms(deadline):
+                calls.sleep(deadline)
+                response = calls.call(node_id, request, calls.left_ms(deadline))
+        except KafkaError as error:
+            results.errors[node_id] = error
+            continue
+        if response.error_code:
+            results.errors[node_id] = error_for(response.error_code)
+        for each in response.groups:
+            results.values[each.group_id] = GroupListing(
+                each.group_id, each.protocol_type, each.group_state, each.group_type
+            )
+    return results
+
+
+def describe_groups(
+    calls: AdminCalls, group_ids: list[str], with_operations: bool, timeout_ms: int | None
+) -> ItemResults[str, GroupDescription]:
+    """Ask for groups of the consumer protocol, then for what is none as classic groups."""
+    coordinators = CoordinatorCalls(calls, timeout_ms)
+    outcomes = coordinators.ask(
+        group_ids,
+        ConsumerGroupDescribeRequest,
+        lambda groups, _version: ConsumerGroupDescribeRequest(
+            group_ids=groups, include_authorized_operations=with_operations
+        ),
+        _described,
+    )
+    others = [
+        group
+        for group, outcome in outcomes.items()
+        if isinstance(outcome, KafkaError) and outcome.code in _NOT_OF_THE_CONSUMER_PROTOCOL
+    ]
+    classic = coordinators.ask(
+        others,
+        DescribeGroupsRequest,
+        lambda groups, _version: DescribeGroupsRequest(
+            groups=groups, include_authorized_operations=with_operations
+        ),
+        _described,
+    )
+    results: ItemResults[str, GroupDescription] = ItemResults()
+    for group in outcomes:
+        found = classic.get(group, outcomes[group])
+        if isinstance(found, KafkaError):
+            results.errors[group] = found
+            continue
+        describe = _classic_group if group in classic else _consumer_group
+        if found.group_state == _DEAD:
+            # Before version 6 a group that is not there is described as dead.
+            results.errors[group] = error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group!r}")
+        else:
+            results.values[group] = describe(found, coordinators.coordinators[group])
+    return results
+
+
+def delete_groups(
+    calls: AdminCalls, group_ids: list[str], timeout_ms: int | None
+) -> ItemResults[str, None]:
+    """Delete groups without members."""
+
+    def take(response: Any, _groups: list[str]) -> dict[str, Answer]:
+        return {
+            each.group_id: (each.error_code, each.error_message, None) for each in response.results
+        }
+
+    outcomes = CoordinatorCalls(calls, timeout_ms).ask(
+        group_ids,
+        DeleteGroupsRequest,
+        lambda groups, _version: DeleteGroupsRequest(groups_names=groups),
+        take,
+    )
+    results: ItemResults[str, None] = ItemResults()
+    for group, outcome in outcomes.items():
+        if isinstance(outcome, KafkaError):
+            results.errors[group] = outcome
+        else:
+            results.values[group] = None
+    return results
+
+
+def remove_members(
+    calls: AdminCalls,
+    group_id: str,
+    member_ids: list[str] | None,
+    instance_ids: list[str] | None,
+    *,
+    reason: str | None,
+    timeout_ms: int | None,
+) -> ItemResults[str, None]:
+    """Make members leave; all of them when neither list is given."""
+    deadline = calls.deadline(timeout_ms)
+    if member_ids is None and instance_ids is None:
+        described = describe_groups(calls, [group_id], False, timeout_ms)[group_id]
+        instance_ids = [each.instance_id for each in described.members if each.instance_id]
+        member_ids = [each.member_id for each in described.members if not each.instance_id]
+    leaving = [
+        *(MemberIdentity(member_id=each, reason=reason) for each in member_ids or ()),
+        *(MemberIdentity(group_instance_id=each, reason=reason) for each in instance_ids or ()),
+    ]
+    results: ItemResults[str, None] = ItemResults()
+    if not leaving:
+        return results
+    coordinators = CoordinatorCalls(calls, calls.left_ms(deadline))
+    newest = calls.newest_version(LeaveGroupRequest, calls.left_ms(deadline))
+    if newest < _SEVERAL_MEMBERS_SINCE:
+        for each in leaving:
+            _remove_one(coordinators, group_id, each, results)
+        return results
+    response = coordinators.ask_one(
+        group_id,
+        LeaveGroupRequest,
+        lambda _version: LeaveGroupRequest(group_id=group_id, members=leaving),
+        lambda response: (response.error_code, None, response),
+    )
+    for each in response.members:
+        name = each.member_id if each.group_instance_id is None else each.group_instance_id
+        results.put(name, None, each.error_code)
+    return results
+
+
+def _remove_one(
+    coordinators: CoordinatorCalls,
+    group_id: str,
+    leaving: MemberIdentity,
+    results: ItemResults[str, None],
+) -> None:
+    """With an old broker each member leaves by a request of its own, and only by member id."""
+    instance_id = leaving.group_instance_id
+    if instance_id is not None:
+        too_old = f"the broker cannot remove the static member {instance_id!r}"
+        results.errors[instance_id] = error_for(ErrorCode.UNSUPPORTED_VERSION, too_old)
+        return
+    try:
+        coordinators.ask_one(
+            group_id,
+            LeaveGroupRequest,
+            lambda _version: LeaveGroupRequest(group_id=group_id, member_id=leaving.member_id),
+            lambda response: (response.error_code, None, None),
+        )
+        results.values[leaving.member_id] = None
+    except KafkaError as error:
+        results.errors[leaving.member_id] = error
+
+
+def _described(response: Any, _groups: list[str]) -> dict[str, Answer]:
+    return {each.group_id: (each.error_code, each.error_message, each) for each in response.groups}
+
+
+def _consumer_group(described: Any, coordinator: Node) -> GroupDescription:
+    members = [
+        MemberDescription(
+            each.member_id,
+            each.instance_id,
+            each.client_id,
+            each.client_host,
+            assignment=_partitions(each.assignment),
+            target_assignment=_partitions(each.target_assignment),
+            rack=each.rack_id,
+            member_epoch=each.member_epoch,
+            subscribed_topics=list(each.subscribed_topic_names),
+            subscribed_pattern=each.subscribed_topic_regex or None,
+            uses_consumer_protocol=None if each.member_type < 0 else each.member_type == 1,
+        )
+        for each in described.members
+    ]
+    return GroupDescription(
+        described.group_id,
+        "consumer",
+        described.group_state,
+        protocol_type=PROTOCOL_TYPE,
+        assignor=described.assignor_name,
+        coordinator=coordinator,
+        members=members,
+        group_epoch=described.group_epoch,
+        target_assignment_epoch=described.assignment_epoch,
+        authorized_operations=_operations(described.authorized_operations),
+    )
+
+
+def _classic_group(described: Any, coordinator: Node) -> GroupDescription:
+    members = [_classic_member(each, described.protocol_type) for each in described.members]
+    return GroupDescription(
+        described.group_id,
+        "classic",
+        described.group_state,
+        protocol_type=described.protocol_type,
+        assignor=described.protocol_data,
+        coordinator=coordinator,
+        members=members,
+        authorized_operations=_operations(described.authorized_operations),
+    )
+
+
+def _classic_member(described: Any, protocol_type: str) -> MemberDescription:
+    """A member, with what it has and wants if members of this type say it in Kafka's way."""
+    metadata, assigned = bytes(described.member_metadata), bytes(described.member_assignment)
+    assignment: list[TopicPartition] = []
+    topics: list[str] = []
+    if protocol_type == PROTOCOL_TYPE:
+        try:
+            assignment = sorted(decode_assignment(assigned).partitions)
+            topics = sorted(decode_subscription(metadata).topics) if metadata else []
+        except MalformedMessage:
+            pass  # the bytes are the members' own affair, and stay there to be looked at
+    return MemberDescription(
+        described.member_id,
+        described.group_instance_id,
+        described.client_id,
+        described.client_host,
+        assignment=assignment,
+        subscribed_topics=topics,
+        metadata=metadata,
+        assignment_data=assigned,
+    )
+
+
+def _partitions(assignment: Any) -> list[TopicPartition]:
+    topics: Iterable[Any] = assignment.topic_partitions
+    return sorted(
+        TopicPartition(topic.topic_name, number) for topic in topics for number in topic.partitions
+    )
+
+
+def _operations(bits: int) -> frozenset[int] | None:
+    if bits == _NO_OPERATIONS:
+        return None
+    return frozenset(number for number in range(32) if bits >> number & 1)

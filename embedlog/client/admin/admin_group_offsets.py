@@ -1,0 +1,191 @@
+"""The offsets of groups: OffsetFetch, OffsetCommit and OffsetDelete from outside a group.
+
+Topics go by name here (up to version 9): a group may hold offsets of topics that are gone.
+"""
+
+from __future__ import annotations
+
+from embedlog.client.admin.admin_coordinators import CoordinatorCalls
+from embedlog.client.admin.admin_results import ItemResults
+from embedlog.client.group.group_offsets import OffsetAndMetadata, offset_of
+from embedlog.common import TopicPartition
+from embedlog.errors import KafkaError
+from wire.error_codes import ErrorCode
+from wire.schemas.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from wire.schemas.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from wire.schemas.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from embedlog.client.admin.admin_calls import AdminCalls
+    from embedlog.client.admin.admin_coordinators import Answer
+
+    Keys = Iterable[TopicPartition | tuple[str, int]]
+    StoredOffsets = ItemResults[TopicPartition, OffsetAndMetadata | None]
+
+_NAMES_UNTIL = 9
+_GROUPS_SINCE = 8
+_OF_THE_GROUP = frozenset(
+    (
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.INVALID_GROUP_ID,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    )
+)
+"""Errors that OffsetCommit repeats for every partition, but that are the whole group's."""
+
+
+def list_group_offsets(
+    calls: AdminCalls,
+    groups: Iterable[str] | Mapping[str, Keys | None],
+    require_stable: bool,
+    timeout_ms: int | None,
+) -> ItemResults[str, StoredOffsets]:
+    """What groups have stored for some partitions, or (None) for all they have."""
+    wanted: dict[str, list[TopicPartition] | None] = {}
+    for group in groups:
+        keys = groups[group] if isinstance(groups, dict) else None
+        wanted[group] = None if keys is None else [TopicPartition(*key) for key in keys]
+
+    def request_for(asked: list[str], version: int) -> OffsetFetchRequest:
+        if version >= _GROUPS_SINCE:
+            questions = [
+                OffsetFetchRequestGroup(group_id=each, topics=_questions(wanted[each]))
+                for each in asked
+            ]
+            return OffsetFetchRequest(groups=questions, require_stable=require_stable)
+        (group,) = asked
+        topics = _questions(wanted[group])
+        old = [
+            OffsetFetchRequestTopic(name=each.name, partition_indexes=each.partition_indexes)
+            for each in topics or ()
+        ]
+        return OffsetFetchRequest(
+            group_id=group, topics=None if topics is None else old, require_stable=require_stable
+        )
+
+    def take(response: Any, asked: list[str]) -> dict[str, Answer]:
+        if not response.groups:
+            return {asked[0]: (response.error_code, None, response.topics)}
+        return {each.group_id: (each.error_code, None, each.topics) for each in response.groups}
+
+    outcomes = CoordinatorCalls(calls, timeout_ms).ask(
+        wanted,
+        OffsetFetchRequest,
+        request_for,
+        take,
+        version_max=_NAMES_UNTIL,
+        several_since=_GROUPS_SINCE,
+    )
+    results: ItemResults[str, StoredOffsets] = ItemResults()
+    for group, outcome in outcomes.items():
+        if isinstance(outcome, KafkaError):
+            results.errors[group] = outcome
+        else:
+            results.values[group] = _stored(outcome)
+    return results
+
+
+def alter_group_offsets(
+    calls: AdminCalls,
+    group_id: str,
+    offsets: Mapping[Any, OffsetAndMetadata | int],
+    timeout_ms: int | None,
+) -> ItemResults[TopicPartition, None]:
+    """Store offsets for a group without members."""
+    topics: dict[str, OffsetCommitRequestTopic] = {}
+    for (name, number), given in offsets.items():
+        stored = offset_of(given)
+        topic = topics.setdefault(name, OffsetCommitRequestTopic(name=name))
+        topic.partitions.append(
+            OffsetCommitRequestPartition(
+                partition_index=number,
+                committed_offset=stored.offset,
+                committed_leader_epoch=stored.leader_epoch,
+                committed_metadata=stored.metadata,
+            )
+        )
+
+    def take(response: Any) -> Answer:
+        codes = [each.error_code for topic in response.topics for each in topic.partitions]
+        of_the_group = [code for code in codes if code in _OF_THE_GROUP]
+        return (of_the_group[0] if of_the_group else 0), f"group {group_id!r}", response
+
+    response = CoordinatorCalls(calls, timeout_ms).ask_one(
+        group_id,
+        OffsetCommitRequest,
+        lambda _version: OffsetCommitRequest(group_id=group_id, topics=list(topics.values())),
+        take,
+        version_max=_NAMES_UNTIL,
+    )
+    return _outcomes(response)
+
+
+def delete_group_offsets(
+    calls: AdminCalls, group_id: str, partitions: Keys, timeout_ms: int | None
+) -> ItemResults[TopicPartition, None]:
+    """Forget what a group has stored for partitions."""
+    topics: dict[str, OffsetDeleteRequestTopic] = {}
+    for name, number in partitions:
+        topic = topics.setdefault(name, OffsetDeleteRequestTopic(name=name))
+        topic.partitions.append(OffsetDeleteRequestPartition(partition_index=number))
+    response = CoordinatorCalls(calls, timeout_ms).ask_one(
+        group_id,
+        OffsetDeleteRequest,
+        lambda _version: OffsetDeleteRequest(group_id=group_id, topics=list(topics.values())),
+        lambda response: (response.error_code, f"group {group_id!r}", response),
+    )
+    return _outcomes(response)
+
+
+def _questions(keys: list[TopicPartition] | None) -> list[OffsetFetchRequestTopics] | None:
+    if keys is None:
+        return None
+    topics: dict[str, OffsetFetchRequestTopics] = {}
+    for name, number in keys:
+        topic = topics.setdefault(name, OffsetFetchRequestTopics(name=name))
+        topic.partition_indexes.append(number)
+    return list(topics.values())
+
+
+def _stored(topics: Any) -> StoredOffsets:
+    results: StoredOffsets = ItemResults()
+    for topic in topics:
+        for each in topic.partitions:
+            offset = each.committed_offset
+            stored = (
+                None
+                if offset < 0
+                else OffsetAndMetadata(offset, each.metadata or "", each.committed_leader_epoch)
+            )
+            key = TopicPartition(topic.name, each.partition_index)
+            results.put(key, stored, each.error_code, f"offset of {key}")
+    return results
+
+
+def _outcomes(response: Any) -> ItemResults[TopicPartition, None]:
+    results: ItemResults[TopicPartition, None] = ItemResults()
+    for topic in response.topics:
+        for each in topic.partitions:
+            key = TopicPartition(topic.name, each.partition_index)
+            results.put(key, None, each.error_code, str(key))
+    return results

@@ -1,0 +1,127 @@
+"""The admin client's calls about what partitions hold: records, offsets, producers."""
+
+from __future__ import annotations
+
+from embedlog.client.admin.admin_part import AdminPart
+from embedlog.client.admin.admin_results import ItemResults, ProducerState
+from embedlog.client.consumer.offset_lookup import OffsetLookup
+from embedlog.common import TopicPartition
+from embedlog.errors import KafkaError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from embedlog.client.consumer.offset_lookup import OffsetAndTimestamp
+
+
+class RecordAdmin(AdminPart):
+    """Deletes records, looks up offsets, tells who writes."""
+
+    def delete_records(
+        self,
+        offsets: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int],
+        *,
+        timeout_ms: int | None = None,
+    ) -> ItemResults[TopicPartition, int]:
+        """Delete the records before an offset of each partition (-1: all); the new first offset."""
+        from wire.schemas.delete_records import (
+            DeleteRecordsPartition,
+            DeleteRecordsRequest,
+            DeleteRecordsTopic,
+        )
+
+        wanted = {TopicPartition(*key): offset for key, offset in offsets.items()}
+
+        def request_for(keys: list[TopicPartition]) -> DeleteRecordsRequest:
+            topics: dict[str, DeleteRecordsTopic] = {}
+            for key in keys:
+                topic = topics.setdefault(key.topic, DeleteRecordsTopic(name=key.topic))
+                topic.partitions.append(
+                    DeleteRecordsPartition(partition_index=key.partition, offset=wanted[key])
+                )
+            return DeleteRecordsRequest(
+                topics=list(topics.values()), timeout_ms=self._calls.timeout(timeout_ms)
+            )
+
+        def take(response: Any) -> dict[TopicPartition, tuple[int, int]]:
+            return {
+                TopicPartition(topic.name, each.partition_index): (
+                    each.error_code,
+                    each.low_watermark,
+                )
+                for topic in response.topics
+                for each in topic.partitions
+            }
+
+        return _results(self._calls.to_leaders(wanted, request_for, take, timeout_ms))
+
+    def describe_producers(
+        self,
+        partitions: Iterable[TopicPartition | tuple[str, int]],
+        *,
+        timeout_ms: int | None = None,
+    ) -> ItemResults[TopicPartition, list[ProducerState]]:
+        """Who wrote to partitions lately with a producer id, as the leaders remember it."""
+        from wire.schemas.describe_producers import DescribeProducersRequest, TopicRequest
+
+        def request_for(keys: list[TopicPartition]) -> DescribeProducersRequest:
+            topics: dict[str, TopicRequest] = {}
+            for key in keys:
+                topic = topics.setdefault(key.topic, TopicRequest(name=key.topic))
+                topic.partition_indexes.append(key.partition)
+            return DescribeProducersRequest(topics=list(topics.values()))
+
+        def take(response: Any) -> dict[TopicPartition, tuple[int, list[ProducerState]]]:
+            return {
+                TopicPartition(topic.name, each.partition_index): (
+                    each.error_code,
+                    [_producer_state(producer) for producer in each.active_producers],
+                )
+                for topic in response.topics
+                for each in topic.partitions
+            }
+
+        wanted = [TopicPartition(*key) for key in partitions]
+        return _results(self._calls.to_leaders(wanted, request_for, take, timeout_ms))
+
+    def list_offsets(
+        self,
+        specs: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int],
+        *,
+        isolation_level: str = "read_uncommitted",
+        timeout_ms: int | None = None,
+    ) -> ItemResults[TopicPartition, OffsetAndTimestamp | None]:
+        """Offsets by `OffsetSpec` or timestamp (ms); None where no record is that young."""
+        wanted = {TopicPartition(*key): stamp for key, stamp in specs.items()}
+        settings = {**self._settings, "isolation.level": isolation_level}
+        lookup = OffsetLookup(
+            self._transport, self._metadata, settings, wanted, self._calls.arrived
+        )
+        self._calls.drive(lambda: lookup.is_done, timeout_ms, lookup.advance)
+        results: ItemResults[TopicPartition, OffsetAndTimestamp | None] = ItemResults()
+        results.values.update(lookup.found)
+        results.errors.update(lookup.failed)
+        return results
+
+
+def _results(outcomes: Mapping[TopicPartition, Any]) -> ItemResults[TopicPartition, Any]:
+    results: ItemResults[TopicPartition, Any] = ItemResults()
+    for key, outcome in outcomes.items():
+        if isinstance(outcome, KafkaError):
+            results.errors[key] = outcome
+        else:
+            results.values[key] = outcome
+    return results
+
+
+def _producer_state(described: Any) -> ProducerState:
+    return ProducerState(
+        described.producer_id,
+        described.producer_epoch,
+        last_sequence=described.last_sequence,
+        last_timestamp_ms=described.last_timestamp,
+        coordinator_epoch=described.coordinator_epoch,
+        current_transaction_start_offset=described.current_txn_start_offset,
+    )

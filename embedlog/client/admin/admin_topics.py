@@ -1,0 +1,155 @@
+"""The admin client's calls about topics."""
+
+from __future__ import annotations
+
+from embedlog.client.admin.admin_part import AdminPart, text
+from embedlog.client.admin.admin_results import CreatedTopic, ItemResults, NewTopic
+from embedlog.errors import error_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from embedlog.client.metadata import TopicInfo
+
+_DELETES_BY_ID_FROM = 6
+
+
+class TopicAdmin(AdminPart):
+    """Makes, describes, grows and deletes topics."""
+
+    def create_topics(
+        self,
+        topics: Iterable[NewTopic | str] | dict[str, int],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> ItemResults[str, CreatedTopic]:
+        """Make topics: of each a `NewTopic`, its name, or in a dict its name and partition count.
+
+        A plain name leaves every choice to the broker.
+        """
+        from wire.schemas.create_topics import (
+            CreatableReplicaAssignment,
+            CreatableTopic,
+            CreatableTopicConfig,
+            CreateTopicsRequest,
+        )
+
+        wanted = (
+            [NewTopic(name, count) for name, count in topics.items()]
+            if isinstance(topics, dict)
+            else [NewTopic(each) if isinstance(each, str) else each for each in topics]
+        )
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(
+                    name=each.name,
+                    num_partitions=-1 if each.assignments else each.partition_count,
+                    replication_factor=-1 if each.assignments else each.replication_factor,
+                    assignments=[
+                        CreatableReplicaAssignment(partition_index=index, broker_ids=list(ids))
+                        for index, ids in each.assignments.items()
+                    ],
+                    configs=[
+                        CreatableTopicConfig(name=key, value=text(value))
+                        for key, value in each.configs.items()
+                    ],
+                )
+                for each in wanted
+            ],
+            timeout_ms=self._calls.timeout(timeout_ms),
+            validate_only=validate_only,
+        )
+        response = self._calls.to_controller(request, timeout_ms)
+        results: ItemResults[str, CreatedTopic] = ItemResults()
+        for made in response.topics:
+            if made.error_code:
+                results.errors[made.name] = error_for(made.error_code, made.error_message)
+                continue
+            results.values[made.name] = CreatedTopic(
+                made.name,
+                made.topic_id,
+                made.num_partitions,
+                made.replication_factor,
+                {config.name: config.value for config in made.configs or []},
+            )
+        return results
+
+    def delete_topics(
+        self, topics: Iterable[str | bytes], *, timeout_ms: int | None = None
+    ) -> ItemResults[str | bytes, None]:
+        """Delete topics with all their records, by name or by id (16 bytes)."""
+        from wire.schemas.delete_topics import DeleteTopicsRequest, DeleteTopicState
+
+        wanted = list(topics)
+        request = DeleteTopicsRequest(timeout_ms=self._calls.timeout(timeout_ms))
+        if self._calls.newest_version(DeleteTopicsRequest, timeout_ms) >= _DELETES_BY_ID_FROM:
+            request.topics = [
+                DeleteTopicState(name=each) if isinstance(each, str) else _by_id(each)
+                for each in wanted
+            ]
+        else:
+            request.topic_names = [each for each in wanted if isinstance(each, str)]
+        response = self._calls.to_controller(request, timeout_ms)
+        results: ItemResults[str | bytes, None] = ItemResults()
+        for gone in response.responses:
+            item = gone.topic_id if gone.topic_id in wanted else (gone.name or gone.topic_id)
+            results.put(item, None, gone.error_code, gone.error_message)
+        return results
+
+    def list_topics(
+        self, *, include_internal: bool = False, timeout_ms: int | None = None
+    ) -> dict[str, TopicInfo]:
+        """Every topic of the cluster."""
+        self._calls.describe_all(timeout_ms)
+        topics = self._metadata.topics
+        return {
+            name: info for name, info in topics.items() if include_internal or not info.is_internal
+        }
+
+    def describe_topics(
+        self, topics: Iterable[str], *, timeout_ms: int | None = None
+    ) -> ItemResults[str, TopicInfo]:
+        """Partitions, leaders and replicas of topics. Never makes a topic."""
+        names = list(topics)
+        results: ItemResults[str, TopicInfo] = ItemResults()
+        self._calls.until_described(names, self._calls.timeout(timeout_ms))
+        for name in names:
+            info = self._metadata.topics.get(name)
+            if info is not None:
+                results.values[name] = info
+                continue
+            results.errors[name] = self._metadata.errors[name]
+        return results
+
+    def create_partitions(
+        self,
+        counts: Mapping[str, int],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> ItemResults[str, None]:
+        """Raise the number of partitions of topics to the given totals."""
+        from wire.schemas.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+
+        request = CreatePartitionsRequest(
+            topics=[
+                CreatePartitionsTopic(name=name, count=count, assignments=None)
+                for name, count in counts.items()
+            ],
+            timeout_ms=self._calls.timeout(timeout_ms),
+            validate_only=validate_only,
+        )
+        results: ItemResults[str, None] = ItemResults()
+        for answer in self._calls.to_controller(request, timeout_ms).results:
+            results.put(answer.name, None, answer.error_code, answer.error_message)
+        self._metadata.request_update()
+        return results
+
+
+def _by_id(topic_id: bytes) -> Any:
+    from wire.schemas.delete_topics import DeleteTopicState
+
+    return DeleteTopicState(name=None, topic_id=topic_id)

@@ -1,0 +1,37 @@
+"""A few of Kafka's metrics of a consumer, under Kafka's names."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.client.consumer.consumer_parts import ConsumerParts
+    from embedlog.client.consumer.fetcher import Fetcher
+    from embedlog.client.group.consumer_coordinator import ConsumerCoordinator
+
+_TOTALS = (
+    "bytes-consumed-total",
+    "commit-total",
+    "failed-rebalance-total",
+    "fetch-total",
+    "heartbeat-total",
+    "join-total",
+    "rebalance-total",
+    "records-consumed-total",
+    "sync-total",
+)
+
+
+def metrics_of(
+    parts: ConsumerParts, fetcher: Fetcher, coordinator: ConsumerCoordinator | None
+) -> dict[str, float]:
+    """The numbers as they are now."""
+    found = {name: float(parts.counts.get(name, 0)) for name in _TOTALS}
+    partitions = parts.subscription.partitions
+    lags = [fetcher.lag(state) for state in partitions.values()]
+    found["assigned-partitions"] = float(len(partitions))
+    found["records-lag-max"] = float(max((lag for lag in lags if lag is not None), default=0))
+    if coordinator is not None:
+        now_ms = parts.transport.runtime.clock.monotonic_ms()
+        heard = coordinator.member.heartbeat_sent_ms
+        found["last-heartbeat-seconds-ago"] = -1.0 if heard is None else (now_ms - heard) / 1000
+    return found

@@ -1,0 +1,283 @@
+"""What a consumer hands out."""
+
+from __future__ import annotations
+
+from _operator import itemgetter
+from itertools import chain, repeat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any, TypeAlias
+
+    from embedlog.common import TopicPartition
+    from wire.records.columns import RecordColumns
+    from wire.records.record import RecordTuple
+    from wire.records.rows import Rows
+
+    Chunk: TypeAlias = "list[ConsumerRecord] | RecordChunk"
+
+    _RecordBase = tuple[str, int, int, int, int, int, Any, Any, Sequence[tuple[str, bytes | None]]]
+else:
+    _RecordBase = tuple
+
+
+class ConsumerRecord(_RecordBase):
+    """One record, and where it came from. A tuple with named fields, cheap to make in millions.
+
+    (topic, partition, leader_epoch, timestamp_type, offset, timestamp, key, value, headers)
+
+    `timestamp_type` is 0 when the producer set the timestamp, 1 when the broker did at append, -1
+    without one. `key` and `value` are bytes or None, or what the deserializers made of them.
+
+    >>> embedlog.ConsumerRecord(("events", 0, 0, 0, 7, 1700000000000, b"key", b"value", ()))
+    ConsumerRecord('events', 0, offset 7, key=b'key', value=b'value')
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def topic(self) -> str: ...
+
+        @property
+        def partition(self) -> int: ...
+
+        @property
+        def leader_epoch(self) -> int: ...
+
+        @property
+        def timestamp_type(self) -> int: ...
+
+        @property
+        def offset(self) -> int: ...
+
+        @property
+        def timestamp(self) -> int: ...
+
+        @property
+        def key(self) -> Any: ...
+
+        @property
+        def value(self) -> Any: ...
+
+        @property
+        def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
+
+    else:
+        topic = property(itemgetter(0))
+        partition = property(itemgetter(1))
+        leader_epoch = property(itemgetter(2))
+        timestamp_type = property(itemgetter(3))
+        offset = property(itemgetter(4))
+        timestamp = property(itemgetter(5))
+        key = property(itemgetter(6))
+        value = property(itemgetter(7))
+        headers = property(itemgetter(8))
+
+    def __repr__(self) -> str:
+        return (
+            f"ConsumerRecord({self.topic!r}, {self.partition}, offset {self.offset}, "
+            f"key={self.key!r}, value={self.value!r})"
+        )
+
+
+class RecordChunk:
+    """Records of one batch that are made when iterated: then most die at once, and cost little.
+
+    Thousands alive together would cost twice as much: fresh memory, and work for the garbage
+    collector.
+    """
+
+    __slots__ = ("_head", "_rows")
+
+    def __init__(self, head: tuple[str, int, int, int], rows: Rows) -> None:
+        """`head` is what all records begin with."""
+        self._head = head
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        rows = self._rows
+        fields = (rows.offsets, rows.timestamps, rows.keys, rows.values, rows.headers)
+        return map(ConsumerRecord, zip(*map(repeat, self._head), *fields))  # noqa: B905
+
+
+class ConsumerRecords:
+    """The records of one poll, by partition. Iterating gives the records, partition by partition.
+
+    >>> records = ConsumerRecords({})
+    >>> len(records), list(records)
+    (0, [])
+    """
+
+    __slots__ = ("_by_partition",)
+
+    def __init__(self, by_partition: dict[TopicPartition, list[Chunk]]) -> None:
+        self._by_partition = by_partition
+
+    def partitions(self) -> list[TopicPartition]:
+        """The partitions that have records."""
+        return list(self._by_partition)
+
+    def records(self, topic_partition: TopicPartition) -> list[ConsumerRecord]:
+        """The records of one partition, in order; empty if there are none."""
+        return self[topic_partition] if topic_partition in self._by_partition else []
+
+    def items(self) -> Iterator[tuple[TopicPartition, list[ConsumerRecord]]]:
+        """(partition, its records) for each partition that has some."""
+        for topic_partition in self._by_partition:
+            yield topic_partition, self[topic_partition]
+
+    def __getitem__(self, topic_partition: TopicPartition) -> list[ConsumerRecord]:
+        chunks = self._by_partition[topic_partition]
+        if len(chunks) == 1 and isinstance(chunks[0], list):
+            return chunks[0]
+        records = list(chain.from_iterable(chunks))
+        self._by_partition[topic_partition] = [records]
+        return records
+
+    def __contains__(self, topic_partition: TopicPartition) -> bool:
+        return topic_partition in self._by_partition
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        return chain.from_iterable(chain.from_iterable(self._by_partition.values()))
+
+    def __len__(self) -> int:
+        return sum(map(len, chain.from_iterable(self._by_partition.values())))
+
+    def __bool__(self) -> bool:
+        return bool(self._by_partition)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            f"{key}: {sum(map(len, chunks))}" for key, chunks in self._by_partition.items()
+        )
+        return f"<ConsumerRecords {counts}>"
+
+
+class PolledBatch:
+    """Records of one record batch as plain tuples: the light way to read.
+
+    They are (offset, timestamp, key, value, headers), keys and values undecoded. Iterating makes
+    the tuples one by one, `records` is the list of all.
+    """
+
+    __slots__ = ("_records", "_rows", "leader_epoch", "timestamp_type", "topic_partition")
+
+    def __init__(
+        self, topic_partition: TopicPartition, leader_epoch: int, timestamp_type: int, rows: Rows
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.leader_epoch = leader_epoch
+        self.timestamp_type = timestamp_type
+        self._rows = rows
+        self._records: list[RecordTuple] | None = None
+
+    @property
+    def records(self) -> list[RecordTuple]:
+        """All tuples, made when first asked for."""
+        if self._records is None:
+            self._records = list(self._rows)
+        return self._records
+
+    def values(self) -> list[bytes | None]:
+        """The values alone."""
+        return self._rows.value_list()
+
+    def __iter__(self) -> Iterator[RecordTuple]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<PolledBatch {self.topic_partition} {len(self)} records>"
+
+
+class PolledColumns:
+    """Records of one record batch as columns, read in place: offsets, timestamps, positions.
+
+    `columns` holds the whole batch, `start` is the index of its first record at the position:
+    nearly always 0. `columns.buffer` maps the log when the batch is not compressed, so that
+    nothing is copied.
+    """
+
+    __slots__ = ("columns", "leader_epoch", "start", "timestamp_type", "topic_partition")
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        leader_epoch: int,
+        timestamp_type: int,
+        columns: RecordColumns,
+        start: int,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.leader_epoch = leader_epoch
+        self.timestamp_type = timestamp_type
+        self.columns = columns
+        self.start = start
+
+    def __len__(self) -> int:
+        return self.columns.count - self.start
+
+    @property
+    def buffer(self) -> memoryview:
+        """The bytes that all positions point into."""
+        return memoryview(self.columns.buffer)
+
+    @property
+    def offsets(self) -> Any:
+        """int64."""
+        offsets = self.columns.offsets
+        return offsets[self.start :] if self.start else offsets
+
+    @property
+    def timestamps(self) -> Any:
+        """int64, milliseconds."""
+        return self.columns.timestamps[self.start :]
+
+    @property
+    def key_positions(self) -> Any:
+        """int64; meaningless where the size is -1."""
+        return self.columns.key_positions[self.start :]
+
+    @property
+    def key_sizes(self) -> Any:
+        """int64; -1 for null."""
+        return self.columns.key_sizes[self.start :]
+
+    @property
+    def value_positions(self) -> Any:
+        """int64; meaningless where the size is -1."""
+        return self.columns.value_positions[self.start :]
+
+    @property
+    def value_sizes(self) -> Any:
+        """int64; -1 for null."""
+        return self.columns.value_sizes[self.start :]
+
+    def values(self) -> list[bytes | None]:
+        """Copies of the values."""
+        return self.columns.values()[self.start :]
+
+    def keys(self) -> list[bytes | None]:
+        """Copies of the keys."""
+        return self.columns.keys()[self.start :]
+
+    def to_arrow(self, *, copy: bool = False) -> Any:
+        """A `pyarrow.RecordBatch` of offset, timestamp, key and value, the bytes left in place.
+
+        Keys and values are binary views; `copy` makes plain binary columns of them, for what does
+        not know views. Needs pyarrow.
+        """
+        from embedlog.client.consumer.arrow import record_batch
+
+        return record_batch(self, copy=copy)
+
+    def __repr__(self) -> str:
+        return f"<PolledColumns {self.topic_partition} {len(self)} records>"

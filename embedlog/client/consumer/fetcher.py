@@ -1,0 +1,385 @@
+"""Fetches ahead of the application, and hands out what came.
+
+One fetch request for each node is under way at a time, and none while something of that node is
+buffered: a fetch for the partitions that are read to the end would wait for new records, and keep
+the others waiting. What arrives is kept until the application polls it; a seek makes it stale.
+"""
+
+from __future__ import annotations
+
+from embedlog.client.consumer.completed_fetch import CompletedFetch
+from embedlog.client.consumer.consumer_record import (
+    ConsumerRecord,
+    ConsumerRecords,
+    PolledBatch,
+    PolledColumns,
+    RecordChunk,
+)
+from embedlog.client.consumer.fetch_session import FetchSession, is_broken_session
+from embedlog.client.consumer.subscription_state import FetchState
+from embedlog.client.errors import RecordUnreadable
+from embedlog.client.metadata import STALE_METADATA
+from embedlog.common import TopicPartition, deque
+from embedlog.errors import EmbedlogError, KafkaError, error_for
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from embedlog.client.consumer.consumer_parts import ConsumerParts
+    from embedlog.client.consumer.consumer_record import Chunk
+    from embedlog.client.consumer.fetch_session import Wanted
+    from embedlog.client.consumer.subscription_state import PartitionState, ResetPolicy
+    from embedlog.pending import Pending
+    from wire.records.rows import Rows
+    from wire.schemas.fetch import PartitionData
+
+
+class _Sent:
+    """A fetch under way: for each partition the state and the position it was sent with."""
+
+    __slots__ = ("partitions", "pending", "session")
+
+    def __init__(
+        self,
+        session: FetchSession,
+        partitions: dict[TopicPartition, tuple[PartitionState, int, int]],
+        pending: Pending[Any],
+    ) -> None:
+        self.session = session
+        self.partitions = partitions
+        self.pending = pending
+
+
+class Fetcher:
+    """The fetches and the buffer of one consumer. Used by one thread at a time."""
+
+    def __init__(self, parts: ConsumerParts, policy: ResetPolicy) -> None:
+        settings = parts.settings
+        transport = parts.transport
+        self._transport = transport
+        self._metadata = parts.metadata
+        self._subscription = parts.subscription
+        self._policy = policy
+        self._arrived = parts.arrived
+        self._count = parts.count
+        self._clock = transport.runtime.clock
+        self._backoff_ms: int = settings["retry.backoff.ms"]
+        self._partition_size_max: int = settings["max.partition.fetch.bytes"]
+        self._check_crcs: bool = settings["check.crcs"]
+        self._is_committed_only = settings["isolation.level"] == "read_committed"
+        self._key_of = settings["key.deserializer"]
+        self._value_of = settings["value.deserializer"]
+        self._limits = {
+            "max_wait_ms": settings["fetch.max.wait.ms"],
+            "min_bytes": settings["fetch.min.bytes"],
+            "max_bytes": settings["fetch.max.bytes"],
+            "isolation_level": int(self._is_committed_only),
+            "rack_id": settings["client.rack"],
+        }
+        self._sessions: dict[int, FetchSession] = {}
+        self._sent: dict[int, _Sent] = {}
+        self._buffer: dict[TopicPartition, CompletedFetch] = {}
+        self._errors: deque[EmbedlogError] = deque()
+        self._moved = False
+        """The last hand-out passed batches that have nothing for the application."""
+        self._backs_off = False
+        """Some partition is to be fetched again later."""
+        self._needs_reset = False
+        """A position is to be looked up, before anything else is useful."""
+
+    # Fetching
+
+    def advance(self, now_ms: int) -> int | None:
+        """Take what arrived and fetch what is missing; milliseconds until more is possible."""
+        self._take_arrived(now_ms)
+        self._send(now_ms)
+        self._take_arrived(now_ms)  # in process the answers are there at once
+        if self._needs_reset:
+            self._needs_reset = False
+            return 0
+        return self._retry_delay(now_ms) if self._backs_off else None
+
+    def _take_arrived(self, now_ms: int) -> None:
+        for node_id, sent in list(self._sent.items()):
+            if sent.pending.done():
+                del self._sent[node_id]
+                self._take(sent, now_ms)
+
+    def _retry_delay(self, now_ms: int) -> int | None:
+        states = self._subscription.partitions.values()
+        times = [state.retry_at_ms for state in states if state.retry_at_ms > now_ms]
+        self._backs_off = bool(times)
+        return min(times) - now_ms if times else None
+
+    def lag(self, state: PartitionState) -> int | None:
+        """Records between a position and the end as of the last fetch; None if not known."""
+        end = state.last_stable_offset if self._is_committed_only else state.high_watermark
+        return None if end < 0 or state.offset < 0 else max(end - state.offset, 0)
+
+    def close(self) -> list[Pending[Any]]:
+        """End the sessions; the answers may be waited for."""
+        closing = []
+        for node_id, session in self._sessions.items():
+            request = session.closing_request()
+            if request is not None:
+                closing.append(self._transport.send(node_id, request))
+        self._sessions.clear()
+        self._buffer.clear()
+        return closing
+
+    def _send(self, now_ms: int) -> None:
+        wanted: dict[int, dict[TopicPartition, Wanted]] = {}
+        busy = self._nodes_with_buffered() if self._buffer else self._sent
+        for key, state in self._subscription.partitions.items():
+            if not state.is_fetchable or key in self._buffer:
+                continue
+            leader = self._metadata.leader(*key)
+            if leader is None:
+                self._metadata.request_update()
+                continue
+            if leader.leader in busy or state.retry_at_ms > now_ms:
+                continue
+            topic_id = self._metadata.topics[key[0]].topic_id
+            wanted.setdefault(leader.leader, {})[key] = (
+                topic_id,
+                leader.leader_epoch,
+                state.offset,
+                self._partition_size_max,
+            )
+        for node_id, partitions in wanted.items():
+            self._fetch(node_id, partitions)
+
+    def _fetch(self, node_id: int, wanted: dict[TopicPartition, Wanted]) -> None:
+        session = self._sessions.get(node_id)
+        if session is None:
+            session = self._sessions[node_id] = FetchSession()
+        request = session.request(wanted, **self._limits)
+        states = self._subscription.partitions
+        partitions = {
+            key: (states[key], states[key].generation, want[2]) for key, want in wanted.items()
+        }
+        self._count("fetch-total")
+        pending = self._transport.send(node_id, request)
+        self._sent[node_id] = _Sent(session, partitions, pending)
+        if not pending.done():
+            pending.add_callback(self._arrived)
+
+    def _nodes_with_buffered(self) -> set[int]:
+        """Nodes that are not fetched from now; what a seek made stale is dropped on the way."""
+        busy = set(self._sent)
+        states = self._subscription.partitions
+        for key, fetch in list(self._buffer.items()):
+            state = states.get(key)
+            if state is not fetch.state or fetch.generation != state.generation:
+                del self._buffer[key]
+            elif not state.is_paused and not state.is_revoking:
+                leader = self._metadata.leader(*key)
+                if leader is not None:
+                    busy.add(leader.leader)
+        return busy
+
+    # Answers
+
+    def _take(self, sent: _Sent, now_ms: int) -> None:
+        error = sent.pending.error()
+        if error is not None:
+            sent.session.reset()
+            self._failed(sent, error, now_ms)
+            return
+        response = sent.pending.result()
+        if not sent.session.answered(response.error_code, response.session_id):
+            if not is_broken_session(response.error_code):
+                self._failed(sent, error_for(response.error_code), now_ms)
+            elif response.error_code in STALE_METADATA:
+                self._metadata.request_update()
+            return
+        for topic in response.responses:
+            name = topic.topic or self._metadata.names_by_id.get(topic.topic_id, "")
+            for data in topic.partitions:
+                key = TopicPartition(name, data.partition_index)
+                asked = sent.partitions.get(key)
+                if asked is None:
+                    continue
+                state, generation, offset = asked
+                current = self._subscription.partitions.get(key)
+                if current is state and state.generation == generation and state.offset == offset:
+                    self._take_partition(state, data, now_ms)
+
+    def _failed(self, sent: _Sent, error: BaseException, now_ms: int) -> None:
+        """The whole fetch failed: try again after a while, unless that cannot help."""
+        if not isinstance(error, KafkaError) or not (error.retriable or error.code == -1):
+            reason = error if isinstance(error, EmbedlogError) else error_for(-1, repr(error))
+            self._errors.append(reason)
+        self._metadata.request_update()
+        self._backs_off = True
+        for state, _, _ in sent.partitions.values():
+            state.retry_at_ms = now_ms + self._backoff_ms
+
+    def _take_partition(self, state: PartitionState, data: PartitionData, now_ms: int) -> None:
+        code = data.error_code
+        if code == ErrorCode.NONE:
+            state.high_watermark = data.high_watermark
+            state.last_stable_offset = data.last_stable_offset
+            state.log_start_offset = data.log_start_offset
+            state.retry_at_ms = 0
+            if data.records is not None and len(data.records):
+                self._count("bytes-consumed-total", len(data.records))
+                self._buffer[state.topic_partition] = CompletedFetch(
+                    state,
+                    data,
+                    check_crcs=self._check_crcs,
+                    is_committed_only=self._is_committed_only,
+                )
+            return
+        self._backs_off = True
+        state.retry_at_ms = now_ms + self._backoff_ms
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._out_of_range(state)
+        elif code in STALE_METADATA:
+            self._metadata.request_update()
+        elif code != ErrorCode.UNKNOWN_SERVER_ERROR:
+            self._errors.append(error_for(code, f"fetch of {state.topic_partition}"))
+
+    def _out_of_range(self, state: PartitionState) -> None:
+        timestamp = self._policy.timestamp(self._clock.wall_ms())
+        if timestamp is not None:
+            state.retry_at_ms = 0
+            state.reset_to(timestamp)
+            self._needs_reset = True
+            return
+        self._errors.append(
+            error_for(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {state.offset} of {state.topic_partition} is not in the log, and "
+                f"auto.offset.reset=none: seek to one that is",
+            )
+        )
+
+    # Handing out
+
+    def records(self, count_max: int) -> ConsumerRecords | None:
+        """Up to `count_max` buffered records; None when there are none.
+
+        Empty, not None, when only positions moved: past markers or aborted records.
+
+        Raises:
+            RecordUnreadable: the next record cannot be handed out.
+            KafkaError: a fetch was refused.
+        """
+        found: dict[TopicPartition, list[Chunk]] = {}
+        decodes = self._key_of is not None or self._value_of is not None
+        left = count_max
+        try:
+            for key, fetch in self._ready():
+                chunks: list[Chunk] = []
+                while left:
+                    taken = fetch.take(left)
+                    if not taken:
+                        break
+                    left -= len(taken)
+                    found[key] = chunks
+                    if decodes:
+                        decoded: list[ConsumerRecord] = []
+                        chunks.append(decoded)
+                        self._decode(fetch, taken, decoded)
+                    else:
+                        chunks.append(RecordChunk(_head(fetch), taken))
+                if not left:
+                    break
+        except RecordUnreadable:
+            # What comes before it is handed out first; the next poll raises.
+            found = {key: chunks for key, chunks in found.items() if any(chunks)}
+            if not found:
+                raise
+        self._count("records-consumed-total", count_max - left)
+        return ConsumerRecords(found) if found or self._moved else None
+
+    def batches(self, count_max: int) -> list[PolledBatch] | None:
+        """As `records`, but the plain tuples of each record batch together."""
+        found: list[PolledBatch] = []
+        left = count_max
+        try:
+            for key, fetch in self._ready():
+                while left:
+                    taken = fetch.take(left)
+                    if not taken:
+                        break
+                    left -= len(taken)
+                    _, _, epoch, timestamp_type = _head(fetch)
+                    found.append(PolledBatch(key, epoch, timestamp_type, taken))
+                if not left:
+                    break
+        except RecordUnreadable:
+            if not found:
+                raise
+        self._count("records-consumed-total", count_max - left)
+        return found if found or self._moved else None
+
+    def columns(self, count_max: int) -> list[PolledColumns] | None:
+        """As `records`, but whole record batches read in place, the last may pass `count_max`."""
+        from wire.records.columns import columns
+
+        found: list[PolledColumns] = []
+        left = count_max
+        try:
+            for key, fetch in self._ready():
+                while left > 0:
+                    taken = fetch.take_batch()
+                    if taken is None:
+                        break
+                    batch, start = taken
+                    epoch, kind = batch.partition_leader_epoch, batch.timestamp_type
+                    found.append(PolledColumns(key, epoch, kind, columns(batch), start))
+                    left -= batch.record_count - start
+                if left <= 0:
+                    break
+        except RecordUnreadable:
+            if not found:
+                raise
+        self._count("records-consumed-total", count_max - left)
+        return found if found or self._moved else None
+
+    def _ready(self) -> Iterator[tuple[TopicPartition, CompletedFetch]]:
+        """The buffered fetches to hand out from; the one that is drained meanwhile goes."""
+        if self._errors:
+            raise self._errors.popleft()
+        self._moved = False
+        states = self._subscription.partitions
+        for key, fetch in list(self._buffer.items()):
+            state = states.get(key)
+            if state is not fetch.state or fetch.generation != state.generation:
+                del self._buffer[key]
+                continue
+            if state.is_paused or state.is_revoking or state.state != FetchState.FETCHING:
+                continue
+            yield key, fetch
+            if fetch.batch is None:
+                self._moved |= fetch.take_moved()
+                del self._buffer[key]
+
+    def _decode(self, fetch: CompletedFetch, taken: Rows, records: list[ConsumerRecord]) -> None:
+        """Deserialize; at the first failure the rest is given back and the error raised."""
+        head = _head(fetch)
+        for index, (offset, timestamp, key, value, headers) in enumerate(taken):
+            try:
+                if self._key_of is not None:
+                    key = self._key_of(key)
+                if self._value_of is not None:
+                    value = self._value_of(value)
+            except Exception as error:
+                fetch.give_back(len(taken) - index)
+                topic, partition = fetch.state.topic_partition
+                reason = f"the deserializer says {error!r}"
+                raise RecordUnreadable(topic, partition, offset, reason) from error
+            records.append(ConsumerRecord((*head, offset, timestamp, key, value, headers)))
+
+
+def _head(fetch: CompletedFetch) -> tuple[str, int, int, int]:
+    """What all records of the fetch's present batch have in common."""
+    batch = fetch.batch
+    assert batch is not None, fetch
+    topic, partition = fetch.state.topic_partition
+    return topic, partition, batch.partition_leader_epoch, batch.timestamp_type

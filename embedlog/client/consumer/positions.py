@@ -1,0 +1,249 @@
+"""Finds a position for each partition that has none, and proves the ones that may be wrong.
+
+    no position       the group's committed offset; without one, auto.offset.reset
+    to be reset       ListOffsets, by the timestamp that the policy or a seek gave
+    to be validated   OffsetForLeaderEpoch: does the new leader's log have what was read? (KIP-320)
+
+Several look-ups may be under way; an answer for a position that has changed since is dropped.
+"""
+
+from __future__ import annotations
+
+from embedlog.client.consumer.offset_lookup import OffsetLookup
+from embedlog.client.consumer.subscription_state import LATEST_TIMESTAMP, FetchState
+from embedlog.client.errors import NoOffsetForPartition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from embedlog.client.consumer.consumer_parts import ConsumerParts
+    from embedlog.client.consumer.epoch_lookup import EpochLookup
+    from embedlog.client.consumer.subscription_state import PartitionState, ResetPolicy
+    from embedlog.client.group.committed_offsets import CommittedLookup
+    from embedlog.client.group.consumer_coordinator import ConsumerCoordinator
+    from embedlog.common import TopicPartition
+
+    class Lookup(Protocol):
+        """A question about several partitions."""
+
+        @property
+        def is_done(self) -> bool: ...
+
+        def advance(self, now_ms: int) -> int | None: ...
+
+
+class Positions:
+    """The positions of one consumer on their way."""
+
+    def __init__(self, parts: ConsumerParts, policy: ResetPolicy) -> None:
+        self._parts = parts
+        self._policy = policy
+        self._states = parts.subscription
+        self._metadata = parts.metadata
+        self._clock = parts.transport.runtime.clock
+        self.coordinator: ConsumerCoordinator | None = None
+        """Set by a consumer with a group."""
+        self._asked: dict[TopicPartition, tuple[PartitionState, int]] = {}
+        """State and generation that a look-up under way is for."""
+        self._resets: list[OffsetLookup] = []
+        self._committed: list[CommittedLookup] = []
+        self._epochs: list[EpochLookup] = []
+        self._seen_answers = 0
+
+    def advance(self, now_ms: int) -> int | None:
+        """Ask, and take answers; milliseconds until time makes more possible.
+
+        Raises:
+            NoOffsetForPartition: there is no committed offset, and no policy to choose one.
+            LogTruncation: what was read is gone, and no policy says where to go on.
+            KafkaError: a look-up was refused for good.
+        """
+        if self._metadata.answer_count != self._seen_answers:
+            self._seen_answers = self._metadata.answer_count
+            self._check_leaders()
+        if not self._asked and not self._is_something_open():
+            return None
+        delay = self._ask(now_ms)
+        under_way: list[Lookup] = [*self._resets, *self._epochs]
+        for lookup in under_way:
+            later = lookup.advance(now_ms)
+            if later is not None and (delay is None or later < delay):
+                delay = later
+        if self._take_answers():
+            # A committed offset that is missing needs a reset, a reset may need another one.
+            return self.advance(now_ms) if self._is_something_open() else delay
+        return delay
+
+    def _is_something_open(self) -> bool:
+        states = self._states.partitions.values()
+        return any(state.state != FetchState.FETCHING for state in states)
+
+    # Asking
+
+    def _ask(self, now_ms: int) -> int | None:
+        """Ask for what nobody was asked for; milliseconds until the group's part can go on."""
+        self._drop_stale()
+        timestamps: dict[TopicPartition, int] = {}
+        without: list[TopicPartition] = []
+        unproven: list[PartitionState] = []
+        for key, state in self._states.partitions.items():
+            if key in self._asked or state.state == FetchState.FETCHING:
+                continue
+            if state.state == FetchState.INITIALIZING:
+                if self.coordinator is not None:
+                    without.append(key)
+                    continue
+                self._choose(state)
+            if state.state == FetchState.AWAIT_RESET:
+                assert state.reset_timestamp is not None, key
+                timestamps[key] = state.reset_timestamp
+            else:
+                unproven.append(state)
+        self._note([*timestamps, *without, *(each.topic_partition for each in unproven)])
+        if timestamps:
+            self._resets.append(
+                OffsetLookup(
+                    self._parts.transport,
+                    self._metadata,
+                    self._parts.settings,
+                    timestamps,
+                    self._parts.arrived,
+                )
+            )
+        if without:
+            assert self.coordinator is not None, self
+            self._committed.append(self.coordinator.fetch_committed(without))
+        if unproven:
+            self._ask_epochs(unproven)
+        return self.coordinator.keep(now_ms) if without and self.coordinator else None
+
+    def _ask_epochs(self, unproven: list[PartitionState]) -> None:
+        from embedlog.client.consumer.epoch_lookup import EpochLookup
+
+        epochs = {state.topic_partition: state.offset_epoch for state in unproven}
+        self._epochs.append(EpochLookup(self._parts, epochs))
+
+    def _choose(self, state: PartitionState) -> None:
+        chosen = self._policy.timestamp(self._clock.wall_ms())
+        if chosen is None:
+            raise NoOffsetForPartition(
+                f"{state.topic_partition} has no position and auto.offset.reset=none: seek to one"
+            )
+        state.reset_to(chosen)
+
+    def _note(self, keys: list[TopicPartition]) -> None:
+        states = self._states.partitions
+        for key in keys:
+            self._asked[key] = states[key], states[key].generation
+
+    def _is_current(self, key: TopicPartition) -> bool:
+        state, generation = self._asked[key]
+        return self._states.partitions.get(key) is state and state.generation == generation
+
+    def _drop_stale(self) -> None:
+        """Forget questions whose partition is gone or was sought elsewhere."""
+        stale = [key for key in self._asked if not self._is_current(key)]
+        for key in stale:
+            del self._asked[key]
+        if stale and not self._asked:
+            self._resets, self._committed, self._epochs = [], [], []
+
+    # Answers
+
+    def _take_answers(self) -> bool:
+        """Take what is done; say whether anything was."""
+        resets = [each for each in self._resets if each.is_done]
+        committed = [each for each in self._committed if each.is_done]
+        epochs = [each for each in self._epochs if each.is_done]
+        self._resets = [each for each in self._resets if not each.is_done]
+        self._committed = [each for each in self._committed if not each.is_done]
+        self._epochs = [each for each in self._epochs if not each.is_done]
+        for reset in resets:
+            self._take_reset(reset)
+        for stored in committed:
+            self._take_committed(stored)
+        for proof in epochs:
+            self._take_epochs(proof)
+        return bool(resets or committed or epochs)
+
+    def _answered(self, key: TopicPartition) -> PartitionState | None:
+        """The state that an answer is for; None when it has changed since the question."""
+        if key not in self._asked or not self._is_current(key):
+            return None
+        return self._asked.pop(key)[0]
+
+    def _take_reset(self, lookup: OffsetLookup) -> None:
+        for key, found in lookup.found.items():
+            state = self._answered(key)
+            if state is None:
+                continue
+            if found is None:
+                # No record is that young (by_duration): the end it is, as Kafka does.
+                state.reset_to(LATEST_TIMESTAMP)
+            else:
+                state.seek(found.offset, found.leader_epoch)
+                self._proven(state)
+        for key in lookup.failed:
+            self._answered(key)
+        for error in lookup.failed.values():
+            raise error
+
+    def _take_committed(self, lookup: CommittedLookup) -> None:
+        current = {key: self._answered(key) for key in lookup.partitions}
+        if lookup.error is not None:
+            raise lookup.error
+        for key, state in current.items():
+            found = lookup.found.get(key)
+            if state is None:
+                continue
+            if found is None:
+                self._choose(state)
+            else:
+                state.seek_unproven(found.offset, found.leader_epoch)
+
+    def _take_epochs(self, lookup: EpochLookup) -> None:
+        from embedlog.client.consumer.epoch_lookup import raise_truncated
+
+        cut: dict[TopicPartition, tuple[PartitionState, int | None]] = {}
+        for key in lookup.partitions:
+            state = self._answered(key)
+            if state is None or key in lookup.failed:
+                continue
+            end = lookup.end_offsets.get(key)
+            if end is None or end.offset >= state.offset:
+                state.transition_to(FetchState.FETCHING)
+                self._proven(state)
+            elif self._policy.name == "none":
+                cut[key] = state, None if end.offset < 0 else end.offset
+            elif end.offset < 0:
+                self._choose(state)
+            else:
+                # The log parts from what was read here: what follows is new to the user.
+                state.seek(end.offset, end.leader_epoch)
+                self._proven(state)
+        for error in lookup.failed.values():
+            raise error
+        if cut:
+            raise_truncated(cut)
+
+    # Leaders
+
+    def _check_leaders(self) -> None:
+        """Have positions proven that were read from another leader, or in another epoch."""
+        for key, state in self._states.partitions.items():
+            if not state.has_position:
+                continue
+            leader = self._metadata.leader(*key)
+            if leader is None:
+                continue
+            now = leader.leader, leader.leader_epoch
+            before, state.leader = state.leader, now
+            if before is None or before == now or state.offset_epoch < 0:
+                continue
+            state.generation += 1
+            state.transition_to(FetchState.AWAIT_VALIDATION)
+
+    def _proven(self, state: PartitionState) -> None:
+        leader = self._metadata.leader(*state.topic_partition)
+        state.leader = None if leader is None else (leader.leader, leader.leader_epoch)

@@ -1,0 +1,328 @@
+"""What a consumer reads: its subscription, its partitions, where it is in each, what is in the way.
+
+    INITIALIZING -> AWAIT_RESET -> FETCHING <-> AWAIT_VALIDATION
+
+A partition is fetched while it is FETCHING, not paused and not about to be given up. It goes back
+to AWAIT_RESET when its offset is gone, and to AWAIT_VALIDATION when another leader took over whose
+log may differ (KIP-320).
+"""
+
+from __future__ import annotations
+
+from embedlog.client.errors import IllegalState
+from embedlog.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Protocol
+
+    from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
+    from embedlog.common import TopicPartition
+
+    class Pattern(Protocol):
+        """A compiled regular expression, as of `re`."""
+
+        def fullmatch(self, string: str, /) -> object | None: ...
+
+
+EARLIEST_TIMESTAMP = -2
+LATEST_TIMESTAMP = -1
+
+
+class FetchState:
+    """What a partition waits for."""
+
+    INITIALIZING = 0
+    """No position yet: the committed offset, or else the reset policy, gives one."""
+    AWAIT_RESET = 1
+    """The position is being looked up, by `reset_timestamp`."""
+    FETCHING = 2
+    AWAIT_VALIDATION = 3
+    """There is a position; whether the leader's log has it is being asked."""
+
+
+VALID_PREVIOUS = {
+    FetchState.INITIALIZING: frozenset(),
+    FetchState.AWAIT_RESET: frozenset(
+        (
+            FetchState.INITIALIZING,
+            FetchState.FETCHING,
+            FetchState.AWAIT_RESET,
+            FetchState.AWAIT_VALIDATION,
+        )
+    ),
+    FetchState.FETCHING: frozenset(
+        (
+            FetchState.INITIALIZING,
+            FetchState.AWAIT_RESET,
+            FetchState.FETCHING,
+            FetchState.AWAIT_VALIDATION,
+        )
+    ),
+    FetchState.AWAIT_VALIDATION: frozenset((FetchState.FETCHING, FetchState.AWAIT_VALIDATION)),
+}
+
+
+class PartitionState:
+    """One assigned partition. `offset` is the next record to hand out; -1 while unknown."""
+
+    __slots__ = (
+        "generation",
+        "high_watermark",
+        "is_paused",
+        "is_revoking",
+        "last_stable_offset",
+        "leader",
+        "log_start_offset",
+        "offset",
+        "offset_epoch",
+        "reset_timestamp",
+        "retry_at_ms",
+        "state",
+        "topic_partition",
+    )
+
+    def __init__(self, topic_partition: TopicPartition) -> None:
+        self.topic_partition = topic_partition
+        self.state = FetchState.INITIALIZING
+        self.offset = -1
+        self.offset_epoch = -1
+        """Leader epoch of the last record handed out."""
+        self.generation = 0
+        """Counts seeks and resets: what was fetched for an older one is dropped."""
+        self.leader: tuple[int, int] | None = None
+        """(node id, leader epoch) of the leader whose log is known to have the position."""
+        self.reset_timestamp: int | None = None
+        self.is_paused = False
+        self.is_revoking = False
+        """It is about to be given up: its position stands still until that is done."""
+        self.retry_at_ms = 0
+        self.high_watermark = -1
+        self.last_stable_offset = -1
+        self.log_start_offset = -1
+
+    @property
+    def is_fetchable(self) -> bool:
+        """May it be fetched, as far as the consumer has a say?"""
+        return self.state == FetchState.FETCHING and not self.is_paused and not self.is_revoking
+
+    @property
+    def has_position(self) -> bool:
+        """Is there an offset to go on from, validated or not?"""
+        return self.state in (FetchState.FETCHING, FetchState.AWAIT_VALIDATION)
+
+    def transition_to(self, state: int) -> None:
+        """Enter `state`. The only place that assigns it."""
+        assert self.state in VALID_PREVIOUS[state], (self.state, state)
+        self.state = state
+
+    def seek(self, offset: int, offset_epoch: int = -1) -> None:
+        """Read from `offset` on; what is buffered is stale."""
+        self.offset = offset
+        self.offset_epoch = offset_epoch
+        self.reset_timestamp = None
+        self.retry_at_ms = 0
+        self.generation += 1
+        self.transition_to(FetchState.FETCHING)
+
+    def seek_unproven(self, offset: int, offset_epoch: int) -> None:
+        """`seek` to an offset that some other time or reader gave: the leader is asked for it."""
+        self.seek(offset, offset_epoch)
+        if offset_epoch >= 0:
+            self.leader = None
+            self.transition_to(FetchState.AWAIT_VALIDATION)
+
+    def reset_to(self, timestamp: int) -> None:
+        """Look the position up: by a timestamp, or -2 for the earliest, -1 for the latest."""
+        self.reset_timestamp = timestamp
+        self.generation += 1
+        self.transition_to(FetchState.AWAIT_RESET)
+
+
+class ResetPolicy:
+    """auto.offset.reset: what to do without a valid position."""
+
+    __slots__ = ("_duration_ms", "name")
+
+    def __init__(self, text: str) -> None:
+        """Raises ConfigError unless `text` is one of Kafka's policies."""
+        self.name = text
+        self._duration_ms = 0
+        if text.startswith("by_duration:"):
+            self._duration_ms = parse_duration_ms(text.removeprefix("by_duration:"))
+        elif text not in {"latest", "earliest", "none"}:
+            raise ConfigError(
+                f"auto.offset.reset={text!r}: must be latest, earliest, none or "
+                f"by_duration:PnDTnHnMnS"
+            )
+
+    def timestamp(self, wall_ms: int) -> int | None:
+        """The timestamp to look up; None when no position may be chosen."""
+        if self.name == "latest":
+            return LATEST_TIMESTAMP
+        if self.name == "earliest":
+            return EARLIEST_TIMESTAMP
+        if self.name == "none":
+            return None
+        return max(wall_ms - self._duration_ms, 0)
+
+
+class SubscriptionType:
+    """Where the partitions come from. One way excludes the others."""
+
+    NONE = 0
+    TOPICS = 1
+    """The group assigns partitions of named topics."""
+    PATTERN = 2
+    """As TOPICS, of the topics that match the consumer's own regular expression."""
+    SERVER_PATTERN = 3
+    """As PATTERN, and the broker does the matching (KIP-848)."""
+    ASSIGNED = 4
+    """The user named the partitions."""
+
+
+class SubscriptionPattern:
+    """A regular expression, in RE2's syntax, that the broker matches topics with (KIP-848).
+
+    >>> embedlog.SubscriptionPattern("orders-.*")
+    SubscriptionPattern('orders-.*')
+    """
+
+    __slots__ = ("server_pattern",)
+
+    def __init__(self, pattern: str) -> None:
+        self.server_pattern = pattern
+
+    def __repr__(self) -> str:
+        return f"SubscriptionPattern({self.server_pattern!r})"
+
+
+class SubscriptionState:
+    """The subscription and the assigned partitions of one consumer."""
+
+    def __init__(self) -> None:
+        self.type = SubscriptionType.NONE
+        self.topics: frozenset[str] = frozenset()
+        """The topics asked for: named, or matching the pattern."""
+        self.pattern: Pattern | None = None
+        self.server_pattern: str | None = None
+        self.listener: ConsumerRebalanceListener | None = None
+        self.group_topics: frozenset[str] = frozenset()
+        """The topics all members ask for; the leader of the group has to watch them."""
+        self.partitions: dict[TopicPartition, PartitionState] = {}
+
+    @property
+    def is_automatic(self) -> bool:
+        """Does the group assign the partitions?"""
+        return SubscriptionType.NONE < self.type < SubscriptionType.ASSIGNED
+
+    # What to read
+
+    def subscribe(self, topics: Iterable[str], listener: ConsumerRebalanceListener | None) -> None:
+        """Ask for these topics. Raises IllegalState beside another kind of subscription."""
+        self._become(SubscriptionType.TOPICS)
+        self.topics = frozenset(topics)
+        self.listener = listener
+
+    def subscribe_pattern(
+        self, pattern: Pattern, listener: ConsumerRebalanceListener | None
+    ) -> None:
+        """Ask for the topics that match; `match` says which those are. Raises as `subscribe`."""
+        self._become(SubscriptionType.PATTERN)
+        self.pattern = pattern
+        self.listener = listener
+
+    def subscribe_server_pattern(
+        self, pattern: str, listener: ConsumerRebalanceListener | None
+    ) -> None:
+        """Ask for the topics that the broker finds to match. Raises as `subscribe`."""
+        self._become(SubscriptionType.SERVER_PATTERN)
+        self.server_pattern = pattern
+        self.listener = listener
+
+    def assign_by_user(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """Read these; partitions that stay keep position and pause. Raises as `subscribe`."""
+        self._become(SubscriptionType.ASSIGNED)
+        self._assign(topic_partitions)
+
+    def unsubscribe(self) -> None:
+        """Read nothing; any kind of subscription may follow."""
+        self.type = SubscriptionType.NONE
+        self.topics = self.group_topics = frozenset()
+        self.pattern = self.server_pattern = self.listener = None
+        self.partitions = {}
+
+    def match(self, names: Iterable[str]) -> bool:
+        """Take the topics that match the pattern out of `names`; say whether they changed."""
+        assert self.pattern is not None, self
+        found = frozenset(name for name in names if self.pattern.fullmatch(name))
+        changed = found != self.topics
+        self.topics = found
+        return changed
+
+    # What is read
+
+    def assign_from_group(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """Read what the group assigned; partitions that stay keep position and pause."""
+        assert self.is_automatic, self.type
+        self._assign(topic_partitions)
+
+    def is_asked_for(self, topic: str) -> bool:
+        """May the group assign partitions of this topic?"""
+        if self.type == SubscriptionType.PATTERN:
+            assert self.pattern is not None, self
+            return self.pattern.fullmatch(topic) is not None
+        return self.type == SubscriptionType.SERVER_PATTERN or topic in self.topics
+
+    def mark_revoking(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """Hand out nothing more of these: they are about to be given up."""
+        for each in topic_partitions:
+            self.partitions[each].is_revoking = True
+
+    def positions(self) -> dict[TopicPartition, PartitionState]:
+        """The partitions that have a position."""
+        return {key: state for key, state in self.partitions.items() if state.has_position}
+
+    def state(self, topic_partition: TopicPartition) -> PartitionState:
+        """The state of an assigned partition; raises IllegalState for any other."""
+        found = self.partitions.get(topic_partition)
+        if found is None:
+            raise IllegalState(f"{topic_partition} is not assigned to this consumer")
+        return found
+
+    def _assign(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        old = self.partitions
+        self.partitions = {
+            each: old[each] if each in old else PartitionState(each) for each in topic_partitions
+        }
+        for state in self.partitions.values():
+            state.is_revoking = False
+
+    def _become(self, kind: int) -> None:
+        if self.type not in (SubscriptionType.NONE, kind):
+            raise IllegalState(
+                "topics, a pattern and assigned partitions exclude each other: unsubscribe first"
+            )
+        self.type = kind
+
+
+_DURATION = r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
+
+
+def parse_duration_ms(text: str) -> int:
+    """Milliseconds of an ISO-8601 duration of days, hours, minutes and seconds.
+
+    >>> parse_duration_ms("P1DT2H")
+    93600000
+
+    Raises:
+        ConfigError: it is not one.
+    """
+    import re
+
+    match = re.fullmatch(_DURATION, text.strip().upper())
+    if match is None or not any(match.groups()):
+        raise ConfigError(f"auto.offset.reset: {text!r} is not a duration such as PT1H30M")
+    days, hours, minutes = (int(each or 0) for each in match.groups()[:3])
+    return ((days * 24 + hours) * 60 + minutes) * 60_000 + round(float(match[4] or 0) * 1000)

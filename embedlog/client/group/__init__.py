@@ -1,0 +1,1 @@
+"""A consumer and its group: membership by either protocol, and the offsets stored there."""

@@ -1,0 +1,104 @@
+"""Subscriptions and assignments as the members of a classic group exchange them.
+
+    int16 version, then the message of that version
+
+A reader takes a version it does not know for the newest that it knows: later fields only follow.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from embedlog.client.assignors.assignor import Assignment, MemberSubscription
+from embedlog.common import TopicPartition
+from wire import decode
+from wire.interpreter import interpret
+from wire.schemas import consumer_protocol as schema
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    Buffer = bytes | bytearray | memoryview
+
+PROTOCOL_TYPE = "consumer"
+_VERSION = Struct(">h")
+_NEWEST = 3
+
+
+def encode_subscription(subscription: MemberSubscription) -> bytes:
+    """The metadata of a member in JoinGroup, for one of its assignors."""
+    message = schema.ConsumerProtocolSubscription(
+        topics=sorted(subscription.topics),
+        user_data=subscription.user_data,
+        owned_partitions=_grouped(subscription.owned_partitions),
+        generation_id=subscription.generation_id,
+        rack_id=subscription.rack_id,
+    )
+    return _VERSION.pack(_NEWEST) + interpret(message, _NEWEST)
+
+
+def decode_subscription(data: Buffer, group_instance_id: str | None = None) -> MemberSubscription:
+    """What a member asks for.
+
+    Raises:
+        MalformedMessage: `data` is no subscription.
+    """
+    message = decode(schema.ConsumerProtocolSubscription, *_split(data))
+    user_data = message.user_data
+    return MemberSubscription(
+        message.topics,
+        user_data=None if user_data is None else bytes(user_data),
+        owned_partitions=_flat(message.owned_partitions),
+        generation_id=message.generation_id,
+        rack_id=message.rack_id,
+        group_instance_id=group_instance_id,
+    )
+
+
+def encode_assignment(assignment: Assignment) -> bytes:
+    """The assignment of a member in SyncGroup."""
+    message = schema.ConsumerProtocolAssignment(
+        assigned_partitions=_grouped(assignment.partitions), user_data=assignment.user_data
+    )
+    return _VERSION.pack(_NEWEST) + interpret(message, _NEWEST)
+
+
+def decode_assignment(data: Buffer) -> Assignment:
+    """What a member was given; empty bytes mean nothing.
+
+    Raises:
+        MalformedMessage: `data` is no assignment.
+    """
+    if not len(data):
+        return Assignment()
+    message = decode(schema.ConsumerProtocolAssignment, *_split(data))
+    user_data = message.user_data
+    return Assignment(
+        _flat(message.assigned_partitions), None if user_data is None else bytes(user_data)
+    )
+
+
+def _split(data: Buffer) -> tuple[int, memoryview]:
+    from wire.errors import MalformedMessage
+
+    if len(data) < _VERSION.size:
+        raise MalformedMessage(f"{len(data)} bytes are no version")
+    (version,) = _VERSION.unpack_from(data)
+    if version < 0:
+        raise MalformedMessage(f"version {version}")
+    return min(version, _NEWEST), memoryview(data)[_VERSION.size :]
+
+
+def _grouped(partitions: Iterable[TopicPartition]) -> list[schema.TopicPartition]:
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        by_topic.setdefault(topic, []).append(number)
+    return [
+        schema.TopicPartition(topic=topic, partitions=numbers)
+        for topic, numbers in by_topic.items()
+    ]
+
+
+def _flat(topics: Iterable[schema.TopicPartition]) -> list[TopicPartition]:
+    return [TopicPartition(each.topic, number) for each in topics for number in each.partitions]

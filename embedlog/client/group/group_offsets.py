@@ -1,0 +1,121 @@
+"""What a consumer group stores for a partition, who a consumer is to it, and how one leaves it."""
+
+from __future__ import annotations
+
+from _operator import itemgetter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    _OffsetBase = tuple[int, str, int]
+    _GroupBase = tuple[str, int, str, str | None]
+else:
+    _OffsetBase = _GroupBase = tuple
+
+
+class OffsetAndMetadata(_OffsetBase):
+    """The next offset to read, a text of the user's, and the leader epoch of the last record read.
+
+    The epoch is -1 when unknown. With it a consumer notices that the log was cut below the offset.
+
+    >>> embedlog.OffsetAndMetadata(7, "batch 3")
+    OffsetAndMetadata(7, 'batch 3')
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, offset: int, metadata: str = "", leader_epoch: int = -1) -> OffsetAndMetadata:
+        if offset < 0:
+            raise ValueError(f"offset {offset}: must not be negative")
+        return tuple.__new__(cls, (offset, metadata, leader_epoch))
+
+    def __getnewargs__(self) -> tuple[int, str, int]:
+        return self[0], self[1], self[2]
+
+    if TYPE_CHECKING:
+
+        @property
+        def offset(self) -> int: ...
+
+        @property
+        def metadata(self) -> str: ...
+
+        @property
+        def leader_epoch(self) -> int: ...
+
+    else:
+        offset = property(itemgetter(0), doc="The next offset to read.")
+        metadata = property(itemgetter(1), doc="The user's text.")
+        leader_epoch = property(itemgetter(2), doc="Of the last record read; -1 if unknown.")
+
+    def __repr__(self) -> str:
+        epoch = f", leader_epoch={self[2]}" if self[2] >= 0 else ""
+        return f"OffsetAndMetadata({self[0]}, {self[1]!r}{epoch})"
+
+
+def offset_of(given: OffsetAndMetadata | int) -> OffsetAndMetadata:
+    """What a user gave as an offset, as an `OffsetAndMetadata`."""
+    return given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given)
+
+
+class ConsumerGroupMetadata(_GroupBase):
+    """Who a consumer is to its group: what a transactional producer needs to commit for it.
+
+    (group id, generation or member epoch, member id, group instance id)
+
+    >>> embedlog.ConsumerGroupMetadata("readers").generation_id
+    -1
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        group_id: str,
+        generation_id: int = -1,
+        member_id: str = "",
+        group_instance_id: str | None = None,
+    ) -> ConsumerGroupMetadata:
+        return tuple.__new__(cls, (group_id, generation_id, member_id, group_instance_id))
+
+    def __getnewargs__(self) -> tuple[str, int, str, str | None]:
+        return self[0], self[1], self[2], self[3]
+
+    if TYPE_CHECKING:
+
+        @property
+        def group_id(self) -> str: ...
+
+        @property
+        def generation_id(self) -> int: ...
+
+        @property
+        def member_id(self) -> str: ...
+
+        @property
+        def group_instance_id(self) -> str | None: ...
+
+    else:
+        group_id = property(itemgetter(0), doc="The group.")
+        generation_id = property(itemgetter(1), doc="Generation or member epoch; -1 outside.")
+        member_id = property(itemgetter(2), doc="The member's id; empty outside the group.")
+        group_instance_id = property(itemgetter(3), doc="The name of a static member.")
+
+    def __repr__(self) -> str:
+        return (
+            f"ConsumerGroupMetadata({self[0]!r}, generation {self[1]}, member {self[2]!r}, "
+            f"instance {self[3]!r})"
+        )
+
+
+class CloseOptions:
+    """What a consumer that is closed does about its membership.
+
+    >>> embedlog.CloseOptions.REMAIN_IN_GROUP
+    2
+    """
+
+    DEFAULT = 0
+    """Leave; a static member stays until its session ends."""
+    LEAVE_GROUP = 1
+    REMAIN_IN_GROUP = 2
+    """Say nothing: the partitions stay reserved until the session ends."""

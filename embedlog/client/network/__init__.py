@@ -1,0 +1,1 @@
+"""Requests over the network: connections to nodes, and the transport made of them."""

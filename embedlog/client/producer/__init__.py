@@ -1,0 +1,1 @@
+"""The producer: from `send` to the accumulator, the sender, and the outcome."""

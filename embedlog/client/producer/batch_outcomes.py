@@ -1,0 +1,151 @@
+"""What becomes of a batch that was sent: written, sent again, cut in parts, or given up.
+
+    answer                                        then
+    written, or written before (a duplicate)      done
+    MESSAGE_TOO_LARGE, several records            cut, and the parts are sent
+    an error that may pass, in time               queued again, at the front, after a back-off
+    anything else, or too late                    failed
+
+Outcomes are told once all answers of a pass are taken: callbacks first, in the order of the
+records, then those who wait.
+"""
+
+from __future__ import annotations
+
+from embedlog.client.backoff import Backoff
+from embedlog.client.metadata import STALE_METADATA
+from embedlog.common import deque
+from embedlog.errors import KafkaError, TimedOut
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.client.metadata import Metadata
+    from embedlog.client.producer.producer_batch import ProducerBatch
+    from embedlog.client.producer.record_accumulator import RecordAccumulator
+    from embedlog.client.producer.transaction_manager import TransactionManager
+    from embedlog.client.settings import Settings
+    from embedlog.runtime import Runtime
+
+_MAY_BE_WRITTEN = frozenset(
+    (
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    )
+)
+"""After these errors nobody knows whether the records are in the log."""
+
+
+class BatchOutcomes:
+    """Decides over the batches of one sender, in its turn."""
+
+    def __init__(
+        self,
+        accumulator: RecordAccumulator,
+        metadata: Metadata,
+        transactions: TransactionManager | None,
+        settings: Settings,
+        runtime: Runtime,
+    ) -> None:
+        self._accumulator = accumulator
+        self._metadata = metadata
+        self._transactions = transactions
+        self._retries: int = settings["retries"]
+        self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
+        self._batch_size: int = settings["batch.size"]
+        self._backoff = Backoff(
+            settings["retry.backoff.ms"], settings["retry.backoff.max.ms"], runtime.random.below
+        )
+        self.settled: deque[ProducerBatch] = deque()
+        """Batches with an outcome that their callbacks do not know yet."""
+        self._is_telling = False
+        self.written_count = 0
+        """Records."""
+        self.failed_count = 0
+        self.retried_count = 0
+        self.split_count = 0
+        """Batches that were cut."""
+
+    def written(self, batch: ProducerBatch, base_offset: int, log_append_ms: int) -> None:
+        """The broker has the batch (base_offset -1: somewhere)."""
+        if self._transactions is not None:
+            self._transactions.acknowledged(batch)
+        batch.succeed(base_offset, log_append_ms)
+        self.written_count += batch.record_count
+        self.settled.append(batch)
+
+    def refused(self, batch: ProducerBatch, error: KafkaError, now_ms: int) -> None:
+        """An attempt failed: try again, cut it, or give it up."""
+        code = error.code
+        if code in STALE_METADATA or code == ErrorCode.REQUEST_TIMED_OUT:
+            self._metadata.request_update()
+        if code in _MAY_BE_WRITTEN:
+            batch.may_be_written = True
+        if code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1:
+            self.split(batch, batch.size // 2 if batch.is_split_product else self._batch_size)
+            return
+        in_time = now_ms - batch.created_ms < self._delivery_timeout_ms
+        if in_time and batch.attempts < self._retries and self._may_pass(batch, error):
+            batch.retry_at_ms = now_ms + self._backoff.delay_ms(batch.attempts)
+            batch.attempts += 1
+            self.retried_count += batch.record_count
+            self._accumulator.put_back(batch)
+        else:
+            self.failed(batch, error)
+
+    def split(self, batch: ProducerBatch, part_size_max: int) -> None:
+        """Queue the batch in parts of at most so many bytes; that is no attempt."""
+        parts = batch.split(part_size_max)
+        if self._transactions is not None:
+            self._transactions.split(batch, parts)
+        self._accumulator.replace_by_parts(batch, parts)
+        self.split_count += 1
+
+    def too_old(self, batch: ProducerBatch, where: str) -> None:
+        """Give up a batch that was in the producer for delivery.timeout.ms."""
+        last = batch.last_error or self._metadata.last_error
+        why = "" if last is None else f" What failed last: {last}"
+        error = TimedOut(
+            f"{batch.record_count} records for {batch.topic}-{batch.partition} were {where} for "
+            f"delivery.timeout.ms={self._delivery_timeout_ms}, {batch.attempts} retries: is the "
+            f"leader of the partition reachable?{why}"
+        )
+        self.failed(batch, error)
+
+    def failed(self, batch: ProducerBatch, error: Exception) -> None:
+        """Give the batch up."""
+        if self._transactions is not None:
+            self._transactions.gave_up(batch)
+        batch.fail(error)
+        self.failed_count += batch.record_count
+        self.settled.append(batch)
+
+    def tell(self) -> None:
+        """Run the callbacks of settled batches, in order, then let their waiters see the outcome.
+
+        Nothing is lost when a callback raises: it was taken off the queue, the rest is on it.
+        """
+        if self._is_telling:
+            return  # called from a callback: the loop around it goes on
+        self._is_telling = True
+        try:
+            settled = self.settled
+            while settled:
+                batch = settled[0]
+                while batch.callbacks:
+                    index, callback = batch.callbacks.popleft()
+                    callback(batch.metadata(index), batch.error)
+                settled.popleft()
+                batch.finish()
+                self._accumulator.finished(batch)
+        finally:
+            self._is_telling = False
+
+    def _may_pass(self, batch: ProducerBatch, error: KafkaError) -> bool:
+        """May the error be gone the next time? That is also asked for what it leaves behind."""
+        batch.last_error = error
+        if self._transactions is not None and self._transactions.may_retry(batch, error):
+            return True
+        return error.retriable

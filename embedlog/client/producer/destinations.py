@@ -1,0 +1,189 @@
+"""Where a record goes: from a topic's name, a partition or a key to the queue that it joins."""
+
+from __future__ import annotations
+
+from embedlog.client.producer.partitioner import ChosenPartitioner, KeyHashes
+from embedlog.errors import ClosedError, TimedOut, error_for
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.client.driver import Driver
+    from embedlog.client.metadata import Metadata, TopicInfo
+    from embedlog.client.producer.bulk import Columns
+    from embedlog.client.producer.record_accumulator import RecordAccumulator
+    from embedlog.client.producer.topic_queues import PartitionQueue, TopicQueues
+    from embedlog.client.settings import Settings
+    from embedlog.transport import Transport
+
+
+class Destinations:
+    """The topics that one producer has sent to. Waits for metadata where it must."""
+
+    def __init__(
+        self,
+        metadata: Metadata,
+        accumulator: RecordAccumulator,
+        driver: Driver,
+        settings: Settings,
+        transport: Transport,
+    ) -> None:
+        self._metadata = metadata
+        self._accumulator = accumulator
+        self._driver = driver
+        self._transport = transport
+        self._clock = transport.runtime.clock
+        self._is_in_process = transport.in_process
+        self._max_block_ms: int = settings["max.block.ms"]
+        chosen = settings["partitioner.class"]
+        self._chosen = None if chosen is None else ChosenPartitioner(chosen, settings)
+        self._partitioner = None if self._chosen is None else self._chosen.choose
+        self._ignores_keys: bool = settings["partitioner.ignore.keys"]
+        self._hashes = KeyHashes()
+        self._is_closed = False
+        self.known: dict[str, TopicQueues] = {}
+        """What `topic` has found; forgotten when metadata has news."""
+        self.waited_ns = 0
+        """For metadata, in all."""
+        metadata.on_news = self._renew
+
+    def close(self) -> None:
+        """Find nothing any more: every look-up raises ClosedError, also one that waits."""
+        self._is_closed = True
+        self.known.clear()
+        if self._chosen is not None:
+            self._chosen.close()
+
+    def _renew(self) -> None:
+        """Metadata has news: look again. What was found since the last news was in use."""
+        for name in list(self.known):
+            self._metadata.want(name)
+        self.known.clear()
+
+    def is_sticky(self, partition: int | None, key: bytes | None) -> bool:
+        """Does such a record go wherever there is room?"""
+        return (
+            partition is None and (key is None or self._ignores_keys) and self._partitioner is None
+        )
+
+    def topic(self, name: str) -> TopicQueues:
+        """The queues of a topic, waiting for metadata if it is not known.
+
+        Raises:
+            ClosedError: the producer is closed.
+            TimedOut: the topic is not known after max.block.ms.
+            KafkaError: the cluster refuses to tell.
+        """
+        queues = self.known.get(name)
+        if queues is None:
+            if self._is_closed:
+                raise ClosedError("the producer is closed")
+            info = self._metadata.topics.get(name)
+            if info is None:
+                info = self._await_topic(name)
+            queues = self.known[name] = self._accumulator.topic(info)
+        return queues
+
+    def queue(
+        self, topic: str, partition: int | None, key: bytes | None, value: bytes | None
+    ) -> PartitionQueue:
+        """The queue of the partition that was named, or that the record's key decides."""
+        queues = self.topic(topic)
+        if partition is not None:
+            return self._named(queues, partition)
+        if self._partitioner is not None:
+            return self._named(queues, self._partitioner(queues.info, key, value))
+        if key is not None and not self._ignores_keys:
+            return queues.queue(self._hashes(key) % len(queues.info.partitions))
+        return self._accumulator.sticky_queue(queues)
+
+    def divide(
+        self, topic: str, columns: Columns, partition: int | None
+    ) -> list[tuple[PartitionQueue, Columns]]:
+        """The records of each partition, with its queue."""
+        queues = self.topic(topic)
+        if partition is not None:
+            return [(self._named(queues, partition), columns)]
+        if self._partitioner is not None:
+            info = queues.info
+            choose = self._partitioner
+            parts = columns.by_partition(lambda key, value: int(choose(info, key, value)))
+            return [(self._named(queues, number), part) for number, part in parts.items()]
+        sticky = self._accumulator.sticky_queue(queues)
+        if columns.keys is None or self._ignores_keys:
+            return [(sticky, columns)]
+        count = len(queues.info.partitions)
+        hashes = self._hashes
+        parts = columns.by_partition(
+            lambda key, _: sticky.partition if key is None else hashes(bytes(key)) % count
+        )
+        return [(queues.queue(number), part) for number, part in parts.items()]
+
+    def _await_topic(self, name: str) -> TopicInfo:
+        metadata = self._metadata
+        metadata.want(name)
+
+        def is_settled() -> bool:
+            known = name in metadata.topics or metadata.topic_error(name) is not None
+            return known or metadata.failure is not None
+
+        self._wait(is_settled)
+        info = metadata.topics.get(name)
+        if info is not None:
+            return info
+        error = metadata.topic_error(name) or metadata.failure
+        if error is not None:
+            raise error
+        last = metadata.last_error or metadata.errors.get(name)
+        reason = f"no answer from {self._transport!r}" if last is None else str(last)
+        raise TimedOut(
+            f"topic {name!r} is not in the cluster's metadata after max.block.ms="
+            f"{self._max_block_ms}: {reason}"
+        )
+
+    def _named(self, queues: TopicQueues, partition: int) -> PartitionQueue:
+        if partition < 0:
+            raise ValueError(f"partition={partition}: must not be negative")
+        if partition >= len(queues.info.partitions):
+            queues = self._await_partition(queues.name, partition)
+        return queues.queue(partition)
+
+    def _await_partition(self, name: str, partition: int) -> TopicQueues:
+        """The queues of a topic once it has that partition; somebody may be adding it.
+
+        A cluster of this process says so at once, others are asked for max.block.ms.
+        """
+        metadata = self._metadata
+        answers = [metadata.answer_count]
+
+        def is_there() -> bool:
+            info = metadata.topics.get(name)
+            if info is not None and partition < len(info.partitions):
+                return True
+            if metadata.answer_count > answers[0]:
+                answers[0] = metadata.answer_count
+                if self._is_in_process:
+                    return True
+                metadata.request_update()
+                self._driver.run()
+            return False
+
+        metadata.request_update()
+        self._wait(is_there)
+        queues = self.topic(name)
+        count = len(queues.info.partitions)
+        if partition < count:
+            return queues
+        text = f"topic {name!r} has no partition {partition}, only {count}"
+        if self._is_in_process:
+            raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        raise TimedOut(f"{text}, also after max.block.ms={self._max_block_ms}")
+
+    def _wait(self, is_done: Callable[[], bool]) -> None:
+        began_us = self._clock.monotonic_us()
+        self._driver.wait(lambda: self._is_closed or is_done(), self._max_block_ms)
+        self.waited_ns += (self._clock.monotonic_us() - began_us) * 1000
+        if self._is_closed:
+            raise ClosedError("the producer was closed while a record waited for metadata")

@@ -1,0 +1,163 @@
+"""A record as a producer is given it, and what makes bytes of its parts."""
+
+from __future__ import annotations
+
+from _operator import itemgetter
+
+from embedlog.client.errors import SerializationError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from embedlog.client.interceptors import InterceptorChain
+    from embedlog.client.producer.column_sends import Given
+    from embedlog.client.producer.delivery import DeliveryCallback, RecordMetadata
+    from embedlog.client.producer.producer_batch import Headers
+
+    _RecordBase = tuple[str, Any, Any, int | None, int | None, Headers | None]
+else:
+    _RecordBase = tuple
+
+_FIELDS = ("topic", "value", "key", "partition", "timestamp_ms", "headers")
+
+
+class ProducerRecord(_RecordBase):
+    """What an interceptor's `on_send` gets: the arguments of `send`, before they are serialized.
+
+    (topic, value, key, partition, timestamp_ms, headers); it cannot be changed, only replaced.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def topic(self) -> str: ...
+
+        @property
+        def value(self) -> Any: ...
+
+        @property
+        def key(self) -> Any: ...
+
+        @property
+        def partition(self) -> int | None: ...
+
+        @property
+        def timestamp_ms(self) -> int | None: ...
+
+        @property
+        def headers(self) -> Headers | None: ...
+
+    else:
+        topic = property(itemgetter(0))
+        value = property(itemgetter(1))
+        key = property(itemgetter(2))
+        partition = property(itemgetter(3))
+        timestamp_ms = property(itemgetter(4))
+        headers = property(itemgetter(5))
+
+    def replace(self, **changes: Any) -> ProducerRecord:
+        """A record with other fields.
+
+        >>> ProducerRecord(("t", b"v", None, None, None, None)).replace(value=b"w").value
+        b'w'
+        """
+        unknown = changes.keys() - set(_FIELDS)
+        if unknown:
+            raise TypeError(f"a record has no {', '.join(sorted(unknown))}")
+        fields = [changes.get(name, old) for name, old in zip(_FIELDS, self, strict=True)]
+        return ProducerRecord(fields)
+
+    def __repr__(self) -> str:
+        fields = [f"{name}={value!r}" for name, value in zip(_FIELDS, self, strict=True)]
+        return f"ProducerRecord({', '.join(fields)})"
+
+
+class Acknowledgement:
+    """The delivery callback of a producer with interceptors: they are told first."""
+
+    __slots__ = ("_callback", "_chain")
+
+    def __init__(self, chain: InterceptorChain, callback: DeliveryCallback | None) -> None:
+        self._chain = chain
+        self._callback = callback
+
+    def __call__(self, metadata: RecordMetadata, error: Exception | None) -> None:
+        self._chain.tell("on_acknowledgement", metadata, error)
+        if self._callback is not None:
+            self._callback(metadata, error)
+
+
+def intercepted(
+    chain: InterceptorChain, topic: str, given: Given, partition: int | None
+) -> Iterator[tuple[str, int | None, Given]]:
+    """Let `on_send` see each record; then for each (topic, partition) the columns that go there."""
+    values, keys, timestamps, headers = given
+    groups: dict[tuple[str, int | None], list[ProducerRecord]] = {}
+    for index, value in enumerate(values):
+        before = ProducerRecord(
+            (
+                topic,
+                value,
+                None if keys is None else keys[index],
+                partition,
+                timestamps if isinstance(timestamps, int) else timestamps[index],
+                None if headers is None else headers[index],
+            )
+        )
+        record = chain.transform("on_send", before)
+        groups.setdefault((record.topic, record.partition), []).append(record)
+    for (name, number), records in groups.items():
+        _, column, key_column, _, stamps, header_column = map(list, zip(*records, strict=True))
+        stamps = [0 if stamp is None else stamp for stamp in stamps]
+        has_keys = any(key is not None for key in key_column)
+        header_rows = [row or () for row in header_column]
+        columns = (column, key_column if has_keys else None, stamps, header_rows)
+        yield name, number, columns if any(header_rows) else (*columns[:3], None)
+
+
+def serialized(serialize: Callable[[Any], Any] | None, data: Any, what: str, topic: str) -> Any:
+    """What the serializer makes of a key or value; `what` names it.
+
+    Raises:
+        SerializationError: the serializer raised.
+    """
+    if serialize is None:
+        return data
+    try:
+        return serialize(data)
+    except Exception as error:
+        raise SerializationError(
+            f"{what}.serializer refused a {type(data).__name__} for topic {topic!r}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def as_bytes(value: Any, what: str) -> bytes:
+    """A copy that cannot change.
+
+    Raises:
+        TypeError: it is no bytes.
+    """
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    raise TypeError(f"{what} is {type(value).__name__}, not bytes: give a {what}.serializer")
+
+
+def checked_headers(headers: Headers) -> Headers:
+    """The headers as a tuple of (str, bytes or None).
+
+    Raises:
+        TypeError: a name is no str, or a value no bytes.
+    """
+    checked = []
+    for name, value in headers:
+        if not isinstance(name, str):
+            raise TypeError(f"header {name!r}: its name is {type(name).__name__}, not str")
+        if value is not None and not isinstance(value, bytes | bytearray | memoryview):
+            raise TypeError(f"header {name!r}: its value is {type(value).__name__}, not bytes")
+        checked.append((name, None if value is None else bytes(value)))
+    return tuple(checked)

@@ -1,0 +1,94 @@
+"""The producer's configuration: Kafka's keys, the rules between them, and where it runs."""
+
+from __future__ import annotations
+
+from embedlog.client.settings import COMMON, INT_MAX, LONG_MAX, NATURAL
+from embedlog.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.client.settings import Definitions, Settings
+
+PRODUCER: Definitions = {
+    **COMMON,
+    "acks": ("choice", None, ("all", "-1", "0", "1")),
+    "batch.size": ("int", None, NATURAL),
+    "buffer.memory": ("int", 33_554_432, (0, LONG_MAX)),
+    "compression.type": ("choice", "none", ("none", "gzip", "snappy", "lz4", "zstd")),
+    "compression.gzip.level": ("int", None, (-1, 9)),
+    "compression.lz4.level": ("int", None, (1, 17)),
+    "compression.zstd.level": ("int", None, (-131_072, 22)),
+    "delivery.timeout.ms": ("int", None, NATURAL),
+    "enable.idempotence": ("bool", None, None),
+    "interceptor.classes": ("objects", (), None),
+    "key.serializer": ("function", None, None),
+    "linger.ms": ("int", None, NATURAL),
+    "max.block.ms": ("int", 60_000, (0, LONG_MAX)),
+    "max.in.flight.requests.per.connection": ("int", 5, (1, INT_MAX)),
+    "max.request.size": ("int", 1_048_576, NATURAL),
+    "metadata.max.idle.ms": ("int", 300_000, (5_000, LONG_MAX)),
+    "partitioner.adaptive.partitioning.enable": ("bool", True, None),
+    "partitioner.availability.timeout.ms": ("int", 0, (0, LONG_MAX)),
+    "partitioner.class": ("object", None, None),
+    "partitioner.ignore.keys": ("bool", False, None),
+    "retries": ("int", None, NATURAL),
+    "value.serializer": ("function", None, None),
+}
+
+_NETWORK_LINGER_MS = 5
+_NETWORK_BATCH_SIZE = 16_384
+_IN_PROCESS_BATCH_SIZE = 65_536
+_DELIVERY_TIMEOUT_MS = 120_000
+_IDEMPOTENT_IN_FLIGHT_MAX = 5
+
+
+def complete(given: Settings, *, in_process: bool) -> Settings:
+    """Fill in the defaults that Kafka derives.
+
+    In process linger.ms is 0, as there is no round trip to share; batch.size is 65536, as what a
+    batch costs beside its bytes is then a tenth of a record's price, not a third; and
+    enable.idempotence is false, as no answer can be lost on the way: a call returns or raises.
+
+    Raises:
+        ConfigError: enable.idempotence was asked for and another setting contradicts it, or
+            delivery.timeout.ms is shorter than linger.ms and request.timeout.ms together, or
+            compression.gzip.level is 0, which would compress nothing.
+    """
+    settings = dict(given)
+    if settings["linger.ms"] is None:
+        settings["linger.ms"] = 0 if in_process else _NETWORK_LINGER_MS
+    if settings["batch.size"] is None:
+        settings["batch.size"] = _IN_PROCESS_BATCH_SIZE if in_process else _NETWORK_BATCH_SIZE
+    settings["enable.idempotence"] = _idempotence(given, in_process=in_process)
+    if settings["acks"] is None:
+        settings["acks"] = "all"
+    if settings["retries"] is None:
+        settings["retries"] = INT_MAX
+    if settings["compression.gzip.level"] == 0:
+        raise ConfigError("compression.gzip.level=0: must be 1 to 9, or -1 for gzip's own choice")
+    least = min(settings["linger.ms"] + settings["request.timeout.ms"], INT_MAX)
+    if settings["delivery.timeout.ms"] is None:
+        settings["delivery.timeout.ms"] = max(_DELIVERY_TIMEOUT_MS, least)
+    elif settings["delivery.timeout.ms"] < least:
+        raise ConfigError(
+            f"delivery.timeout.ms={settings['delivery.timeout.ms']}: must be at least linger.ms + "
+            f"request.timeout.ms = {least}"
+        )
+    return settings
+
+
+def _idempotence(given: Settings, *, in_process: bool) -> bool:
+    asked = given["enable.idempotence"]
+    if asked is False:
+        return False
+    conflicts = []
+    if given["acks"] not in {None, "all", "-1"}:
+        conflicts.append(f"acks={given['acks']} (must be all)")
+    if given["retries"] == 0:
+        conflicts.append("retries=0 (must be above 0)")
+    in_flight_max = given["max.in.flight.requests.per.connection"]
+    if in_flight_max > _IDEMPOTENT_IN_FLIGHT_MAX:
+        conflicts.append(f"max.in.flight.requests.per.connection={in_flight_max} (at most 5)")
+    if conflicts and asked:
+        raise ConfigError(f"enable.idempotence=true contradicts {', '.join(conflicts)}")
+    return not conflicts and (asked is True or not in_process)

@@ -1,0 +1,420 @@
+"""Records on their way to the sender: for each partition a queue of batches.
+
+Records join the last batch of their partition's queue while it is open and has room; the sender
+takes batches from the front. A batch is due when it is closed (full, asked for, followed by
+another one), has waited linger.ms, or memory is short; and after a failed attempt when its back-off
+is over, or the partition has another leader than the one that failed (KIP-951).
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+
+from embedlog.client.producer.buffer_pool import BufferPool
+from embedlog.client.producer.delivery import DeliveryFuture
+from embedlog.client.producer.partitioner import NodeLatencies, StickyPartition
+from embedlog.client.producer.producer_batch import ProducerBatch
+from embedlog.client.producer.record_sizes import BATCH_OVERHEAD as BATCH_OVERHEAD
+from embedlog.client.producer.record_sizes import exact_record_size
+from embedlog.client.producer.record_sizes import headers_size as headers_size
+from embedlog.client.producer.topic_queues import PartitionQueue, TopicQueues
+from embedlog.errors import ClosedError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.client.metadata import PartitionInfo, TopicInfo
+    from embedlog.client.producer.delivery import DeliveryCallback
+    from embedlog.client.producer.producer_batch import Delivery, Headers
+    from embedlog.client.settings import Settings
+    from embedlog.runtime import Runtime
+
+    LeaderOf = Callable[[str, int], PartitionInfo | None]
+    MayBeSent = Callable[[ProducerBatch, int], bool]
+
+_RATIO_MARGIN = 1.05
+NEVER = 1 << 62
+"""A moment that does not come."""
+
+
+class Drained:
+    """What one look at all queues found."""
+
+    __slots__ = ("batches", "lacks_leader", "next_ms", "sizes")
+
+    def __init__(self) -> None:
+        self.batches: dict[int, list[ProducerBatch]] = {}
+        """By the node that they are to be sent to."""
+        self.sizes: dict[int, int] = {}
+        self.next_ms = NEVER
+        """When the next batch becomes due."""
+        self.lacks_leader: dict[str, None] = {}
+        """Topics of batches that have nowhere to go."""
+
+
+class RecordAccumulator:
+    """The queues of one producer. Methods take `lock` themselves unless they say otherwise."""
+
+    def __init__(
+        self, settings: Settings, delivery: Delivery, runtime: Runtime, *, is_exact: bool
+    ) -> None:
+        """`is_exact`: batches hold as many records as Kafka's, at 0.1 us a record."""
+        self.lock = allocate_lock()
+        self.pool = BufferPool(settings["buffer.memory"])
+        self.incomplete: dict[ProducerBatch, None] = {}
+        """Every batch whose callbacks have not run, waiting here or sent."""
+        self.active: dict[PartitionQueue, None] = {}
+        """The queues that hold a batch; those that were served last come last."""
+        self.has_sendable = False
+        """A batch was closed since the sender last looked."""
+        self.needs_attention = False
+        """A batch was begun or closed since the producer last looked."""
+        self.latencies = NodeLatencies(settings["partitioner.availability.timeout.ms"])
+        self.finished_count = 0
+        """Batches that have an outcome."""
+        self.finished_size = 0
+        """Their estimated bytes."""
+        self._delivery = delivery
+        self._below = runtime.random.below
+        self._clock = runtime.clock
+        # Else a producer with little memory could never begin a batch.
+        self._batch_size: int = min(settings["batch.size"], self.pool.total)
+        self._is_exact = is_exact
+        self._compresses = settings["compression.type"] != "none"
+        self._adaptive: bool = settings["partitioner.adaptive.partitioning.enable"]
+        self._topics: dict[str, TopicQueues] = {}
+        self._is_closed = False
+
+    def topic(self, info: TopicInfo) -> TopicQueues:
+        """The queues of a topic, made when first asked for."""
+        found = self._topics.get(info.name)
+        if found is None:
+            with self.lock:
+                sticky = StickyPartition(self._batch_size, self._below)
+                made = TopicQueues(info.name, sticky, info)
+                found = self._topics.setdefault(info.name, made)
+        found.info = info
+        return found
+
+    def append(  # noqa: PLR0917  called for every record: keywords cost 40 ns
+        self,
+        queue: PartitionQueue,
+        size: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None,
+        callback: DeliveryCallback | None,
+        is_sticky: bool,
+    ) -> DeliveryFuture | None:
+        """Add a record to the partition's last batch, or begin a new one.
+
+        `size` is its estimated size, see `record_size`. `is_sticky`: the record has no key and no
+        named partition; it may go to another queue of the topic when this one's batch is full.
+        None when buffer.memory has no room for a new batch: the caller waits and tries again.
+        """
+        lock = self.lock
+        lock.acquire()  # `with` costs 160 ns more than this
+        try:
+            batch = queue.open
+            if batch is None:
+                if is_sticky and queue is not queue.topic.sticky_queue:
+                    batch = self._next_batch(queue, size, is_sticky)
+                else:
+                    batch = self._begin(queue, size)
+            elif batch.size + size > batch.size_limit and not (
+                self._is_exact and _has_room(batch, size, timestamp, key, value, headers)
+            ):
+                batch = self._next_batch(queue, size, is_sticky)
+            if batch is None:
+                return None
+            batch.size += size
+            values = batch.values
+            index = len(values)
+            values.append(value)
+            batch.timestamps.append(timestamp)
+            if key is not None or batch.keys is not None:
+                batch.add_key(key)
+            if headers is not None or batch.headers is not None:
+                batch.add_headers(headers or ())
+            if callback is not None:
+                batch.add_callback(callback)
+            if batch.size >= batch.size_limit and (not self._is_exact or _is_full(batch)):
+                self._close_full(batch.queue)
+        finally:
+            lock.release()
+        return DeliveryFuture(batch, index)
+
+    def add_batch(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        """Queue a batch that is complete already, after everything appended before it.
+
+        False when buffer.memory has no room for it.
+        """
+        with self.lock:
+            if self._is_closed:
+                raise ClosedError("the producer was closed while records were on their way into it")
+            if not self.pool.reserve(batch.size):
+                return False
+            batch.memory = batch.size
+            batch.queue = queue
+            queue.close_open()
+            queue.batches.append(batch)
+            self.incomplete[batch] = None
+            self.active[queue] = None
+            self.has_sendable = True
+            self.produced(queue, batch.size, is_full=True)
+        return True
+
+    def sticky_queue(self, topic: TopicQueues) -> PartitionQueue:
+        """The queue that a record without a key joins now."""
+        with self.lock:
+            queue = topic.sticky_queue
+            return queue if queue is not None else self._choose_sticky(topic)
+
+    def close_all(self) -> None:
+        """Make everything that waits sendable."""
+        with self.lock:
+            for queue in self.active:
+                queue.close_open()
+            self.has_sendable = bool(self.active)
+
+    def want_all(self) -> None:
+        """Make everything that waits sendable, and let records join it until it is sent."""
+        with self.lock:
+            for queue in self.active:
+                if queue.open is not None:
+                    queue.open.is_wanted = True
+            self.has_sendable = bool(self.active)
+
+    def close(self) -> None:
+        """Begin no batch any more: from here on records are refused, or join an open batch."""
+        with self.lock:
+            self._is_closed = True
+
+    # Memory
+
+    def wait_for_memory(self) -> None:
+        """This thread found no room: until it gives up or `append` succeeds none comes before it,
+        and everything that waits is sent."""
+        with self.lock:
+            self.pool.queue_up()
+            self.has_sendable = True
+
+    def stop_waiting(self) -> None:
+        """This thread waits no more, for either reason."""
+        with self.lock:
+            self.pool.leave()
+
+    def finished(self, batch: ProducerBatch) -> None:
+        """The batch has its outcome, and its callbacks know: its memory may be used again."""
+        lock = self.lock
+        lock.acquire()
+        try:
+            self.incomplete.pop(batch, None)
+            self.pool.release(batch.memory)
+            self.finished_count += 1
+            self.finished_size += batch.size
+        finally:
+            lock.release()
+
+    def give_back(self, size: int) -> None:
+        """Memory that outlived its batch may be used again."""
+        with self.lock:
+            self.pool.release(size)
+
+    # For the sender
+
+    def drain(
+        self,
+        now_ms: int,
+        linger_ms: int,
+        size_max: int,
+        leader_of: LeaderOf,
+        may_be_sent: MayBeSent,
+    ) -> Drained:
+        """Take a batch of each partition that has one due and a leader that takes it.
+
+        For one node at most `size_max` bytes, or one batch. Queues that were served go to the
+        end, so that those which found no room come first the next time.
+        """
+        found = Drained()
+        full: set[int] = set()
+        lock = self.lock
+        lock.acquire()
+        try:
+            if self.pool.waiting:
+                linger_ms = 0
+            for queue in list(self.active):
+                batch = queue.batches[0]
+                leader = leader_of(batch.topic, batch.partition)
+                if leader is None:
+                    found.lacks_leader[batch.topic] = None
+                    continue
+                due_ms = _due_ms(batch, linger_ms, leader)
+                if due_ms > now_ms:
+                    found.next_ms = min(found.next_ms, due_ms)
+                    continue
+                node_id = leader.leader
+                if queue.is_muted or node_id in full or not may_be_sent(batch, node_id):
+                    continue
+                size = found.sizes.get(node_id, 0) + batch.size
+                if node_id not in found.batches:
+                    found.batches[node_id] = []
+                elif size > size_max:
+                    full.add(node_id)
+                    continue
+                found.batches[node_id].append(self.take_first(queue))
+                found.sizes[node_id] = size
+                batch.leader_epoch = leader.leader_epoch
+                if queue.batches:
+                    del self.active[queue]
+                    self.active[queue] = None
+        finally:
+            lock.release()
+        return found
+
+    def take_first(self, queue: PartitionQueue) -> ProducerBatch:
+        """Remove the first batch for the sender, closing it. Requires: the lock."""
+        batch = queue.batches.popleft()
+        if not batch.is_closed:
+            queue.close_open()
+            self.produced(queue, batch.size, is_full=True)
+        if not queue.batches:
+            del self.active[queue]
+        return batch
+
+    def put_back(self, batch: ProducerBatch) -> None:
+        """Queue a batch again that is to be retried, before what was not sent yet."""
+        with self.lock:
+            queue = batch.queue
+            queue.insert(batch)
+            self.active[queue] = None
+
+    def replace_by_parts(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
+        """Queue what `batch` was split into, in its place."""
+        with self.lock:
+            del self.incomplete[batch]
+            self.incomplete.update(dict.fromkeys(parts))
+            queue = batch.queue
+            for part in reversed(parts):
+                queue.insert(part)
+            self.active[queue] = None
+            if self._compresses:
+                queue.topic.compression_ratio = max(1.0, batch.observed_ratio)
+
+    def take_expired(self, created_max_ms: int) -> tuple[list[ProducerBatch], int]:
+        """Remove the batches begun before then; also say when the oldest that stays was begun."""
+        expired: list[ProducerBatch] = []
+        oldest_ms = NEVER
+        with self.lock:
+            for queue in list(self.active):
+                while queue.batches and queue.batches[0].created_ms <= created_max_ms:
+                    expired.append(self.take_first(queue))
+                if queue.batches:
+                    oldest_ms = min(oldest_ms, queue.batches[0].created_ms)
+        return expired, oldest_ms
+
+    # Requires: the lock
+
+    def _next_batch(
+        self, queue: PartitionQueue, size: int, is_sticky: bool
+    ) -> ProducerBatch | None:
+        """The batch that a record of `size` bytes joins when there is none open with room.
+
+        A record without a key follows its topic's sticky partition, which may have changed.
+        """
+        if queue.open is not None:
+            self._close_full(queue)
+        if is_sticky:
+            topic = queue.topic
+            while queue is not topic.sticky_queue:
+                queue = topic.sticky_queue or self._choose_sticky(topic)
+                batch = queue.open
+                if batch is not None:
+                    if batch.size + size <= batch.size_limit:
+                        return batch
+                    self._close_full(queue)
+        return self._begin(queue, size)
+
+    def _close_full(self, queue: PartitionQueue) -> None:
+        assert queue.open is not None, queue
+        size = queue.open.size
+        queue.close_open()
+        self.has_sendable = self.needs_attention = True
+        self.produced(queue, size, is_full=True)
+
+    def _begin(self, queue: PartitionQueue, size: int) -> ProducerBatch | None:
+        if self._is_closed:
+            raise ClosedError("the producer was closed while a record was on its way into it")
+        limit = self._batch_size - BATCH_OVERHEAD
+        memory = self._batch_size
+        if self._compresses:
+            # What is held until it is compressed is what memory is counted for.
+            limit = int(limit / (queue.topic.compression_ratio * _RATIO_MARGIN))
+            memory = min(max(limit, memory), self.pool.total)
+            limit = min(limit, memory)
+        memory = size if size > memory else memory  # noqa: FURB136  `max` costs 80 ns
+        if not self.pool.reserve(memory):
+            self.has_sendable = True
+            return None
+        batch = ProducerBatch(
+            queue.topic.name,
+            queue.partition,
+            self._delivery,
+            created_ms=self._clock.monotonic_ms(),
+            size_limit=limit,
+        )
+        batch.memory = memory
+        batch.queue = queue
+        queue.batches.append(batch)
+        queue.open = batch
+        self.incomplete[batch] = None
+        self.active[queue] = None
+        self.needs_attention = True
+        return batch
+
+    def produced(self, queue: PartitionQueue, size: int, *, is_full: bool) -> None:
+        """Count what went to a partition: after enough of it the topic's next one is chosen."""
+        topic = queue.topic
+        if queue is topic.sticky_queue:
+            if self._compresses:
+                size = int(size * topic.compression_ratio)
+            if topic.sticky.produced(size, batch_is_full=is_full):
+                topic.sticky_queue = None
+
+    def _choose_sticky(self, topic: TopicQueues) -> PartitionQueue:
+        return topic.choose_sticky(self.latencies, adaptive=self._adaptive)
+
+
+def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:
+    """When the batch may be sent, if it is the first of its queue; 0 for now."""
+    if batch.retry_at_ms:
+        # Another leader has not failed: it is tried at once.
+        return 0 if leader.leader_epoch > batch.leader_epoch >= 0 else batch.retry_at_ms
+    if batch.is_closed or batch.is_wanted:
+        return 0
+    return batch.created_ms + linger_ms
+
+
+def _has_room(  # noqa: PLR0917  the arguments of append
+    batch: ProducerBatch,
+    estimate: int,
+    timestamp: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Headers | None,
+) -> bool:
+    """Does the record fit in after all, counted to the byte?"""
+    batch.measure()
+    if batch.size + estimate <= batch.size_limit:
+        return True
+    delta = timestamp - batch.timestamps[0]
+    size = exact_record_size(len(batch.values), delta, key, value, headers or ())
+    return batch.size + size <= batch.size_limit
+
+
+def _is_full(batch: ProducerBatch) -> bool:
+    """Is the batch full, counted to the byte?"""
+    batch.measure()
+    return batch.size >= batch.size_limit

@@ -1,0 +1,182 @@
+"""How large a record is in its batch: about, at most, and to the byte.
+
+    length | attributes 1 | timestamp delta | offset delta | key length | key
+           | value length | value | header count | headers       (varints, unless a size is given)
+
+`send` counts with the first, which costs an addition. Before a batch is closed because that count
+says it is full, the third corrects it, so that a batch holds exactly as many records as one of
+Kafka's own client does.
+"""
+
+from __future__ import annotations
+
+from _operator import add
+
+from embedlog.errors import error_for
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlog.client.settings import Settings
+
+    Headers = Sequence[tuple[str, bytes | None]]
+
+BATCH_OVERHEAD = 61
+_BOUND_MARGIN = 128
+"""More than `size_upper_bound` exceeds `record_size` by: 61 + 21 + two lengths of 5 + 1."""
+SMALL_VALUE_MAX = 8_000
+SMALL_OVERHEAD = 12
+"""Bytes around a value below 8 KB in its batch: length 2, attributes, timestamp delta 2, offset
+delta 2, key length 1, value length 2, header count, and one to spare."""
+_LARGE_OVERHEAD = 36
+"""The most that can surround a key and a value: 21 of the record, 5 for each of three lengths."""
+_RECORD_OVERHEAD_MAX = 21
+_HEADER_OVERHEAD = 10
+
+
+class RecordLimits:
+    """What one record may be at most: max.request.size, and all of buffer.memory."""
+
+    __slots__ = ("_limits", "size_max", "surely_fits")
+
+    def __init__(self, settings: Settings) -> None:
+        self._limits = {name: settings[name] for name in ("max.request.size", "buffer.memory")}
+        self.size_max: int = min(self._limits.values())
+        self.surely_fits = self.size_max - _BOUND_MARGIN
+        """A record of this `record_size` need not be checked."""
+
+    def check(self, key: bytes | None, value: bytes | None, headers: Headers | None) -> None:
+        """Raise MessageTooLarge for a record that might not fit."""
+        size = size_upper_bound(key, value, headers)
+        for name, limit in self._limits.items():
+            if size > limit:
+                raise error_for(
+                    ErrorCode.MESSAGE_TOO_LARGE,
+                    f"a record of up to {size} bytes is larger than {name}={limit}: send less, or "
+                    f"raise {name} (and, for the broker, max.message.bytes of the topic)",
+                )
+
+
+def headers_size(headers: Headers) -> int:
+    """An upper bound of the bytes that headers take in a record."""
+    return sum(
+        len(key.encode()) + (len(value) if value is not None else 0) + _HEADER_OVERHEAD
+        for key, value in headers
+    )
+
+
+def record_size(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
+    """About the bytes a record takes in its batch, rather too many than too few."""
+    size = len(value) if value is not None else 0
+    if key is not None:
+        size += len(key)
+    size += SMALL_OVERHEAD if size <= SMALL_VALUE_MAX else _LARGE_OVERHEAD
+    return size + headers_size(headers) if headers else size
+
+
+def size_upper_bound(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
+    """The most bytes a record can take as a batch of its own: what Kafka holds against limits."""
+    size = BATCH_OVERHEAD + _RECORD_OVERHEAD_MAX + _field_size(key) + _field_size(value)
+    return size + _headers_exact_size(headers or ())
+
+
+def exact_size(
+    values: Sequence[bytes | None],
+    keys: Sequence[bytes | None] | None,
+    timestamps: Sequence[int],
+    headers: Sequence[Headers] | None,
+    start: int,
+) -> int:
+    """The bytes that the records from `start` on take in a batch that begins with the first."""
+    if headers is None:
+        ordinary = _ordinary_size(values, keys, timestamps, start)
+        if ordinary:
+            return ordinary
+    size = 0
+    base = timestamps[0]
+    for index in range(start, len(values)):
+        size += exact_record_size(
+            index,
+            timestamps[index] - base,
+            None if keys is None else keys[index],
+            values[index],
+            () if headers is None else headers[index],
+        )
+    return size
+
+
+def exact_record_size(
+    index: int, delta: int, key: bytes | None, value: bytes | None, headers: Headers
+) -> int:
+    """The bytes of record `index` of a batch whose first one is `delta` ms older."""
+    body = (
+        1  # attributes
+        + _varint_size(delta)
+        + _varint_size(index)
+        + _field_size(key)
+        + _field_size(value)
+        + _headers_exact_size(headers)
+    )
+    return body + _varint_size(body)
+
+
+def _ordinary_size(
+    values: Sequence[bytes | None],
+    keys: Sequence[bytes | None] | None,
+    timestamps: Sequence[int],
+    start: int,
+) -> int:
+    """`exact_size` of records whose varints are all of one known size; 0 when they are not.
+
+    C loops only: 0.1 us a record, where counting one by one takes 1.5.
+    """
+    end = len(values)
+    count = end - start
+    base = timestamps[0]
+    stamps = timestamps[start:]
+    if end > 8_192 or min(stamps) - base < -64 or max(stamps) - base > 63:
+        return 0
+    try:
+        sizes = list(map(len, values[start:]))  # type: ignore[arg-type]
+        key_sizes = [] if keys is None else list(map(len, keys[start:]))  # type: ignore[arg-type]
+    except TypeError:  # null
+        return 0
+    if keys is None and sizes.count(sizes[0]) == count:
+        least = most = sizes[0]
+        total = most * count
+        long_fields = count if most >= 64 else 0
+    else:
+        long_fields = sum(map((64).__le__, sizes))
+        long_fields += sum(map((64).__le__, key_sizes))
+        if keys is not None:
+            sizes = list(map(add, sizes, key_sizes))
+        least, most, total = min(sizes), max(sizes), sum(sizes)
+    if least < 64 < most + 9 or most > 8_000:
+        return 0
+    # Length, attributes, timestamp delta, offset delta, key length, value length, header count.
+    overhead = 8 if most >= 64 else 7
+    long_offsets = end - max(start, 64) if end > 64 else 0
+    return total + overhead * count + long_fields + long_offsets
+
+
+def _headers_exact_size(headers: Headers) -> int:
+    size = _varint_size(len(headers))
+    for name, value in headers:
+        size += _field_size(name.encode()) + _field_size(value)
+    return size
+
+
+def _field_size(data: bytes | None) -> int:
+    """A length and as many bytes; null is a length of -1."""
+    if data is None:
+        return 1
+    size = len(data)
+    return size + (1 if size < 64 else 2 if size < 8_192 else _varint_size(size))
+
+
+def _varint_size(number: int) -> int:
+    """Bytes of a signed varint: 7 bits each, one bit in all for the sign."""
+    bits = (number if number >= 0 else ~number).bit_length() + 1
+    return (bits + 6) // 7
