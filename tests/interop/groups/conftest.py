@@ -13,7 +13,7 @@ import pytest
 from tests.interop.groups.group_run import GroupRun
 from tests.interop.groups.serving import group_broker
 
-SESSION_MS = 4000
+SESSION_MS = 3000
 _numbers = itertools.count()
 StartRun = Callable[..., GroupRun]
 

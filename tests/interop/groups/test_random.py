@@ -41,6 +41,7 @@ class Story:
         """Some members, then one thing after the other; at the end everybody is awake again."""
         for _ in range(2):
             self._join()
+        self._run.wait_until_stable()
         steps = (self._join, self._join, self._leave, self._kill, self._freeze, self._replace)
         for _ in range(STEPS):
             self._run.produce(self._random.randrange(100))

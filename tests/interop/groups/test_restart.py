@@ -33,8 +33,11 @@ def end(serve: Serve, how: str, run: GroupRun) -> None:
     serve.kill() if how == "kill" else serve.stop()
 
 
-@pytest.mark.parametrize("how", ["stop", "kill"])
-@pytest.mark.parametrize(("protocol", "client"), PROTOCOLS, ids=lambda word: word)
+@pytest.mark.parametrize(
+    ("protocol", "client", "how"),
+    [*((*each, "kill") for each in PROTOCOLS),
+     ("classic", "confluent", "stop"), ("consumer", "confluent", "stop")],
+)  # fmt: skip
 def test_members_go_on_after_a_restart(
     protocol: str, client: str, how: str, serve: Serve, start_run: StartRun
 ) -> None:
