@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import embedlog
 from embedlog import TopicPartition, errors
 from embedlog.client.consumer.consumer import Consumer
 from embedlog.client.errors import (
@@ -18,6 +19,7 @@ from embedlog.client.errors import (
 )
 from embedlog.errors import ClosedError, ConfigError, TimedOut
 from embedlog.testing import SimRuntime, sim_runtime
+from embedlog.testing.loopback_transport import LoopbackTransport
 from tests.client.scripted_broker import PASS, ScriptedBroker
 from wire.records import build_batch
 from wire.records.legacy import down_convert
@@ -445,3 +447,19 @@ def test_messages_of_old_formats_are_read_too(broker: ScriptedBroker, magic: int
         found = consumer.poll_columns(10)
         assert [v for each in found for v in each.columns.values()[each.start :]] == [b"b", b"c"]
         assert consumer.position(HERE) == 3
+
+
+def test_close_does_not_wait_for_a_fetch_that_waits() -> None:
+    with embedlog.Cluster(runtime=sim_runtime(seed=1)) as cluster:
+        cluster.create_topic("one", 1)
+        with cluster.producer() as producer:
+            producer.send("one", b"value").result()
+        consumer = Consumer(
+            LoopbackTransport(cluster), fetch_max_wait_ms=60_000, auto_offset_reset="earliest"
+        )
+        consumer.assign([HERE])
+        assert values(consumer.poll(1)) == [b"value"], "there is a session now"
+        assert len(consumer.poll(1)) == 0
+        before = cluster.runtime.clock.monotonic_ms()
+        consumer.close()
+        assert cluster.runtime.clock.monotonic_ms() == before

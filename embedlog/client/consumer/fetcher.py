@@ -120,12 +120,17 @@ class Fetcher:
         return None if end < 0 or state.offset < 0 else max(end - state.offset, 0)
 
     def close(self) -> list[Pending[Any]]:
-        """End the sessions; the answers may be waited for."""
+        """End the sessions; the answers may be waited for.
+
+        Not those that come after the answer to a fetch that waits, for up to fetch.max.wait.ms.
+        """
         closing = []
         for node_id, session in self._sessions.items():
             request = session.closing_request()
             if request is not None:
-                closing.append(self._transport.send(node_id, request))
+                pending = self._transport.send(node_id, request)
+                if node_id not in self._sent:
+                    closing.append(pending)
         self._sessions.clear()
         self._buffer.clear()
         return closing
