@@ -40,13 +40,19 @@ class TurnLock:
         self._lock = allocate_lock()
         self._gates: deque[object] = deque()
 
-    def acquire(self) -> None:
-        """Wait for the turn."""
+    def acquire(self, hurry: Callable[[], None] | None = None) -> None:
+        """Wait for the turn.
+
+        `hurry` makes whoever has it give it back soon. It is called once this thread is in the
+        line: before, another could get the turn unnoticed, and keep it.
+        """
         if not self._gates and self._lock.acquire(blocking=False):
             return
         gate = allocate_lock()
         gate.acquire()
         self._gates.append(gate)
+        if hurry is not None:
+            hurry()
         self._hand_over()
         gate.acquire()
 
@@ -182,8 +188,7 @@ class Driver:
         if self._runner == get_ident():
             action()
             return
-        self._transport.wake()
-        self._turn.acquire()
+        self._take_turn()
         try:
             action()
         finally:
@@ -203,9 +208,7 @@ class Driver:
             self._threaded = False
 
     def _pass(self) -> None:
-        if self._turns is not None and self._turns.is_taken:
-            self._transport.wake()
-        self._turn.acquire()
+        self._take_turn()
         self._runner = get_ident()
         try:
             if self._turns is not None and not self._threaded:
@@ -216,6 +219,12 @@ class Driver:
             self._turn.release()
         if self._threaded:
             self.arrived()
+
+    def _take_turn(self) -> None:
+        if self._turns is None:
+            self._turn.acquire()
+        else:
+            self._turns.acquire(self._transport.wake)
 
     def _listen(self) -> Pending[object]:
         news: Pending[object] = Pending()
@@ -231,22 +240,23 @@ class Driver:
     def _park(self, news: Pending[object], left: int) -> None:
         if self._threaded:
             self._scheduler.wait(news, left)
-            return
-        if self.delay is not None:
-            left = min(left, max(self.delay, 1))
-        if self._transport.concurrent:
-            self._transport.wait(news, left)
+        elif self._transport.concurrent:
+            self._transport.wait(news, self._until_next_pass(left))
         elif self._polling.acquire(blocking=False):
             try:
                 self._turn.acquire()
                 try:
-                    self._transport.wait(news, left)
+                    # Now, not earlier: another thread's pass may have found more to come back for.
+                    self._transport.wait(news, self._until_next_pass(left))
                 finally:
                     self._turn.release()
             finally:
                 self._polling.release()
         else:
-            self._scheduler.wait(news, left)
+            self._scheduler.wait(news, self._until_next_pass(left))
+
+    def _until_next_pass(self, left: int) -> int:
+        return left if self.delay is None else min(left, max(self.delay, 1))
 
     # The thread
 

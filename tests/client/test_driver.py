@@ -174,6 +174,68 @@ def test_a_thread_and_those_who_wait_do_not_keep_each_other_awake() -> None:
     driver.close(10_000)
 
 
+def test_who_asks_for_the_turn_ends_a_poll_that_began_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The turn was free when the thread came, and somebody polled before it asked."""
+    transport = Sleepy()
+    asks, polls = threading.Event(), threading.Event()
+    passes: list[int] = []
+    late: list[int] = []
+    was_woken: list[bool] = []
+    acquire = TurnLock.acquire
+
+    def acquire_late(lock: TurnLock, *arguments: Any) -> None:
+        if threading.get_ident() in late:
+            asks.set()
+            polls.wait(30)
+        acquire(lock, *arguments)
+
+    def wait_for_a_wake(pending: Any, timeout_ms: int | None) -> bool:
+        polls.set()
+        was_woken.append(transport._woken.wait(10))
+        transport._woken.clear()
+        return False
+
+    monkeypatch.setattr(TurnLock, "acquire", acquire_late)
+    monkeypatch.setattr(transport, "wait", wait_for_a_wake)
+    driver = Driver(
+        transport,  # type: ignore[arg-type]
+        lambda: passes.append(threading.get_ident()),
+        threaded=False,
+        name="test",
+    )
+
+    def come_late() -> None:
+        late.append(threading.get_ident())
+        driver.run()
+
+    thread = threading.Thread(target=come_late)
+    thread.start()
+    assert asks.wait(30)
+    assert driver.wait(lambda: late[0] in passes, 30_000)
+    assert all(was_woken)
+    thread.join(30)
+
+
+def test_a_thread_in_the_line_hurries_whoever_has_the_turn() -> None:
+    lock = TurnLock()
+    in_line: list[int] = []
+    lock.acquire(lambda: in_line.append(-1))
+    assert not in_line, "nobody was to be hurried"
+    thread = threading.Thread(target=lambda: lock.acquire(hurry))
+
+    def hurry() -> None:
+        in_line.append(len(lock._gates))
+        lock.release()
+
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert in_line == [1]
+    assert lock.is_taken
+
+
 @pytest.mark.parametrize("linger_ms", [0, 5])
 def test_a_partition_that_is_being_added_is_waited_for(
     cluster: embedlog.Cluster, linger_ms: int
@@ -181,7 +243,11 @@ def test_a_partition_that_is_being_added_is_waited_for(
     cluster.create_topic("grows", partitions=1)
     address = cluster.listen("127.0.0.1", 0).address
     where: list[Any] = []
-    settings = {"linger_ms": linger_ms, "retry_backoff_ms": 1, "retry_backoff_max_ms": 1}
+    settings: dict[str, Any] = {
+        "linger_ms": linger_ms,
+        "retry_backoff_ms": 1,
+        "retry_backoff_max_ms": 1,
+    }
     with Producer(address, **settings) as producer:
         producer.send("grows", b"v").result(10)
         thread = threading.Thread(
