@@ -87,9 +87,7 @@ def test_wrong_text_is_refused_in_kafkas_words(type_: int, text: str, reason: st
         ),
     ],
 )
-def test_a_broken_rule_is_worded_as_kafka_does(
-    rule: str, value: types.Value, message: str
-) -> None:
+def test_a_broken_rule_is_worded_as_kafka_does(rule: str, value: types.Value, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         types.check("k", rule, value)
     assert str(caught.value) == message

@@ -66,9 +66,7 @@ def test_a_restart_sees_what_was_published(choices: list[int]) -> None:
     st.lists(st.sampled_from(range(len(STEPS))), max_size=15),
     st.lists(st.sampled_from(range(len(STEPS))), max_size=8),
 )
-def test_a_snapshot_says_the_same_as_what_it_replaces(
-    before: list[int], after: list[int]
-) -> None:
+def test_a_snapshot_says_the_same_as_what_it_replaces(before: list[int], after: list[int]) -> None:
     opened = Opened()
     for choice in before:
         perform(opened.controller, STEPS[choice])
@@ -143,9 +141,7 @@ def test_a_record_of_somebody_else_is_not_taken_for_ours() -> None:
     for value in (b"", b"\x01\x02\x00rest", b"\x40\x63\x00", b"\x40\x01\x00cut"):
         again = Opened()
         with again.log.lock:
-            again.log.append_as_leader(
-                build_batch([value], timestamps=0), leader_epoch=0, now_ms=0
-            )
+            again.log.append_as_leader(build_batch([value], timestamps=0), leader_epoch=0, now_ms=0)
         with pytest.raises(CorruptRecord) as caught:
             again.reopen()
         assert caught.value.position == 1

@@ -148,9 +148,7 @@ def test_an_incremental_answer_leaves_out_what_is_not_news(peer: Peer) -> None:
     assert partitions_of(with_records) == [("a", 1)]
     moved = peer.fetch(ask(id=id, epoch=3), b0=answer(0, high_watermark=6))
     assert partitions_of(moved) == [("b", 0)]
-    trimmed = peer.fetch(
-        ask(id=id, epoch=4), b0=answer(0, high_watermark=6, log_start_offset=2)
-    )
+    trimmed = peer.fetch(ask(id=id, epoch=4), b0=answer(0, high_watermark=6, log_start_offset=2))
     assert partitions_of(trimmed) == [("b", 0)]
     same = peer.fetch(ask(id=id, epoch=5), b0=answer(0, high_watermark=6, log_start_offset=2))
     assert partitions_of(same) == []

@@ -200,9 +200,7 @@ def test_a_new_leader_epoch_reaches_a_session_at_rest(
 def test_another_isolation_looks_at_everything_again(
     session: Session, rig: Rig, topic: Topic
 ) -> None:
-    open_batch = simple(
-        b"open", attributes=0x10, producer_id=9, producer_epoch=0, base_sequence=0
-    )
+    open_batch = simple(b"open", attributes=0x10, producer_id=9, producer_epoch=0, base_sequence=0)
     partition = rig.manager.partition(topic[0], 0)
     rig.manager.append(partition, open_batch, acks=1, origin=AppendOrigin.COORDINATOR)
     told = session.news(isolation_level=1)

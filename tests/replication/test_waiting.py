@@ -118,9 +118,7 @@ def test_fsync_topics_answer_after_the_sync(
     assert sorted(completed) == ["DelayedFetch", "DelayedProduce", "DelayedProduce"]
 
 
-def test_many_produces_share_one_sync(
-    make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_produces_share_one_sync(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
     rig = make_rig("/data", durability="fsync")
     topic = make_topic(rig)
     syncs: list[int] = []
@@ -287,4 +285,3 @@ def test_an_unclean_stop_begins_a_leader_epoch_that_clients_see(make_rig: MakeRi
     image = second.broker.controller.image.partition(topic[0], 0)
     assert image is not None
     assert partition.leader_epoch == image.leader_epoch == partition.log.latest_epoch == 1
-

@@ -276,9 +276,7 @@ def test_a_compact_string_of_more_is_malformed() -> None:
         ),
         (
             ProduceRequest(
-                topic_data=[
-                    TopicProduceData(partition_data=[PartitionProduceData(records="x")])
-                ]
+                topic_data=[TopicProduceData(partition_data=[PartitionProduceData(records="x")])]
             ),
             r"partition_data\[\].records is 'x', which is no records",
         ),

@@ -29,9 +29,7 @@ class Confluent:
         self, address: str, topic: str, rows: Sequence[Row], *, codec: str = "none", acks: int = -1
     ) -> None:
         """Checks every delivery report."""
-        producer = Producer(
-            {"bootstrap.servers": address, "compression.type": codec, "acks": acks}
-        )
+        producer = Producer({"bootstrap.servers": address, "compression.type": codec, "acks": acks})
         failed: list[object] = []
         for row in rows:
             producer.produce(

@@ -38,9 +38,7 @@ class KafkaPython:
             enable_idempotence=acks == -1,
         )
         futures = [
-            producer.send(
-                topic, row.value, row.key, list(row.headers), 0, row.timestamp
-            )
+            producer.send(topic, row.value, row.key, list(row.headers), 0, row.timestamp)
             for row in rows
         ]
         producer.flush(MS_MAX / 1000)

@@ -129,9 +129,7 @@ def test_a_frame_too_large_is_refused_inside_tls_too() -> None:
         stream.decrypt(server.write(framed(bytes(100))), FrameReader(size_max=99))
 
 
-@pytest.mark.parametrize(
-    "answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0" * 64, b"\xff" * 64]
-)
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0" * 64, b"\xff" * 64])
 def test_a_peer_that_does_not_speak_tls(answer: bytes) -> None:
     stream = CLIENT.stream("broker")
     assert not stream.handshake()
