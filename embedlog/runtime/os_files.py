@@ -85,14 +85,18 @@ class OsFile(File):
         self.close()
 
     def _map(self, end: int) -> memoryview:
-        """Map the file as long as it is; the former mapping lives on in its views."""
+        """Map the file as long as it is; the former mapping lives on in its views.
+
+        Another thread may cut off what was reserved at any moment, so the size of the mapping is
+        the one that the file has when it is mapped, not one that was asked for before.
+        """
         size = os.fstat(self._descriptor).st_size
-        if end > size:
-            raise ValueError(f"view to byte {end} of a file of {size}")
-        if size == 0:
-            return _NOTHING
-        self._mapped = mapped = memoryview(_map_read_only(self._descriptor, size))
-        return mapped
+        if end <= size:
+            self._mapped = mapped = memoryview(_map_read_only(self._descriptor))
+            size = len(mapped)
+            if end <= size:
+                return mapped
+        raise ValueError(f"view to byte {end} of a file of {size}")
 
 
 class OsLock(DirectoryLock):
@@ -229,9 +233,11 @@ def _let_go_after_fork() -> None:
 os.register_at_fork(after_in_child=_let_go_after_fork)
 
 
-def _map_read_only(descriptor: int, size: int) -> mmap:
+def _map_read_only(descriptor: int) -> mmap:
+    """Map the whole file, which is not empty."""
     from mmap import PROT_READ, mmap
 
+    size = 0  # stands for as long as the file is
     if sys.version_info >= (3, 13):
         # Otherwise every mapping keeps a duplicate of the descriptor.
         return mmap(descriptor, size, prot=PROT_READ, trackfd=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import subprocess
 import sys
@@ -76,6 +77,27 @@ def test_a_view_beyond_the_end_is_refused(files: Files, root: str) -> None:
         file.view(1, 3)
     file.write([b"d"], 3)
     assert bytes(file.view(1, 3)) == b"bcd"
+
+
+def test_a_file_that_is_cut_while_it_is_being_mapped_reads_as_long_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = OsFiles().open(f"{tmp_path}/f", create=True)
+    file.write([b"abc"], 0)
+    file.reserve(1 << 20)
+    real_mmap = mmap.mmap
+
+    def cut_first(*arguments: int, **named: int) -> mmap.mmap:
+        file.truncate(3)  # as when another thread rolls the segment
+        return real_mmap(*arguments, **named)
+
+    monkeypatch.setattr("mmap.mmap", cut_first)
+    assert bytes(file.view(0, 3)) == b"abc"
+    with pytest.raises(ValueError, match="of a file of 3"):
+        file.view(0, 4)
+    file.reserve(1 << 20)
+    with pytest.raises(ValueError, match="of a file of 3"):
+        file.view(0, 4)  # there were four when it was asked how many there are
 
 
 def test_reserve_extends_with_zeros_and_never_shrinks(files: Files, root: str) -> None:
