@@ -30,10 +30,10 @@ class OpenFiles:
 
     def open(self, segment: Segment, *, create: bool = False) -> File:
         """Open the segment's file and store it in `segment.opened`."""
-        if segment.kept is not None:
-            segment.opened = segment.kept
-            return segment.kept
-        file = self.files.open(segment.path, create=create)
+        file = self._open_own(segment, create)
+        if file is segment.kept:
+            segment.opened = file
+            return file
         while len(self._segments) >= self._limit:
             self._look_at_oldest()
         self._segments[segment] = None
@@ -48,6 +48,24 @@ class OpenFiles:
 
     def __len__(self) -> int:
         return len(self._segments)
+
+    def _open_own(self, segment: Segment, create: bool) -> File:
+        """The segment's own file, also when its name is given to another one meanwhile.
+
+        `Segment.part_with` comes before that: a segment that has not parted with its name once the
+        name was opened was still its owner then.
+        """
+        if segment.kept is None:
+            try:
+                file = self.files.open(segment.path, create=create)
+            except FileNotFoundError:
+                if segment.kept is None:
+                    raise
+            else:
+                if segment.kept is None:
+                    return file
+        assert segment.kept is not None
+        return segment.kept
 
     def _look_at_oldest(self) -> None:
         try:

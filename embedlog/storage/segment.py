@@ -114,7 +114,7 @@ class Segment:
         """Changed since its indexes were last stored."""
         self.opened: File | None = None
         self.kept: File | None = None
-        """The file of a segment that is no longer part of a log, see `part_with`."""
+        """The file of a segment whose name means another, or none; see `part_with`."""
         self.used = False
         self.hints: dict[int, int] = {}
         """Offsets that readers will ask for next -> position of their batch."""

@@ -2,7 +2,8 @@
 
 A file that readers may have mapped is never made shorter: touching a page beyond the end of a
 mapped file kills the process. What is kept of a cut segment is copied into a new file, which takes
-the old one's name; views of the old file stay as they were.
+the old one's name; views of the old file stay as they were, and so do the reads of those who hold
+the old segment.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ def truncate_fully(log: LogState, offset: int) -> None:
     log.before_truncation(offset)
     try:
         for segment in reversed(log.segments):
+            if segment.base_offset == offset:
+                segment.part_with()
             segment.remove()
         segment = log.new_segment(offset)
         segment.create()
@@ -70,8 +73,8 @@ def _shortened(log: LogState, former: Segment, position: int) -> Segment:
         write_fully(file.write, [former.view(start, end)], start)
     if log.config.durability == "fsync":
         file.sync()
+    former.part_with()
     log.files.rename(path, segment.path)
-    former.release()
     file.close()
     next_offset, largest, holder = former.base_offset, -1, -1
     for at, _, _, last_offset, timestamp, _ in walk(

@@ -1,0 +1,97 @@
+"""A reader that opens a segment's file at the very moment when its name is given to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from embedlog.runtime.files import File, Files
+from embedlog.storage.log import Log
+from embedlog.storage.segment import Segment
+from tests.storage.compaction import Compacted, rows
+from tests.storage.logs import append, check, new_log, values
+
+SIDES = ["before it is opened", "after it is opened"]
+
+
+def view_during(
+    change: Callable[[], object], side: str, files: Files, segment: Segment
+) -> memoryview:
+    """All of `segment`, whose file is opened for it; `change` happens on one `side` of that."""
+    really_open = files.open
+    reached = []
+
+    def open_changing(path: str, *, create: bool = False) -> File:
+        if path != segment.path or reached:
+            return really_open(path, create=create)
+        reached.append(path)
+        if side == "before it is opened":
+            change()
+            return really_open(path, create=create)
+        file = really_open(path, create=create)
+        change()
+        return file
+
+    segment.release()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "open", open_changing)
+        view = segment.view(0, segment.size)
+    assert reached
+    return view
+
+
+@pytest.mark.parametrize("slot", range(4))
+@pytest.mark.parametrize("side", SIDES)
+def test_a_segment_that_compaction_replaces_meanwhile(side: str, slot: int) -> None:
+    topic = Compacted()
+    for number in range(20):
+        topic.put(("same", f"{number}" * 30), (f"k{number}", "once"))
+    log = topic.log
+    log.roll()
+    segment = log.segments[slot]
+    content = bytes(segment.view(0, segment.size))
+    assert view_during(topic.clean_at_once, side, log.files, segment) == content
+    assert segment not in log.segments
+    assert segment.view(0, segment.size) == content
+    assert len(rows(log)) == 21
+
+
+def three_segments() -> Log:
+    log = new_log(segment_bytes=500)
+    for number in range(6):
+        append(log, b"%d" % number * 150)
+    assert [segment.base_offset for segment in log.segments] == [0, 2, 4]
+    return log
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_segment_that_is_cut_meanwhile(side: str) -> None:
+    log = three_segments()
+    segment = log.segments[1]
+    content = bytes(segment.view(0, segment.size))
+
+    def cut() -> None:
+        log.truncate_to(3)
+        append(log, b"of another leader" * 5, epoch=1)
+
+    assert view_during(cut, side, log.files, segment) == content
+    assert segment.view(0, segment.size) == content
+    assert values(log)[2:] == [b"2" * 150, b"of another leader" * 5]
+    check(log)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_segment_whose_log_begins_anew_at_the_same_offset_meanwhile(side: str) -> None:
+    log = three_segments()
+    segment = log.segments[1]
+    content = bytes(segment.view(0, segment.size))
+
+    def begin_anew() -> None:
+        log.truncate_fully_and_start_at(2)
+        append(log, b"of another leader" * 5, epoch=1)
+
+    assert view_during(begin_anew, side, log.files, segment) == content
+    assert segment.view(0, segment.size) == content
+    assert values(log) == [b"of another leader" * 5]
+    check(log)
