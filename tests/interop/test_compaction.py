@@ -29,8 +29,14 @@ from tests.broker.wire_client import WireClient
 from tests.interop.java_tools import run
 from tests.storage.compaction import Compacted, check_compacted, committed_rows
 from tests.support.kafka import real_kafka
+from wire.error_codes import ErrorCode
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.builder import build_batch
+from wire.schemas.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -38,6 +44,11 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 SECONDS_MAX = 30
 SEGMENT_MS = 1000
 RETENTION_MS = 2000
+NO_LEADER_YET = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
 
 Pairs = list[tuple[bytes | None, bytes | None]]
 
@@ -75,6 +86,7 @@ class Topic:
         }
         made = kafka.admin.create_topics([NewTopic(name, 1, 1, config=settings)])
         made[name].result(SECONDS_MAX)
+        _await_leader(kafka.wire, name)
         self.directory = kafka.data / f"{name}-0"
         # Ahead of the clock, so that transaction markers, which carry the present, roll nothing.
         self.time_ms = int(time.time() * 1000) + 600_000
@@ -188,6 +200,22 @@ def _facts(one: Any) -> tuple[object, ...]:
 
 def _text(path: Path) -> str:
     return path.read_text() if path.exists() else ""
+
+
+def _await_leader(wire: WireClient, topic: str) -> None:
+    """Wait until the broker leads partition 0: it hears of a topic after the topic is created."""
+    partition = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[partition])]
+    )
+
+    def is_led() -> bool:
+        (answered,) = wire.ask(request, 5).topics
+        error_code = answered.partitions[0].error_code
+        assert error_code == 0 or error_code in NO_LEADER_YET, answered
+        return error_code == 0
+
+    _until(is_led)
 
 
 def _until(holds: Callable[[], bool]) -> None:
@@ -357,11 +385,12 @@ def compacted(tmp_path: Path) -> Iterator[tuple[str, list[tuple[int, bytes, byte
         }
         admin = AdminClient({"bootstrap.servers": address})
         admin.create_topics([NewTopic("c", 1, 1, config=configs)])["c"].result(SECONDS_MAX)
-        log = cluster.broker.log_manager.get(embedlog.TopicPartition("c", 0))
-        assert log is not None
         host, port = address.split(":")
         left = []
         with WireClient((host, int(port))) as wire:
+            _await_leader(wire, "c")
+            log = cluster.broker.log_manager.get(embedlog.TopicPartition("c", 0))
+            assert log is not None
             for number in range(60):
                 # The last record of every batch is replaced by the next one's.
                 pairs = [(b"a%d" % number, b"v"), (b"b%d" % (number % 20), b"v"), (b"k", b"v")]
