@@ -1,7 +1,8 @@
 """How long to wait before something is tried again: longer each time, and never in step.
 
 The pause doubles from the first to the longest one; a draw of 20 % more or less keeps clients that
-failed together from coming back together (KIP-144, KIP-580).
+failed together from coming back together (KIP-144, KIP-580). `Backoff` says how long; `Retry`
+also counts the failures of one thing.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from embedlog.client.settings import Settings
+    from embedlog.runtime.randomness import Random
 
 _DOUBLINGS_MAX = 30
 
@@ -24,6 +28,11 @@ class Backoff:
         self._longest_ms = longest_ms
         self._below = below
 
+    @classmethod
+    def of_retries(cls, settings: Settings, random: Random) -> Backoff:
+        """The pauses before a request is sent again: retry.backoff.ms and its maximum."""
+        return cls(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"], random.below)
+
     def delay_ms(self, failures: int) -> int:
         """The pause after so many failures before the present one.
 
@@ -35,3 +44,29 @@ class Backoff:
         delay = min(self._first_ms << min(failures, _DOUBLINGS_MAX), self._longest_ms)
         fifth = delay // 5
         return min(delay - fifth + self._below(2 * fifth + 1), self._longest_ms)
+
+
+class Retry:
+    """When the next attempt at one thing may be made."""
+
+    __slots__ = ("_backoff", "_not_before_ms", "failure_count")
+
+    def __init__(self, backoff: Backoff) -> None:
+        self._backoff = backoff
+        self._not_before_ms = 0
+        self.failure_count = 0
+        """Failures since the last success."""
+
+    def failed(self, now_ms: int) -> None:
+        """An attempt failed."""
+        self._not_before_ms = now_ms + self._backoff.delay_ms(self.failure_count)
+        self.failure_count += 1
+
+    def succeeded(self) -> None:
+        """The next failure is the first one again."""
+        self.failure_count = 0
+        self._not_before_ms = 0
+
+    def left_ms(self, now_ms: int) -> int:
+        """Milliseconds until the next attempt; 0 when it may be made."""
+        return max(self._not_before_ms - now_ms, 0)

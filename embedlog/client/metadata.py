@@ -150,11 +150,7 @@ class Metadata:
         self._age_max_ms: int = settings["metadata.max.age.ms"]
         self._idle_max_ms: int | None = settings.get("metadata.max.idle.ms")
         self._doubt_after_ms: int = settings["metadata.recovery.rebootstrap.trigger.ms"]
-        self._backoff = Backoff(
-            settings["retry.backoff.ms"],
-            settings["retry.backoff.max.ms"],
-            transport.runtime.random.below,
-        )
+        self._backoff = Backoff.of_retries(settings, transport.runtime.random)
         self.nodes: dict[int, Node] = {}
         self.topics: dict[str, TopicInfo] = {}
         self.names_by_id: dict[bytes, str] = {}

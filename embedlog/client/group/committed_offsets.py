@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from embedlog.client.backoff import Backoff, Retry
 from embedlog.client.group.coordinator_lookup import LOST_COORDINATOR
 from embedlog.client.group.group_offsets import OffsetAndMetadata
 from embedlog.client.metadata import as_kafka_error
-from embedlog.client.retry_backoff import Retry
 from embedlog.common import ZERO_UUID, TopicPartition
 from embedlog.errors import error_for
 from wire.api_keys import ApiKey
@@ -54,7 +54,7 @@ class CommittedLookup:
         self._group_id = asker().group_id
         self.partitions = list(partitions)
         self._pending: Pending[Any] | None = None
-        self._retry = Retry(parts.settings, parts.transport.runtime.random)
+        self._retry = Retry(Backoff.of_retries(parts.settings, parts.transport.runtime.random))
         self.found: dict[TopicPartition, OffsetAndMetadata | None] = {}
         self.error: KafkaError | None = None
         self.is_done = not self.partitions

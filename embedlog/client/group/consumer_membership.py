@@ -11,12 +11,12 @@ what is owned. Only what has changed since the last answered heartbeat is sent.
 
 from __future__ import annotations
 
+from embedlog.client.backoff import Backoff, Retry
 from embedlog.client.consumer.subscription_state import SubscriptionType
 from embedlog.client.errors import CommitFailed
 from embedlog.client.group.coordinator_lookup import LOST_COORDINATOR
 from embedlog.client.group.group_offsets import CloseOptions, ConsumerGroupMetadata
 from embedlog.client.metadata import as_kafka_error
-from embedlog.client.retry_backoff import Retry
 from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import error_for
 from wire.error_codes import ErrorCode
@@ -93,7 +93,7 @@ class ConsumerMembership:
         self._lookup = group.lookup
         self._instance_id: str | None = settings["group.instance.id"]
         self._poll_interval_ms: int = settings["max.poll.interval.ms"]
-        self._retry = Retry(settings, parts.transport.runtime.random)
+        self._retry = Retry(Backoff.of_retries(settings, parts.transport.runtime.random))
         self.state = ConsumerMemberState.LEFT
         self.member_id = uuid_to_text(parts.transport.runtime.random.uuid())
         self.member_epoch = _JOIN_EPOCH

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from embedlog.client.backoff import Backoff, Retry
 from embedlog.client.metadata import as_kafka_error
-from embedlog.client.retry_backoff import Retry
 from embedlog.errors import error_for
 from embedlog.transport import ANY_NODE
 from wire.api_keys import ApiKey
@@ -41,7 +41,7 @@ class CoordinatorLookup:
         self._transport = parts.transport
         self._group_id = group_id
         self._pending: Pending[Any] | None = None
-        self._retry = Retry(parts.settings, parts.transport.runtime.random)
+        self._retry = Retry(Backoff.of_retries(parts.settings, parts.transport.runtime.random))
         self._is_needed = False
         self.node_id: int | None = None
         """Where to send what is for the coordinator; None while it is unknown."""

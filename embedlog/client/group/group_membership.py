@@ -12,12 +12,12 @@ user's thread is not: see `membership_duty`. Requests go to the coordinator's ow
 
 from __future__ import annotations
 
+from embedlog.client.backoff import Backoff, Retry
 from embedlog.client.errors import CommitFailed
 from embedlog.client.group.coordinator_lookup import LOST_COORDINATOR
 from embedlog.client.group.group_offsets import CloseOptions, ConsumerGroupMetadata
 from embedlog.client.group.heartbeats import Heartbeats
 from embedlog.client.metadata import as_kafka_error
-from embedlog.client.retry_backoff import Retry
 from embedlog.errors import error_for
 from wire.api_keys import ApiKey
 from wire.error_codes import ErrorCode
@@ -112,7 +112,7 @@ class GroupMembership:
         self.group_instance_id: str | None = settings["group.instance.id"]
         self._session_timeout_ms: int = settings["session.timeout.ms"]
         self._rebalance_timeout_ms: int = settings["max.poll.interval.ms"]
-        self._retry = Retry(settings, parts.transport.runtime.random)
+        self._retry = Retry(Backoff.of_retries(settings, parts.transport.runtime.random))
         self.state = MemberState.UNJOINED
         self.generation_id = NO_GENERATION
         self.member_id = ""

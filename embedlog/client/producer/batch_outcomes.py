@@ -55,9 +55,7 @@ class BatchOutcomes:
         self._retries: int = settings["retries"]
         self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
         self._batch_size: int = settings["batch.size"]
-        self._backoff = Backoff(
-            settings["retry.backoff.ms"], settings["retry.backoff.max.ms"], runtime.random.below
-        )
+        self._backoff = Backoff.of_retries(settings, runtime.random)
         self.settled: deque[ProducerBatch] = deque()
         """Batches with an outcome that their callbacks do not know yet."""
         self._is_telling = False

@@ -24,7 +24,7 @@ for ever though it is written.
 
 from __future__ import annotations
 
-from embedlog.client.backoff import Backoff
+from embedlog.client.backoff import Backoff, Retry
 from embedlog.errors import KafkaError, error_for
 from embedlog.transport import ANY_NODE
 from wire.error_codes import ErrorCode
@@ -97,11 +97,7 @@ class TransactionManager:
 
     def __init__(self, transport: Transport, settings: Settings) -> None:
         self._transport = transport
-        self._backoff = Backoff(
-            settings["retry.backoff.ms"],
-            settings["retry.backoff.max.ms"],
-            transport.runtime.random.below,
-        )
+        self._retry = Retry(Backoff.of_retries(settings, transport.runtime.random))
         self.producer_id = -1
         self.producer_epoch = -1
         self.epoch_bump_count = 0
@@ -110,8 +106,6 @@ class TransactionManager:
         self._to_restart: set[tuple[str, int]] = set()
         self._unresolved: set[tuple[str, int]] = set()
         self.pending: Pending[InitProducerIdResponse] | None = None
-        self._failures = 0
-        self._not_before_ms = 0
 
     @property
     def has_producer_id(self) -> bool:
@@ -136,15 +130,16 @@ class TransactionManager:
             self._take_id(now_ms)
             if self.producer_id >= 0:
                 return None
-        if now_ms < self._not_before_ms:
-            return self._not_before_ms - now_ms
+        left = self._retry.left_ms(now_ms)
+        if left:
+            return left
         from wire.schemas.init_producer_id import InitProducerIdRequest
 
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
         self.pending = self._transport.send(ANY_NODE, request)
         if self.pending.done():
             self._take_id(now_ms)
-        return None if self.producer_id >= 0 else max(self._not_before_ms - now_ms, 0) or None
+        return None if self.producer_id >= 0 else self._retry.left_ms(now_ms) or None
 
     def may_drain(self, batch: ProducerBatch) -> bool:
         """May this first batch of its queue be sent now, without breaking the order of numbers?"""
@@ -287,11 +282,10 @@ class TransactionManager:
         if error is None:
             self.producer_id = response.producer_id
             self.producer_epoch = response.producer_epoch
-            self._failures = 0
+            self._retry.succeeded()
             self._restart_partitions()
             return
-        self._not_before_ms = now_ms + self._backoff.delay_ms(self._failures)
-        self._failures += 1
+        self._retry.failed(now_ms)
         if not isinstance(error, KafkaError) or not error.retriable:
             raise error
 
