@@ -11,7 +11,7 @@ from embedlog import Admin, Cluster, Consumer, Producer, errors
 from embedlog.client.network.network_client import NetworkClient
 from embedlog.client.network.security_jaas import parse_jaas
 from embedlog.client.settings import COMMON, parse
-from embedlog.errors import ConfigError, KafkaError, TimedOut
+from embedlog.errors import ClosedError, ConfigError, KafkaError, TimedOut
 from embedlog.testing import sim_runtime
 from tests.client.sasl_gate import WRONG, GatedChannels, SaslGate, ScramServer
 from tests.client.secure_proxy import Authority, secured_cluster
@@ -50,6 +50,12 @@ class Gated:
 
     def admin(self, settings: dict[str, Any]) -> Admin:
         return Admin(self.transport(settings))
+
+    def lock_out(self) -> None:
+        """Hang up on everyone, and let nobody in again."""
+        self.gate["users"] = {}
+        for end in self.channels.gates:
+            end.close()
 
     def refused(self, settings: dict[str, Any]) -> KafkaError:
         """The error of a call, which comes at once, and again at the next call."""
@@ -119,6 +125,40 @@ def test_producers_and_consumers_are_told_too(real_gated: Gated) -> None:
     ):
         consumer.subscribe(["events"])
         consumer.poll(1_000)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_close_does_not_repeat_what_poll_said(gated: Gated, protocol: str) -> None:
+    settings = logging_in("PLAIN", password="wrong")
+    consumer = Consumer(gated.transport(settings), group_id="g", group_protocol=protocol)
+    consumer.subscribe(["events"])
+    with pytest.raises(errors.SaslAuthenticationFailed):
+        consumer.poll(1_000)
+    consumer.close()
+    with pytest.raises(ClosedError):
+        consumer.poll()
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_commit_that_close_cannot_make_is_told_once(gated: Gated, is_told: bool) -> None:
+    """The user is locked out between reading and closing."""
+    settings = logging_in("PLAIN")
+    with gated.admin(settings) as admin:
+        admin.create_topics({"events": 1}).check()
+    consumer = Consumer(gated.transport(settings), group_id="g")
+    consumer.assign([("events", 0)])
+    consumer.seek(("events", 0), 0)
+    consumer.poll(100)
+    gated.lock_out()
+    if is_told:
+        with pytest.raises(errors.SaslAuthenticationFailed):
+            consumer.poll(10_000)
+        consumer.close()
+    else:
+        with pytest.raises(errors.SaslAuthenticationFailed):
+            consumer.close()
+    with pytest.raises(ClosedError):
+        consumer.poll()
 
 
 def test_a_refused_client_gets_in_once_it_may(gated: Gated) -> None:

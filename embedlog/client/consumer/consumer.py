@@ -20,6 +20,7 @@ from embedlog.client.consumer.consumer_positions import PositionCalls
 from embedlog.client.consumer.consumer_record import ConsumerRecords
 from embedlog.client.group.consumer_group_calls import GroupCalls
 from embedlog.common import TopicPartition
+from embedlog.errors import KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.consumer.consumer_record import ConsumerRecord, PolledBatch, PolledColumns
+    from embedlog.client.group.consumer_coordinator import ConsumerCoordinator
     from embedlog.pending import Pending
 
 _CLOSE_TIMEOUT_S = 30.0
@@ -161,6 +163,8 @@ class Consumer(PositionCalls, GroupCalls):
         `CloseOptions`: by default static members stay in the group until their session ends.
 
         Raises:
+            KafkaError: commits were under way, and a broker refuses for good; not if that is what
+                the consumer's last error said.
             Exception: a callback's of the user; the consumer is closed all the same.
         """
         if self._guard.is_closed or self._is_closing:
@@ -192,11 +196,8 @@ class Consumer(PositionCalls, GroupCalls):
         if coordinator is None:
             return
         coordinator.commit_consumed(retries=True)
-        commits = coordinator.commits
         try:
-            left = deadline - self._clock.monotonic_ms()
-            self._drive(lambda: not commits.open(), left, coordinator.keep)
-            commits.settle()
+            self._finish_commits(coordinator, deadline)
         finally:
             answer = None
             if self._subscription.is_automatic:
@@ -204,6 +205,20 @@ class Consumer(PositionCalls, GroupCalls):
             if answer is not None:
                 self._wait(answer, deadline)
         coordinator.calls.raise_first()
+
+    def _finish_commits(self, coordinator: ConsumerCoordinator, deadline: int) -> None:
+        commits = coordinator.commits
+        refusal: KafkaError | None = None
+        if commits.open():
+            try:
+                left = deadline - self._clock.monotonic_ms()
+                self._drive(lambda: not commits.open(), left, coordinator.keep)
+            except KafkaError as error:
+                commits.fail_all(error)
+                refusal = error
+        commits.settle()
+        if refusal is not None and type(refusal) is not self._guard.told:
+            raise refusal
 
     def _wait(self, pending: Pending[Any], deadline: int) -> None:
         while not pending.done():

@@ -19,7 +19,7 @@ class Guard:
     the duty's turn, for which it waits as long as the duty's step takes.
     """
 
-    __slots__ = ("_depth", "_held", "_lock", "_owner", "_turn", "is_closed")
+    __slots__ = ("_depth", "_held", "_lock", "_owner", "_turn", "is_closed", "told")
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
@@ -28,6 +28,8 @@ class Guard:
         self._turn: LockType | None = None
         self._held: LockType | None = None
         self.is_closed = False
+        self.told: type[BaseException] | None = None
+        """The kind of the newest error that a call ended with."""
 
     def share(self, turn: LockType) -> None:
         """From here on the consumer's state is shared with a duty. Requires: inside."""
@@ -53,9 +55,11 @@ class Guard:
             raise ClosedError("the consumer is closed")
         self._depth += 1
 
-    def __exit__(self, *_exception: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_exception: object) -> None:
         self._depth -= 1
         if not self._depth:
+            if kind is not None:
+                self.told = kind
             self._leave()
 
     def _leave(self) -> None:
