@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     from embedlog.client.consumer.consumer import Consumer
     from embedlog.client.consumer.consumer_record import ConsumerRecord
     from embedlog.client.consumer.subscription_state import SubscriptionPattern
-    from embedlog.client.errors import CommitFailed, WakeupError
+    from embedlog.client.errors import (
+        BufferExhausted,
+        CommitFailed,
+        SerializationError,
+        WakeupError,
+    )
     from embedlog.client.group.group_offsets import (
         CloseOptions,
         ConsumerGroupMetadata,
@@ -35,7 +40,9 @@ if TYPE_CHECKING:
     )
     from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
     from embedlog.client.producer.delivery import RecordMetadata
+    from embedlog.client.producer.partitioner import RoundRobinPartitioner
     from embedlog.client.producer.producer import Producer
+    from embedlog.client.producer.producer_records import ProducerRecord
     from embedlog.common import TopicPartition
     from embedlog.errors import (
         ClosedError,
@@ -51,6 +58,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Admin",
     "AlterOperation",
+    "BufferExhausted",
     "CloseOptions",
     "ClosedError",
     "Cluster",
@@ -69,8 +77,11 @@ __all__ = [
     "OffsetAndMetadata",
     "OffsetSpec",
     "Producer",
+    "ProducerRecord",
     "RecordMetadata",
     "ResourceType",
+    "RoundRobinPartitioner",
+    "SerializationError",
     "StorageFailed",
     "SubscriptionPattern",
     "TimedOut",
@@ -82,6 +93,7 @@ __all__ = [
 _HOMES = {
     "Admin": "client.admin.admin",
     "AlterOperation": "client.admin.admin_results",
+    "BufferExhausted": "client.errors",
     "CloseOptions": "client.group.group_offsets",
     "Cluster": "broker.cluster",
     "CommitFailed": "client.errors",
@@ -94,8 +106,11 @@ _HOMES = {
     "OffsetAndMetadata": "client.group.group_offsets",
     "OffsetSpec": "client.admin.admin_results",
     "Producer": "client.producer.producer",
+    "ProducerRecord": "client.producer.producer_records",
     "RecordMetadata": "client.producer.delivery",
     "ResourceType": "client.admin.admin_results",
+    "RoundRobinPartitioner": "client.producer.partitioner",
+    "SerializationError": "client.errors",
     "SubscriptionPattern": "client.consumer.subscription_state",
     "TopicPartition": "common",
     "WakeupError": "client.errors",

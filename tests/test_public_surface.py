@@ -13,12 +13,13 @@ import wire
 
 PUBLIC = {
     "embedlog": {
-        "Admin", "AlterOperation", "CloseOptions", "ClosedError", "Cluster", "CommitFailed",
-        "ConfigError", "ConfigResource", "Consumer", "ConsumerGroupMetadata",
+        "Admin", "AlterOperation", "BufferExhausted", "CloseOptions", "ClosedError", "Cluster",
+        "CommitFailed", "ConfigError", "ConfigResource", "Consumer", "ConsumerGroupMetadata",
         "ConsumerRebalanceListener", "ConsumerRecord", "CorruptRecord", "DirectoryLocked",
         "EmbedlogError", "KafkaError", "NewTopic", "OffsetAndMetadata", "OffsetSpec", "Producer",
-        "RecordMetadata", "ResourceType", "StorageFailed", "SubscriptionPattern", "TimedOut",
-        "TopicPartition", "WakeupError", "open",
+        "ProducerRecord", "RecordMetadata", "ResourceType", "RoundRobinPartitioner",
+        "SerializationError", "StorageFailed", "SubscriptionPattern", "TimedOut", "TopicPartition",
+        "WakeupError", "open",
     },
     "embedlog.aio": {"Admin", "Consumer", "Producer"},
     "wire": {
@@ -57,8 +58,8 @@ def test_public_methods_explain_themselves(name: str) -> None:
     "name",
     [
         "Admin", "CloseOptions", "Consumer", "ConsumerGroupMetadata", "ConsumerRebalanceListener",
-        "ConsumerRecord", "OffsetAndMetadata", "Producer", "RecordMetadata", "SubscriptionPattern",
-        "open",
+        "ConsumerRecord", "OffsetAndMetadata", "Producer", "ProducerRecord", "RecordMetadata",
+        "RoundRobinPartitioner", "SubscriptionPattern", "open",
     ],
 )  # fmt: skip
 def test_examples_in_public_docstrings_hold(name: str) -> None:

@@ -70,7 +70,15 @@ class KeyHashes:
 
 
 class RoundRobinPartitioner:
-    """Spreads records evenly over the partitions that have a leader, whatever their keys."""
+    """Spreads records evenly over the partitions that have a leader, whatever their keys.
+
+    >>> with embedlog.open() as cluster, embedlog.Admin(cluster) as admin:
+    ...     created = admin.create_topics({"events": 3}).check()
+    ...     chosen = embedlog.RoundRobinPartitioner
+    ...     with embedlog.Producer(cluster, partitioner_class=chosen) as producer:
+    ...         [producer.send("events", b"v", key=b"k").result().partition for _ in range(4)]
+    [0, 1, 2, 0]
+    """
 
     def __init__(self) -> None:
         self._counters: dict[str, Callable[[], int]] = {}

@@ -62,7 +62,7 @@ class ProducerRecord(_RecordBase):
     def replace(self, **changes: Any) -> ProducerRecord:
         """A record with other fields.
 
-        >>> ProducerRecord(("t", b"v", None, None, None, None)).replace(value=b"w").value
+        >>> embedlog.ProducerRecord(("t", b"v", None, None, None, None)).replace(value=b"w").value
         b'w'
         """
         unknown = changes.keys() - set(_FIELDS)
