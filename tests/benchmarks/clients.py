@@ -196,7 +196,7 @@ def _look_at_tuples(batches: Any) -> int:
 
 
 def _look_at_columns(parts: Any) -> int:
-    return sum(int((part.value_sizes >= 0).sum()) for part in parts)
+    return int(sum(part.value_sizes.size for part in parts))
 
 
 _LOOKS = {
