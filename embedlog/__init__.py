@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.cluster import Cluster, open
     from embedlog.client.admin.admin import Admin
-    from embedlog.client.admin.admin_results import (
+    from embedlog.client.admin.results import (
         AlterOperation,
         ConfigResource,
         NewTopic,
@@ -92,23 +92,23 @@ __all__ = [
 
 _HOMES = {
     "Admin": "client.admin.admin",
-    "AlterOperation": "client.admin.admin_results",
+    "AlterOperation": "client.admin.results",
     "BufferExhausted": "client.errors",
     "CloseOptions": "client.group.group_offsets",
     "Cluster": "broker.cluster",
     "CommitFailed": "client.errors",
-    "ConfigResource": "client.admin.admin_results",
+    "ConfigResource": "client.admin.results",
     "Consumer": "client.consumer.consumer",
     "ConsumerGroupMetadata": "client.group.group_offsets",
     "ConsumerRebalanceListener": "client.group.rebalance_listener",
     "ConsumerRecord": "client.consumer.consumer_record",
-    "NewTopic": "client.admin.admin_results",
+    "NewTopic": "client.admin.results",
     "OffsetAndMetadata": "client.group.group_offsets",
-    "OffsetSpec": "client.admin.admin_results",
+    "OffsetSpec": "client.admin.results",
     "Producer": "client.producer.producer",
     "ProducerRecord": "client.producer.producer_records",
     "RecordMetadata": "client.producer.delivery",
-    "ResourceType": "client.admin.admin_results",
+    "ResourceType": "client.admin.results",
     "RoundRobinPartitioner": "client.producer.partitioner",
     "SerializationError": "client.errors",
     "SubscriptionPattern": "client.consumer.subscription_state",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from embedlog import Admin, ConfigResource, Producer, ResourceType, TopicPartition, errors
-from embedlog.client.admin.admin_results import AlterOperation, OffsetSpec
+from embedlog.client.admin.results import AlterOperation, OffsetSpec
 from tests.client.test_admin_coordinators import NEWEST, Nodes
 from tests.client.test_clients import eventually
 from wire.api_keys import ApiKey

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import embedlog
 from embedlog import Admin, Consumer, Producer, TopicPartition, errors
-from embedlog.client.admin.admin_results import (
+from embedlog.client.admin.results import (
     AlterOperation,
     ConfigResource,
     NewTopic,

@@ -8,12 +8,12 @@ Every call about several items answers with one result or error for each, see `I
 
 from __future__ import annotations
 
-from embedlog.client.admin.admin_calls import AdminCalls
-from embedlog.client.admin.admin_cluster import ClusterAdmin
-from embedlog.client.admin.admin_configs import ConfigAdmin
-from embedlog.client.admin.admin_groups import GroupAdmin
-from embedlog.client.admin.admin_records import RecordAdmin
-from embedlog.client.admin.admin_topics import TopicAdmin
+from embedlog.client.admin.calls import AdminCalls
+from embedlog.client.admin.cluster import ClusterAdmin
+from embedlog.client.admin.configs import ConfigAdmin
+from embedlog.client.admin.groups import GroupAdmin
+from embedlog.client.admin.records import RecordAdmin
+from embedlog.client.admin.topics import TopicAdmin
 from embedlog.client.connect import connect
 from embedlog.client.settings import ADMIN, parse
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from embedlog.client.admin.admin_part import AdminPart
-from embedlog.client.admin.admin_results import (
+from embedlog.client.admin.part import AdminPart
+from embedlog.client.admin.results import (
     ClusterDescription,
     ItemResults,
     LogDirectory,

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from embedlog.client.admin.admin_calls import AdminCalls
+    from embedlog.client.admin.calls import AdminCalls
     from embedlog.client.metadata import Metadata
     from embedlog.client.settings import Settings
     from embedlog.transport import Transport

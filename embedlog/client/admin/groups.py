@@ -5,14 +5,14 @@ Only what a caller must know stands here; the work is loaded with the first call
 
 from __future__ import annotations
 
-from embedlog.client.admin.admin_part import AdminPart
+from embedlog.client.admin.part import AdminPart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from embedlog.client.admin.admin_group_results import GroupDescription, GroupListing
-    from embedlog.client.admin.admin_results import ItemResults
+    from embedlog.client.admin.group_results import GroupDescription, GroupListing
+    from embedlog.client.admin.results import ItemResults
     from embedlog.client.group.group_offsets import OffsetAndMetadata
     from embedlog.common import TopicPartition
 
@@ -35,7 +35,7 @@ class GroupAdmin(AdminPart):
         `states` ("Stable", "Empty", ...) and `types` ("classic", "consumer", ...) choose some; case
         does not matter. A broker too old to choose answers UnsupportedVersion.
         """
-        from embedlog.client.admin.admin_group_calls import list_groups
+        from embedlog.client.admin.group_calls import list_groups
 
         return list_groups(self._calls, list(states), list(types), timeout_ms)
 
@@ -47,7 +47,7 @@ class GroupAdmin(AdminPart):
         timeout_ms: int | None = None,
     ) -> ItemResults[str, GroupDescription]:
         """State, members and assignments of consumer and classic groups."""
-        from embedlog.client.admin.admin_group_calls import describe_groups
+        from embedlog.client.admin.group_calls import describe_groups
 
         return describe_groups(
             self._calls, list(group_ids), include_authorized_operations, timeout_ms
@@ -57,7 +57,7 @@ class GroupAdmin(AdminPart):
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> ItemResults[str, None]:
         """Delete groups without members, and their offsets."""
-        from embedlog.client.admin.admin_group_calls import delete_groups
+        from embedlog.client.admin.group_calls import delete_groups
 
         return delete_groups(self._calls, list(group_ids), timeout_ms)
 
@@ -78,7 +78,7 @@ class GroupAdmin(AdminPart):
         Raises:
             KafkaError: nobody was removed, as the group or its coordinator has an error.
         """
-        from embedlog.client.admin.admin_group_calls import remove_members
+        from embedlog.client.admin.group_calls import remove_members
 
         return remove_members(
             self._calls,
@@ -101,7 +101,7 @@ class GroupAdmin(AdminPart):
         A partition that was asked about and has none gives None. With `require_stable` offsets of
         open transactions are the error UnstableOffsetCommit (KIP-447).
         """
-        from embedlog.client.admin.admin_group_offsets import list_group_offsets
+        from embedlog.client.admin.group_offsets import list_group_offsets
 
         return list_group_offsets(self._calls, groups, require_stable, timeout_ms)
 
@@ -118,7 +118,7 @@ class GroupAdmin(AdminPart):
         Raises:
             KafkaError: nothing was stored, as the group or its coordinator has an error.
         """
-        from embedlog.client.admin.admin_group_offsets import alter_group_offsets
+        from embedlog.client.admin.group_offsets import alter_group_offsets
 
         return alter_group_offsets(self._calls, group_id, offsets, timeout_ms)
 
@@ -130,6 +130,6 @@ class GroupAdmin(AdminPart):
         Raises:
             KafkaError: nothing was deleted, as the group or its coordinator has an error.
         """
-        from embedlog.client.admin.admin_group_offsets import delete_group_offsets
+        from embedlog.client.admin.group_offsets import delete_group_offsets
 
         return delete_group_offsets(self._calls, group_id, list(partitions), timeout_ms)

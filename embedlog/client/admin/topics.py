@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from embedlog.client.admin.admin_part import AdminPart, text
-from embedlog.client.admin.admin_results import CreatedTopic, ItemResults, NewTopic
+from embedlog.client.admin.part import AdminPart, text
+from embedlog.client.admin.results import CreatedTopic, ItemResults, NewTopic
 from embedlog.errors import error_for
 
 TYPE_CHECKING = False

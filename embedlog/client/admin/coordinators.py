@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from embedlog.client.admin.admin_calls import AdminCalls
+    from embedlog.client.admin.calls import AdminCalls
 
     # What a coordinator said about one group: error code, its message, the value.
     Answer = tuple[int, str | None, Any]

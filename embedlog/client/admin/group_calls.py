@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from embedlog.client.admin.admin_coordinators import CoordinatorCalls
-from embedlog.client.admin.admin_group_results import (
+from embedlog.client.admin.coordinators import CoordinatorCalls
+from embedlog.client.admin.group_results import (
     GroupDescription,
     GroupListing,
     MemberDescription,
 )
-from embedlog.client.admin.admin_results import ItemResults
+from embedlog.client.admin.results import ItemResults
 from embedlog.client.group.consumer_protocol import (
     PROTOCOL_TYPE,
     decode_assignment,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from embedlog.client.admin.admin_calls import AdminCalls
-    from embedlog.client.admin.admin_coordinators import Answer
+    from embedlog.client.admin.calls import AdminCalls
+    from embedlog.client.admin.coordinators import Answer
     from embedlog.client.metadata import Node
 
 _LISTED_LATER = frozenset(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from embedlog.client.admin.admin_part import AdminPart
-from embedlog.client.admin.admin_results import ItemResults, ProducerState
+from embedlog.client.admin.part import AdminPart
+from embedlog.client.admin.results import ItemResults, ProducerState
 from embedlog.client.consumer.offset_lookup import OffsetLookup
 from embedlog.common import TopicPartition
 from embedlog.errors import KafkaError

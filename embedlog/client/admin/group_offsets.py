@@ -5,8 +5,8 @@ Topics go by name here (up to version 9): a group may hold offsets of topics tha
 
 from __future__ import annotations
 
-from embedlog.client.admin.admin_coordinators import CoordinatorCalls
-from embedlog.client.admin.admin_results import ItemResults
+from embedlog.client.admin.coordinators import CoordinatorCalls
+from embedlog.client.admin.results import ItemResults
 from embedlog.client.group.group_offsets import OffsetAndMetadata, offset_of
 from embedlog.common import TopicPartition
 from embedlog.errors import KafkaError
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from embedlog.client.admin.admin_calls import AdminCalls
-    from embedlog.client.admin.admin_coordinators import Answer
+    from embedlog.client.admin.calls import AdminCalls
+    from embedlog.client.admin.coordinators import Answer
 
     Keys = Iterable[TopicPartition | tuple[str, int]]
     StoredOffsets = ItemResults[TopicPartition, OffsetAndMetadata | None]
