@@ -29,13 +29,15 @@ def start_run(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[StartR
     """Runs of groups whose members all end with the test; at `broker` unless told."""
     with ExitStack() as stack:
 
-        def start(*, partitions: int, address: str | None = None) -> GroupRun:
+        def start(
+            *, partitions: int, address: str | None = None, session_ms: int = SESSION_MS
+        ) -> GroupRun:
             number = next(_numbers)
             folder = tmp_path / str(number)
             folder.mkdir()
             run = GroupRun(
                 address or request.getfixturevalue("broker"), f"run-{os.getpid()}-{number}", folder,
-                partitions=partitions, session_ms=SESSION_MS,
+                partitions=partitions, session_ms=session_ms,
             )  # fmt: skip
             return stack.enter_context(run)
 

@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.groups.checker import check
+from tests.interop.groups.committed import committed_offsets
 from tests.interop.groups.history import Event, History, Partition, in_order
 from tests.interop.groups.member import Member, Membership
 
@@ -33,10 +34,8 @@ class GroupRun:
         self._folder = folder
         self._names = itertools.count()
         self._own_events: list[Event] = []
-        # Else librdkafka 2.16 asks a coordinator that it has forgotten after a restart, for ever.
-        patient = {"metadata.recovery.strategy": "none"}
-        self._admin = AdminClient({"bootstrap.servers": address, "log_level": 0, **patient})
-        made = self._admin.create_topics([NewTopic(self.topic, partitions, 1)])
+        admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+        made = admin.create_topics([NewTopic(self.topic, partitions, 1)])
         made[self.topic].result(SECONDS_MAX)
         self._producer = Producer({"bootstrap.servers": address, "linger.ms": 0, "log_level": 0})
 
@@ -106,11 +105,7 @@ class GroupRun:
 
     def committed(self) -> dict[Partition, int]:
         """What the coordinator has for each partition; 0 for nothing."""
-        asked = [TopicPartition(*partition) for partition in sorted(self.partitions)]
-        request = [ConsumerGroupTopicPartitions(self.group, asked)]
-        answers = self._admin.list_consumer_group_offsets(request, request_timeout=SECONDS_MAX)
-        found = answers[self.group].result(SECONDS_MAX).topic_partitions
-        return {(each.topic, each.partition): max(each.offset, 0) for each in found}
+        return committed_offsets(self.address, self.group, self.partitions)
 
     # The end
 

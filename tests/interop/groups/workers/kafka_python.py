@@ -17,8 +17,10 @@ from kafka.errors import (
 )
 from kafka.structs import OffsetAndMetadata
 
-from tests.interop.groups.journal import COMMIT_EVERY, POLL_SECONDS, Journal, Partition, options
+from tests.interop.groups.journal import COMMIT_EVERY, Journal, Partition, options
 
+POLL_MS = 1000
+"""Version 3.0.12 may lose the end of a join that outlives a poll, and then stays outside."""
 REFUSALS = (
     CommitFailedError,
     IllegalGenerationError,
@@ -107,7 +109,7 @@ def main() -> None:
     consumer.subscribe(asked["topics"], listener=Listener(consumer, journal))
     while not journal.is_stopping:
         try:
-            found = consumer.poll(POLL_SECONDS * 1000, max_records=COMMIT_EVERY)
+            found = consumer.poll(POLL_MS, max_records=COMMIT_EVERY)
             for records in found.values():
                 for record in records:
                     journal.record(record.topic, record.partition, record.offset)

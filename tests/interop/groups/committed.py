@@ -1,0 +1,73 @@
+"""The committed offsets of a group, asked of the broker in the wire's own words.
+
+Not with librdkafka's admin client: version 2.16 dies of a null pointer when a coordinator that has
+just started says so, and asks one that it has forgotten for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable
+
+from tests.broker.wire_client import WireClient
+from tests.interop.groups.history import Partition
+from wire.error_codes import ErrorCode
+from wire.schemas.find_coordinator import FindCoordinatorRequest
+from wire.schemas.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
+)
+
+STARTING = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+}
+SECONDS_MAX = 60
+
+
+def committed_offsets(
+    address: str, group: str, partitions: Iterable[Partition]
+) -> dict[Partition, int]:
+    """What the coordinator has for each partition; 0 for nothing.
+
+    Raises:
+        AssertionError: it does not say within a minute.
+    """
+    host, _, port = address.rpartition(":")
+    deadline = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < deadline:
+        # A broker that is being started refuses, or hangs up in the middle.
+        with (
+            contextlib.suppress(OSError, AssertionError),
+            WireClient((host, int(port))) as client,
+        ):
+            client.ask(FindCoordinatorRequest(coordinator_keys=[group]), 4)
+            answer = _ask(client, group, partitions)
+            if answer.error_code not in STARTING:
+                assert answer.error_code == ErrorCode.NONE, answer
+                return {
+                    (topic.name, each.partition_index): max(each.committed_offset, 0)
+                    for topic in answer.topics
+                    for each in topic.partitions
+                }
+        time.sleep(0.1)
+    raise AssertionError(f"the coordinator of {group} at {address} does not answer")
+
+
+def _ask(
+    client: WireClient, group: str, partitions: Iterable[Partition]
+) -> OffsetFetchResponseGroup:
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        by_topic.setdefault(topic, []).append(number)
+    topics = [
+        OffsetFetchRequestTopics(name=topic, partition_indexes=numbers)
+        for topic, numbers in by_topic.items()
+    ]
+    asked = OffsetFetchRequestGroup(group_id=group, topics=topics)
+    found: OffsetFetchResponseGroup = client.ask(OffsetFetchRequest(groups=[asked]), 8).groups[0]
+    return found
