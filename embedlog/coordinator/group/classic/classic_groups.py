@@ -112,13 +112,16 @@ class ClassicGroups:
             self._groups[key.group] = group_from(key.group, value)
 
     def loaded(self) -> None:
-        """The log was replayed: sessions begin, and groups that have become too large rebalance."""
+        """The log was replayed: sessions begin; groups that have become too large, or that ended
+        between a member's leaving and the rebalance that follows, rebalance.
+        """
         size_max: int = self._context.config.group_max_size
         for group in self._groups.values():
             if not isinstance(group, ClassicGroup):
                 continue
             self._open_sessions(group)
-            if len(group.members) > size_max:
+            has_lost_leader = bool(group.members) and group.leader_id not in group.members
+            if len(group.members) > size_max or has_lost_leader:
                 result = self.rebalances.prepare(group)
                 assert not result.records, (group.group_id, result)
 

@@ -16,9 +16,16 @@ VALUE_VERSION = 3
 
 
 def group_record(
-    group: ClassicGroup, assignments: Mapping[str, bytes] | None = None
+    group: ClassicGroup,
+    assignments: Mapping[str, bytes] | None = None,
+    *,
+    departed_leader_id: str | None = None,
 ) -> CoordinatorRecord:
-    """The present generation; with `assignments` by member id in place of what members have."""
+    """The present generation; with `assignments` by member id in place of what members have.
+
+    A leader that is no member says that somebody has left whose partitions nobody has taken over:
+    whoever loads the group rebalances it.
+    """
     name = group.protocol_name
     members = []
     for member in group.members.values():
@@ -40,7 +47,7 @@ def group_record(
         protocol_type=group.protocol_type,
         generation=group.generation_id,
         protocol=name,
-        leader=group.leader_id,
+        leader=departed_leader_id or group.leader_id,
         current_state_timestamp=group.state_timestamp_ms,
         members=members,
     )

@@ -141,7 +141,7 @@ class Migration:
         rest = [member for name, member in group.members.items() if name not in leaving]
         if not rest or len(rest) == len(group.members) or not self._may_be_classic(rest):
             return None
-        result = self._downgrade(group, rest)
+        result = self._downgrade(group, rest, departed_id=leaving[0])
         self._classic.rebalances.prepare(self._classic_group(group.group_id))
         return result
 
@@ -167,7 +167,14 @@ class Migration:
             and len(members) <= config.group_max_size
         )
 
-    def _downgrade(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> Result[Any]:
+    def _downgrade(
+        self,
+        group: ConsumerGroup,
+        members: Sequence[ConsumerMember],
+        *,
+        departed_id: str | None = None,
+    ) -> Result[Any]:
+        """`departed_id`: a member whose partitions a rebalance has yet to give to the others."""
         classic = ClassicGroup(
             group.group_id,
             state=GroupState.STABLE,
@@ -198,7 +205,8 @@ class Migration:
             )
         classic.protocol_name = classic.select_protocol()
         classic.note_subscriptions()
-        records = [*group.tombstones(), classic_records.group_record(classic)]
+        record = classic_records.group_record(classic, departed_leader_id=departed_id)
+        records = [*group.tombstones(), record]
         self._classic.adopt(classic)
 
         def appended(error: KafkaError | None) -> None:
