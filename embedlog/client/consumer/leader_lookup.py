@@ -1,0 +1,103 @@
+"""Something about partitions that only their leaders know, whoever that is by now.
+
+A look-up is a small state machine: `advance` asks the leaders, takes answers, refreshes metadata
+and asks again where an error says so.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from embedlog.client.metadata import STALE_METADATA, as_kafka_error
+from embedlog.errors import error_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from embedlog.client.metadata import Metadata
+    from embedlog.common import TopicPartition
+    from embedlog.errors import KafkaError
+    from embedlog.pending import Pending
+
+
+class LeaderLookup:
+    """One question about each of some partitions.
+
+    A subclass says how to ask (`_ask` moves what it asks from `_left` to `_asked`), where the
+    answers stand in a response (`_answers_of`), and what to do with one (`_found`).
+    """
+
+    def __init__(
+        self, metadata: Metadata, backoff_ms: int, wanted: Mapping[TopicPartition, int]
+    ) -> None:
+        """`wanted` is what is asked of each partition: a timestamp, an epoch."""
+        self._metadata = metadata
+        self._backoff_ms = backoff_ms
+        self._left = dict(wanted)
+        self._asked: dict[TopicPartition, int] = {}
+        self._pending: list[tuple[list[TopicPartition], Pending[Any]]] = []
+        self._not_before_ms = 0
+        self.failed: dict[TopicPartition, KafkaError] = {}
+
+    @property
+    def is_done(self) -> bool:
+        """Has every partition its answer or its error?"""
+        return not self._left and not self._asked
+
+    def advance(self, now_ms: int) -> int | None:
+        """Do what can be done without waiting; milliseconds until time makes more possible."""
+        self._take_arrived(now_ms)
+        if self._left and now_ms >= self._not_before_ms:
+            self._ask()
+            self._take_arrived(now_ms)  # in process the answers are there at once
+        if not self._left:
+            return None
+        return self._not_before_ms - now_ms if now_ms < self._not_before_ms else None
+
+    @abstractmethod
+    def _ask(self) -> None:
+        """Ask the leaders that are known for what is left."""
+
+    @abstractmethod
+    def _answers_of(self, response: Any) -> dict[tuple[str, int], Any]:
+        """The answers of a response by topic and partition; each has an `error_code`."""
+
+    @abstractmethod
+    def _found(self, key: TopicPartition, answer: Any) -> None:
+        """Keep an answer that is no error."""
+
+    def _take_arrived(self, now_ms: int) -> None:
+        pending, self._pending = self._pending, []
+        for asked, answer in pending:
+            if answer.done():
+                self._take(asked, answer, now_ms)
+            else:
+                self._pending.append((asked, answer))
+
+    def _take(self, asked: list[TopicPartition], pending: Pending[Any], now_ms: int) -> None:
+        error = pending.error()
+        if error is not None:
+            for key in asked:
+                self._refused(key, as_kafka_error(error), now_ms)
+            return
+        answers = self._answers_of(pending.result())
+        for key in asked:
+            answer = answers.get((key.topic, key.partition))
+            if answer is None:
+                self._refused(key, error_for(-1, "the response leaves it out"), now_ms)
+            elif answer.error_code:
+                self._refused(key, error_for(answer.error_code, str(key)), now_ms)
+            else:
+                del self._asked[key]
+                self._found(key, answer)
+
+    def _refused(self, key: TopicPartition, error: KafkaError, now_ms: int) -> None:
+        wanted = self._asked.pop(key)
+        if not error.retriable and error.code not in STALE_METADATA:
+            self.failed[key] = error
+            return
+        self._left[key] = wanted
+        self._not_before_ms = now_ms + self._backoff_ms
+        self._metadata.request_update()
