@@ -132,9 +132,13 @@ class Consumer(PositionCalls, GroupCalls):
         return self._poll(timeout_ms, lambda: self._fetcher.columns(count_max)) or []
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        """Every record, waiting for more for ever; ends with WakeupError or when closed."""
+        """Every record, waiting for more for ever; ends with WakeupError or when closed.
+
+        The position follows each record, so that a commit in the loop, or leaving it, counts none
+        as read that was not handed out. `poll` is several times faster.
+        """
         while True:
-            yield from self.poll(_ITERATION_WAIT_MS)
+            yield from self.poll(_ITERATION_WAIT_MS, max_records=1)
 
     def wakeup(self) -> None:
         """Make the call that waits, or the next one that would, raise WakeupError. Any thread."""
