@@ -13,11 +13,36 @@ if TYPE_CHECKING:
     from embedlog.transport import Transport
 
 
+class Signal(Pending[None]):
+    """A Pending that one thread waits for, one wait after the other, and that takes no lock.
+
+    So `complete` may also be called by a signal handler, which runs in the middle of whatever its
+    thread does: any lock might be that thread's own. The price is that a callback, which is the
+    newest only, may be called twice.
+    """
+
+    __slots__ = ()
+
+    def add_callback(self, callback: Callable[[Pending[None]], None]) -> None:
+        # First known, then asked for; `_finish` goes the other way round: one of them calls it.
+        self._callbacks = [callback]
+        if self.done():
+            callback(self)
+
+    def _finish(self, state: int, outcome: object) -> bool:
+        was_done, self._state = self.done(), state
+        for callback in self._callbacks or ():
+            callback(self)
+        return not was_done
+
+
 class Waiter:
-    """One signal for all answers. `arrived` may be called by any thread, the rest by the owner.
+    """One signal for all answers. `arrived` may be called by any thread, and by a signal handler;
+    the rest by the owner.
 
     A pass of the owner's state machines goes between `advance` and `wait`: what arrives after the
-    pass began ends the wait at once, so no answer is slept over.
+    pass began ends the wait at once, so no answer is slept over. What is not for a pass to see,
+    but for the owner, is looked at after `advance` therefore.
     """
 
     __slots__ = ("_clock", "_metadata", "_signal", "_transport", "_watched")
@@ -26,7 +51,7 @@ class Waiter:
         self._transport = transport
         self._metadata = metadata
         self._clock = transport.runtime.clock
-        self._signal: Pending[None] = Pending()
+        self._signal = Signal()
         self._watched: Pending[Any] | None = None
 
     def arrived(self, _pending: Pending[Any] | None = None) -> None:
@@ -36,7 +61,7 @@ class Waiter:
     def advance(self, now_ms: int, *steps: Callable[[int], int | None]) -> int | None:
         """A pass: metadata, then `steps`. Milliseconds until time makes the next one useful."""
         if self._signal.done():
-            self._signal = Pending()
+            self._signal = Signal()
         metadata = self._metadata
         delay = metadata.advance(now_ms)
         if metadata.pending is not None and metadata.pending is not self._watched:

@@ -141,7 +141,10 @@ class Consumer(PositionCalls, GroupCalls):
             yield from self.poll(_ITERATION_WAIT_MS, max_records=1)
 
     def wakeup(self) -> None:
-        """Make the call that waits, or the next one that would, raise WakeupError. Any thread."""
+        """Make the call that waits, or the next one that would, raise WakeupError.
+
+        From any thread, and from a signal handler: it takes no lock.
+        """
         self._is_woken = True
         self._waiter.arrived()
         self._transport.wake()

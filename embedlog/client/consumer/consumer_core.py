@@ -101,6 +101,9 @@ class ConsumerCore:
             found = collect()
             if found is not None:
                 return found
+            # After the pass, which begins a new signal: from here on a wakeup ends the wait.
+            if self._is_woken:
+                self._raise_woken()
             self._waiter.wait(delay, deadline, now_ms)
             if self._is_woken:
                 self._raise_woken()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _thread import allocate_lock, get_ident
+from _thread import get_ident
 
 from embedlog.client.errors import ConcurrentUse
 from embedlog.errors import ClosedError
@@ -12,21 +12,30 @@ if TYPE_CHECKING:
     from _thread import LockType
 
 
+_INSIDE = "thread"
+_WAITING = (True,)
+
+
 class Guard:
     """`with guard:` around every call. The thread inside may enter again, from its callbacks.
 
     A membership duty may use the consumer's state between calls: then the thread inside also has
     the duty's turn, for which it waits as long as the duty's step takes.
+
+    A KeyboardInterrupt may come between any two steps of `__enter__` and `__exit__`. So what is
+    taken is noted by the very call that takes it: the thread that was interrupted finds itself
+    inside, at worst, and may go on.
     """
 
-    __slots__ = ("_depth", "_held", "_lock", "_owner", "_turn", "is_closed", "told")
+    __slots__ = ("_depth", "_held", "_owner", "_turn", "is_closed", "told")
 
     def __init__(self) -> None:
-        self._lock = allocate_lock()
-        self._owner = 0
+        self._owner: dict[str, int] = {}
+        """The thread inside, as `_INSIDE`."""
         self._depth = 0
         self._turn: LockType | None = None
-        self._held: LockType | None = None
+        self._held: list[bool] = []
+        """Not empty: the thread inside has the turn."""
         self.is_closed = False
         self.told: type[BaseException] | None = None
         """The kind of the newest error that a call ended with."""
@@ -34,21 +43,16 @@ class Guard:
     def share(self, turn: LockType) -> None:
         """From here on the consumer's state is shared with a duty. Requires: inside."""
         if self._turn is None:
-            turn.acquire()
-            self._turn = self._held = turn
+            self._turn = turn
+            self._held.extend(map(turn.acquire, _WAITING))
 
     def __enter__(self) -> None:
         me = get_ident()
-        if self._owner != me:
-            if not self._lock.acquire(blocking=False):
-                raise ConcurrentUse(
-                    f"thread {self._owner} uses this consumer: one thread at a time may"
-                )
-            self._owner = me
-            turn = self._turn
-            if turn is not None:
-                turn.acquire()
-                self._held = turn
+        owner = self._owner.setdefault(_INSIDE, me)
+        if owner != me:
+            raise ConcurrentUse(f"thread {owner} uses this consumer: one thread at a time may")
+        if not self._held and self._turn is not None:
+            self._held.extend(map(self._turn.acquire, _WAITING))
         if self.is_closed:
             if not self._depth:
                 self._leave()
@@ -63,8 +67,8 @@ class Guard:
             self._leave()
 
     def _leave(self) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            held.release()
-        self._owner = 0
-        self._lock.release()
+        if self._held:
+            assert self._turn is not None, self
+            self._held = []
+            self._turn.release()
+        self._owner.clear()

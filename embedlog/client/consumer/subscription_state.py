@@ -121,10 +121,10 @@ class PartitionState:
         """Read from `offset` on; what is buffered is stale."""
         self.offset = offset
         self.offset_epoch = offset_epoch
-        self.reset_timestamp = None
         self.retry_at_ms = 0
         self.generation += 1
         self.transition_to(FetchState.FETCHING)
+        self.reset_timestamp = None
 
     def seek_unproven(self, offset: int, offset_epoch: int) -> None:
         """`seek` to an offset that some other time or reader gave: the leader is asked for it."""

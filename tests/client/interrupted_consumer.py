@@ -1,0 +1,87 @@
+"""A program for `test_consumer_signals`: polls that are woken up at every `STEP`th line.
+
+    python interrupted_consumer.py in-process|tcp alone|group STEP
+
+A signal handler runs in the middle of whatever the main thread does, with the locks that it holds
+at that moment. A trace function is called just so, and it can be told the very line. A deadlock
+ends the program with a traceback.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import embedlog
+
+_STUCK_AFTER_S = 30
+_LINES_MAX = 2_000
+_OURS = ("/embedlog/", "/wire/")
+
+
+class AtLine:
+    """Calls `action` before the `number`th line of our code."""
+
+    def __init__(self, number: int, action: Callable[[], None]) -> None:
+        self._left = number
+        self._action = action
+
+    def __enter__(self) -> AtLine:
+        sys.settrace(self._called)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        sys.settrace(None)
+
+    def _called(self, frame: FrameType, _event: str, _arg: Any) -> Any:
+        return self._line if any(each in frame.f_code.co_filename for each in _OURS) else None
+
+    def _line(self, _frame: FrameType, event: str, _arg: Any) -> Any:
+        if event == "line":
+            self._left -= 1
+            if self._left == 0:
+                sys.settrace(None)
+                self._action()
+        return self._line
+
+
+def cut_short(consumer: embedlog.Consumer, number: int) -> None:
+    """A poll that waits, woken up before its `number`th line."""
+    try:
+        with AtLine(number, consumer.wakeup):
+            consumer.poll(600_000)
+    except embedlog.WakeupError:
+        pass
+    else:
+        raise AssertionError(f"line {number}: nothing ended the poll")
+    assert not consumer.poll(0), number
+    consumer.close()
+
+
+def main(way: str, membership: str, step: str) -> None:
+    with embedlog.open() as cluster, embedlog.Admin(cluster) as admin:
+        admin.create_topics(["events"]).check()
+        target: Any = cluster if way == "in-process" else cluster.listen("127.0.0.1", 0).address
+
+        def make() -> embedlog.Consumer:
+            group = "readers" if membership == "group" else None
+            # Waits are short, so that a poll without records has many lines.
+            consumer = embedlog.Consumer(target, group_id=group, fetch_max_wait_ms=5)
+            if group is None:
+                consumer.assign([("events", 0)])
+            else:
+                consumer.subscribe(["events"])
+                while not consumer.assignment():
+                    consumer.poll(10)
+            return consumer
+
+        for number in range(1, _LINES_MAX, int(step)):
+            faulthandler.dump_traceback_later(_STUCK_AFTER_S, exit=True)
+            cut_short(make(), number)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,144 @@
+"""Consumers and signals: a wakeup from a handler, and Ctrl-C, in the middle of a poll."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import embedlog
+from embedlog import Consumer, Producer, WakeupError
+from embedlog.client.consumer.consumer_guard import Guard
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = Path(__file__).with_name("interrupted_consumer.py")
+PARKED_AFTER_S = 0.05
+
+Connect = Callable[[], Any]
+
+
+@pytest.mark.parametrize("membership", ["alone", "group"])
+@pytest.mark.parametrize("way", ["in-process", "tcp"])
+@pytest.mark.parametrize(
+    "step", [pytest.param("37", id="some lines"), pytest.param("1", marks=pytest.mark.slow)]
+)
+def test_a_handler_may_wake_a_poll_up_at_every_line(way: str, membership: str, step: str) -> None:
+    program = subprocess.run(
+        [sys.executable, PROGRAM, way, membership, step],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert program.returncode == 0, program.stderr
+
+
+@pytest.fixture
+def interrupts() -> Iterator[Callable[[], None]]:
+    """Send this process a SIGINT while the main thread is in a poll, each time it is called."""
+    timers: list[threading.Timer] = []
+
+    def soon() -> None:
+        timer = threading.Timer(PARKED_AFTER_S, os.kill, (os.getpid(), signal.SIGINT))
+        timers.append(timer)
+        timer.start()
+
+    before = signal.getsignal(signal.SIGINT)
+    yield soon
+    for timer in timers:
+        timer.join()
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("group_id", [None, "readers"])
+def test_sigint_that_wakes_up_is_how_a_consumer_is_stopped(
+    connect: Connect, interrupts: Callable[[], None], group_id: str | None
+) -> None:
+    with Producer(connect()) as producer, reader(connect, group_id) as consumer:
+        signal.signal(signal.SIGINT, lambda _number, _frame: consumer.wakeup())
+        interrupts()
+        with pytest.raises(WakeupError):
+            consumer.poll(600_000)
+        check_usable(consumer, producer)
+
+
+@pytest.mark.parametrize("group_id", [None, "readers"])
+def test_a_consumer_goes_on_after_a_keyboard_interrupt(
+    connect: Connect, interrupts: Callable[[], None], group_id: str | None
+) -> None:
+    with Producer(connect()) as producer, reader(connect, group_id) as consumer:
+        for _ in range(2):
+            interrupts()
+            with pytest.raises(KeyboardInterrupt):
+                consumer.poll(600_000)
+            check_usable(consumer, producer)
+
+
+def test_a_consumer_can_be_closed_after_a_keyboard_interrupt(
+    connect: Connect, interrupts: Callable[[], None]
+) -> None:
+    consumer = reader(connect, "readers")
+    interrupts()
+    with pytest.raises(KeyboardInterrupt):
+        consumer.poll(600_000)
+    consumer.close()
+    with reader(connect, "readers") as successor:
+        assert successor.assignment() == {("events", 0)}
+
+
+@pytest.mark.parametrize("number", range(1, 8))
+def test_a_guard_lets_in_the_thread_that_was_interrupted_on_the_way_in(number: int) -> None:
+    guard, turn = Guard(), threading.Lock()
+    with guard:
+        guard.share(turn)
+    left = number
+
+    def at_line(frame: FrameType, event: str, _arg: Any) -> Any:
+        nonlocal left
+        if not frame.f_code.co_filename.endswith("consumer_guard.py"):
+            return None
+        left -= event == "line"
+        if not left:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return at_line
+
+    before = sys.gettrace()
+    try:
+        sys.settrace(at_line)
+        with pytest.raises(KeyboardInterrupt), guard:
+            pass
+    finally:
+        sys.settrace(before)
+    with guard:
+        assert turn.locked()
+    assert not turn.locked()
+
+
+def reader(connect: Connect, group_id: str | None) -> Consumer:
+    """A consumer that has read what there is of `events`."""
+    with embedlog.Admin(connect()) as admin:
+        admin.create_topics({"events": 1})
+    consumer = Consumer(connect(), group_id=group_id, auto_offset_reset="earliest")
+    if group_id is None:
+        consumer.assign([("events", 0)])
+    else:
+        consumer.subscribe(["events"])
+    while not consumer.assignment() or consumer.position(("events", 0)) is None:
+        consumer.poll(10)
+    return consumer
+
+
+def check_usable(consumer: Consumer, producer: Producer) -> None:
+    written = producer.send("events", b"after it").result()
+    read: list[int] = []
+    while written.offset not in read:
+        read += [record.offset for record in consumer.poll(10_000)]
