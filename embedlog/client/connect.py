@@ -27,7 +27,8 @@ def connect(target: Target, settings: Settings) -> Transport:
     None means the addresses of bootstrap.servers.
 
     Raises:
-        ConfigError: there is neither a target nor bootstrap.servers, or an address is malformed.
+        ConfigError: there is neither a target nor bootstrap.servers, an address is malformed, or
+            none of them can be resolved.
     """
     made = getattr(target, "connect", None)
     if made is not None:
@@ -44,9 +45,11 @@ def connect(target: Target, settings: Settings) -> Transport:
         raise ConfigError(f"{target!r} is neither a cluster nor an address")
     if not addresses:
         raise ConfigError("nothing to connect to: give a cluster, an address or bootstrap.servers")
+    parsed = [parse_address(each) for each in addresses]
+    from embedlog.client.network.bootstrap import known_addresses
     from embedlog.client.network.network_client import NetworkClient
 
-    return NetworkClient([parse_address(each) for each in addresses], settings)
+    return NetworkClient(known_addresses(parsed, settings["client.dns.lookup"]), settings)
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -58,7 +61,12 @@ def parse_address(text: str) -> tuple[str, int]:
     Raises:
         ConfigError: it is something else.
     """
-    host, colon, port = text.rpartition("://")[2].rpartition(":")
-    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65_536:
+    if not isinstance(text, str):
+        raise ConfigError(f"bootstrap.servers: {text!r} is not text")
+    host, _, port = text.rpartition("://")[2].rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not all(each.isalnum() or each in "-%._:" for each in host) or not port.isdecimal():
         raise ConfigError(f"bootstrap.servers: {text!r} is not host:port")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    if not host or not 0 < int(port) < 65_536:
+        raise ConfigError(f"bootstrap.servers: {text!r} has no host, or no port from 1 to 65535")
+    return host, int(port)

@@ -104,11 +104,6 @@ def test_nobody_listens_there(linger_ms: int) -> None:
 
 
 @LINGERS
-def test_no_such_host(linger_ms: int) -> None:
-    assert "cannot resolve 'no.such.host.invalid'" in _refused("no.such.host.invalid:1", linger_ms)
-
-
-@LINGERS
 @pytest.mark.parametrize("hangs_up", [False, True])
 @pytest.mark.parametrize(
     "answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_9.2\r\n", b"220 mail\r\n"]

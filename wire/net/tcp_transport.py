@@ -18,6 +18,7 @@ from errno import EINPROGRESS, EWOULDBLOCK
 
 from wire.framing import FrameReader, InvalidFrameSize
 from wire.net.poller import READ, WRITE, Waker, make_poller
+from wire.net.resolver import resolve
 from wire.net.send_queue import SendQueue
 
 TYPE_CHECKING = False
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wire.net.poller import Poller
+    from wire.net.resolver import Address
     from wire.net.tls import TlsClient, TlsStream
 
 
@@ -81,6 +83,7 @@ class Channel:
     """
 
     __slots__ = (
+        "_address",
         "_addresses",
         "_deadline",
         "_fd",
@@ -101,7 +104,9 @@ class Channel:
         self.host = host
         self.port = port
         self.state: object = None
-        self._addresses: list[tuple[int, tuple[str, int] | tuple[str, int, int, int]]] = []
+        self._addresses: list[Address] = []
+        """Of the host, not tried yet."""
+        self._address: Address | None = None
         self._sock: socket.socket | None = None
         self._fd = -1
         self._mask = 0
@@ -175,20 +180,21 @@ class SocketChannels:
         self._poller.register(self._waker.fd, READ)
         self._channels: dict[int, Channel] = {}
         self._connecting: list[Channel] = []
+        self._left: dict[tuple[str, int], Address] = {}
+        """The address, by host and port, whose connection ended last."""
         self._events: list[ChannelEvent] = []
 
     def connect(self, host: str, port: int, *, timeout_ms: int | None = None) -> Channel:
         """Begin a connection. Each address of `host` is tried; a CONNECTED or CLOSED event follows.
 
-        A host that cannot be resolved also ends in a CLOSED event.
+        The first to be tried is the one after that whose connection ended last. A host that
+        cannot be resolved also ends in a CLOSED event.
         """
         timeout_s = self._connect_timeout_s if timeout_ms is None else timeout_ms / 1_000
         first_size_max = min(self._frame_size_max, FIRST_FRAME_SIZE_MAX)
         channel = Channel(host, port, first_size_max, timeout_s)
         try:
-            # As bytes: for text Python loads its tables of international names, 1 MB and 3 ms.
-            name = host.encode() if host.isascii() else host
-            found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+            channel._addresses = self._in_turn(host, port)
         except OSError as error:
             self._events.append(
                 ChannelEvent(
@@ -198,8 +204,6 @@ class SocketChannels:
                 )
             )
             return channel
-        for family, _, _, _, address in found:
-            channel._addresses.append((family, address))  # type: ignore[arg-type]
         self._try_next_address(channel, "no address")
         return channel
 
@@ -268,10 +272,19 @@ class SocketChannels:
         """Make the current or next `poll` return. May be called from any thread."""
         self._waker.wake()
 
+    def _in_turn(self, host: str, port: int) -> list[Address]:
+        """The addresses of a host, those that were not used lately first."""
+        addresses = resolve(host, port)
+        last = self._left.get((host, port))
+        if last not in addresses:
+            return addresses
+        first = addresses.index(last) + 1
+        return addresses[first:] + addresses[:first]
+
     def _try_next_address(self, channel: Channel, failure: str) -> None:
         """Start connecting to the next address; a CLOSED event with `failure` if none is left."""
         while channel._addresses:
-            family, address = channel._addresses.pop(0)
+            channel._address = family, address = channel._addresses.pop(0)
             try:
                 sock = socket.socket(family, socket.SOCK_STREAM)
             except OSError as error:
@@ -433,6 +446,8 @@ class SocketChannels:
         if not channel._is_connected:
             self._connecting.remove(channel)
         channel._is_connected = False
+        if channel._address is not None:
+            self._left[channel.host, channel.port] = channel._address
         self._poller.unregister(channel._fd)
         del self._channels[channel._fd]
         channel._sock.close()

@@ -242,3 +242,26 @@ def test_wake_ends_a_poll_from_another_thread(channels: SocketChannels) -> None:
     channels.wake()
     assert channels.poll(None) == []
     assert channels.poll(0) == []
+
+
+def test_the_next_connection_goes_to_the_next_address(
+    channels: SocketChannels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a host whose first address takes connections, and drops them, does not stop a client."""
+    with socket.create_server(("0.0.0.0", 0)) as listening:
+        port = listening.getsockname()[1]
+        found = [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))
+            for address in ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+        ]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        reached: list[str] = []
+        for _ in range(4):
+            channel = channels.connect("many", port)
+            assert next_event(channels).kind == EventKind.CONNECTED
+            connection, _ = listening.accept()
+            reached.append(connection.getsockname()[0])
+            connection.close()
+            assert next_event(channels).kind == EventKind.CLOSED
+            assert channel.is_closed
+        assert reached == ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.1"]

@@ -1,0 +1,34 @@
+"""Names of hosts, as the system's resolver knows them. Every call may wait for the network."""
+
+from __future__ import annotations
+
+import socket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Address = tuple[int, tuple[str, int] | tuple[str, int, int, int]]
+
+
+def resolve(host: str, port: int) -> list[Address]:
+    """(family, socket address) of each address of `host`, in the resolver's order.
+
+    Raises:
+        OSError: there is none.
+    """
+    try:
+        # As bytes: for text Python loads its tables of international names, 1 MB and 3 ms.
+        name = host.encode() if host.isascii() else host.encode("idna")
+    except UnicodeError as error:
+        raise OSError(str(error)) from None
+    found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    return [(family, address) for family, _, _, _, address in found]  # type: ignore[misc]
+
+
+def canonical_names(host: str) -> list[str]:
+    """The name that each address of `host` goes by, or its digits where it has none.
+
+    Raises:
+        OSError: `host` has no address.
+    """
+    names = [socket.getnameinfo(address, 0)[0] for _, address in resolve(host, 0)]
+    return list(dict.fromkeys(names))
