@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch
+from wire.records.frames import find_frame, remember
 from wire.records.layout import COUNT_MIN as RUNS_COUNT_MIN
 from wire.records.layout import find_runs, in_fastest_form
 from wire.records.plain import parse_records
 from wire.records.template import is_plain
-from wire.records.varint import int64, timestamps_of
+from wire.records.varint import INT64_MAX, int64, timestamps_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from wire.records.frames import Frame
     from wire.records.layout import Run
+    from wire.records.record import Buffer
     from wire.records.varying import FieldArrays
 
 
@@ -73,20 +76,50 @@ def scan(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> ScanResult:
     count = batch.record_count
     if count == 0:
         return ScanResult(-1, -1, -1, -1, True)
-    data = in_fastest_form(batch.payload(limit), count)
+    payload = batch.payload(limit)
+    frame = find_frame(len(payload), count)
+    if frame is not None:
+        found = _scan_framed(frame, payload, batch.base_timestamp)
+        if found is not None:
+            return found
+    data = in_fastest_form(payload, count)
+    found = _scan_unknown(data, count, batch.base_timestamp)
+    remember(data, count)
+    return found
+
+
+def _scan_framed(frame: Frame, data: Buffer, base_timestamp: int) -> ScanResult | None:
+    """The facts of a batch that `frame` fits, else None."""
+    doubled = frame.timestamp_deltas(data)
+    if doubled is None:
+        return None
+    largest = max(doubled)
+    latest = base_timestamp + (largest >> 1)
+    if latest > INT64_MAX:
+        return None
+    return ScanResult(
+        latest,
+        doubled.index(largest),
+        base_timestamp + (min(doubled) >> 1),
+        frame.first_null_key_index,
+        True,
+    )
+
+
+def _scan_unknown(data: bytes | memoryview, count: int, base_timestamp: int) -> ScanResult:
     if count < RUNS_COUNT_MIN:
-        return _scan_plainly(data, count, batch.base_timestamp)
+        return _scan_plainly(data, count, base_timestamp)
     if is_plain(data, count):
-        return ScanResult(batch.base_timestamp, 0, batch.base_timestamp, 0, True)
+        return ScanResult(base_timestamp, 0, base_timestamp, 0, True)
     runs = find_runs(data, count)
     if runs is not None:
-        return _scan_runs(runs, batch.base_timestamp)
+        return _scan_runs(runs, base_timestamp)
     from wire.records.varying import find_fields
 
     fields = find_fields(data, count)
     if fields is not None:
-        return _scan_fields(fields, count, batch.base_timestamp)
-    return _scan_plainly(data, count, batch.base_timestamp)
+        return _scan_fields(fields, count, base_timestamp)
+    return _scan_plainly(data, count, base_timestamp)
 
 
 def _scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
