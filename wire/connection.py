@@ -7,7 +7,7 @@ Requests are answered in the order they came, which the server must see to.
 from __future__ import annotations
 
 from wire.api_keys import NAMES, ApiKey
-from wire.compiler import decode, encode_into
+from wire.compiler import decode, decode_from, encode_into
 from wire.error_codes import ErrorCode
 from wire.errors import RemoteProtocolError
 from wire.framing import frame_pieces
@@ -162,7 +162,8 @@ class RequestFrame:
             UnknownVersion: the API has no such version.
             MalformedMessage: the body is no such request.
         """
-        return decode(request_class(self.api_key), self.api_version, self.frame, self.position)
+        cls = request_class(self.api_key)
+        return decode_from(cls, self.api_version, self.frame, self.position)[0]
 
 
 def _framed(head: bytes, message: Any, version: int) -> list[Payload]:

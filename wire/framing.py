@@ -142,8 +142,8 @@ def frame_pieces(out: list[Payload], buffers: list[Payload]) -> list[Payload]:
     A message without large payloads becomes one buffer.
     """
     if not buffers:
-        out.insert(0, _SIZE.pack(sum(map(len, out))))
-        return [b"".join(out)]
+        body = b"".join(out)
+        return [_SIZE.pack(len(body)) + body]
     if out:
         buffers.append(b"".join(out))
     # What comes before the first payload is small, so the size is joined to it.

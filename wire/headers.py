@@ -17,7 +17,7 @@ import struct
 from wire.api_keys import ApiKey
 from wire.decoder import read_unknown_tags
 from wire.errors import MalformedMessage, UnknownApi
-from wire.registry import first_flexible_version
+from wire.registry import FIRST_FLEXIBLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,8 +46,10 @@ def response_header_version(api_key: int, version: int) -> int:
 
 
 def _is_flexible(api_key: int, version: int) -> bool:
-    flexible = first_flexible_version(api_key)
-    return flexible is not None and version >= flexible
+    try:
+        return version >= FIRST_FLEXIBLE[api_key]
+    except KeyError:
+        raise UnknownApi(api_key) from None
 
 
 def encode_request_header(
@@ -82,7 +84,7 @@ def decode_request_header(frame: Payload) -> tuple[int, int, int, str | None, in
             position += size
         if position > len(frame):
             raise MalformedMessage(f"client id of {size} bytes passes the end at {len(frame)}")
-        if _has_tags(api_key, api_version):
+        if api_version >= FIRST_FLEXIBLE.get(api_key, api_version + 1):
             count = frame[position]
             position += 1
             if count:
@@ -92,17 +94,11 @@ def decode_request_header(frame: Payload) -> tuple[int, int, int, str | None, in
     return api_key, api_version, correlation_id, client_id, position
 
 
-def _has_tags(api_key: int, api_version: int) -> bool:
-    try:
-        return _is_flexible(api_key, api_version)
-    except UnknownApi:
-        return False
-
-
 def encode_response_header(*, api_key: int, api_version: int, correlation_id: int) -> bytes:
     """Return the header that goes before the body of such a response."""
-    head = _RESPONSE.pack(correlation_id)
-    return head + b"\0" if response_header_version(api_key, api_version) else head
+    if api_key != ApiKey.API_VERSIONS and _is_flexible(api_key, api_version):
+        return _RESPONSE.pack(correlation_id) + b"\0"
+    return _RESPONSE.pack(correlation_id)
 
 
 def decode_correlation_id(frame: Payload) -> int:

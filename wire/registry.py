@@ -104,6 +104,15 @@ API_KEYS: tuple[int, ...] = tuple(_VERSIONS)
 LATEST: dict[int, int] = {key: versions[2] for key, versions in _VERSIONS.items()}
 """API key -> the newest version that Kafka 4.4 does not call unstable."""
 
+_NEVER = 1 << 15
+"""Above every version, which are 16-bit numbers."""
+
+FIRST_FLEXIBLE: dict[int, int] = {
+    key: _NEVER if versions[3] is None else versions[3] for key, versions in _VERSIONS.items()
+}
+"""API key -> the version from which lengths are compact and fields tagged; none where there is no
+such version."""
+
 
 # A broker asks for each request it reads: building the module's name each time cost 4 us.
 _requests: dict[int, type[Any]] = {}
@@ -117,11 +126,6 @@ def valid_versions(api_key: int) -> tuple[int, int]:
     (0, 18)
     """
     return _row(api_key)[:2]
-
-
-def first_flexible_version(api_key: int) -> int | None:
-    """Return the version from which lengths are compact and fields tagged, None if never."""
-    return _row(api_key)[3]
 
 
 def request_class(api_key: int) -> type[Any]:

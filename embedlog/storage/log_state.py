@@ -289,18 +289,20 @@ class LogState:
         first = segment.first_timestamp
         if last_offset > offset_max:
             return True
+        # The time index has entries half as large again, and at most as many.
+        index_room = config.segment_index_bytes // ENTRY_SIZE * 2 // 3
         if position:
             waited = latest - first if first >= 0 and latest >= 0 else now_ms - segment.created_ms
-            # The time index has entries half as large again, and at most as many.
-            entries_max = config.segment_index_bytes // ENTRY_SIZE * 2 // 3
+            index_room -= len(segment.offset_index)
             if (
                 position + size > config.segment_bytes
                 or waited > self._segment_age_max
-                or len(segment.offset_index) >= entries_max
+                or index_room <= 0
             ):
                 return True
         segment.size_max = config.segment_bytes
         segment.offset_max = offset_max
+        segment.index_room = index_room
         segment.time_max = first + self._segment_age_max if first >= 0 else -1
         return False
 

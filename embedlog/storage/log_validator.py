@@ -78,16 +78,21 @@ def validate(
             return ValidatedBuiltBatch(records)
         records = bytes(records)
     view = memoryview(records)
-    offset, size, magic = first_entry(view, magic_limits)
-    if magic == 2 and size != len(view):
-        check_rest(view, size)
+    batch = _good_batch(view, config)
+    if batch is None:
+        offset, size, magic = first_entry(view, magic_limits)
+        if magic == 2 and size != len(view):
+            check_rest(view, size)
+    else:
+        offset, size, magic = batch.base_offset, batch.size, 2
     try:
         if magic < 2:
             validated = _convert_legacy(view, config, now_ms, topic_partition)
         else:
             if offset != 0 and origin == AppendOrigin.CLIENT:
                 raise _wrong_base_offset(offset, topic_partition)
-            batch = _checked_batch(view, size, config, topic_partition)
+            if batch is None:
+                batch = _checked_batch(view, size, config, topic_partition)
             if origin == AppendOrigin.CLIENT:
                 _check_client_header(batch, topic_partition)
             validated = _checked_records(batch, config, now_ms, topic_partition)
@@ -128,6 +133,24 @@ def _wrong_base_offset(offset: int, topic_partition: object) -> errors.KafkaErro
         f"The baseOffset of the record batch in the append to {topic_partition} should be 0, "
         f"but it is {offset}"
     )
+
+
+def _good_batch(view: memoryview, config: LogConfig) -> RecordBatch | None:
+    """The batch that is all of `view`, when nothing of the first two parts of the table is wrong.
+
+    None says nothing: the checks one by one find what it is.
+    """
+    try:
+        batch = RecordBatch(view)
+    except RecordsError:
+        return None
+    if (
+        batch.size == len(view) <= config.max_message_bytes
+        and batch.is_valid_crc()
+        and batch.attributes & CODEC_MASK <= Codec.ZSTD
+    ):
+        return batch
+    return None
 
 
 def _checked_batch(

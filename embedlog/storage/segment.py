@@ -68,6 +68,7 @@ class Segment:
         "end",
         "first_timestamp",
         "hints",
+        "index_room",
         "kept",
         "modified_ms",
         "offset_max",
@@ -107,6 +108,8 @@ class Segment:
         """Published bytes known to be synced."""
         self.size_max = self.offset_max = self.time_max = -1
         """Up to here the segment takes batches without asking `LogState` whether to roll."""
+        self.index_room = 0
+        """So many entries the indexes take before it has to be asked."""
         self.trusted_size = EVERYTHING
         """Up to here the headers were checked, or written, by this process."""
         self.directory_synced = False
@@ -173,7 +176,9 @@ class Segment:
         """Count a published batch; every `interval` bytes the indexes get an entry."""
         if self._since_index_entry > interval:
             self._since_index_entry = 0
-            self.time_max = -1
+            self.index_room -= 1
+            if self.index_room <= 0:
+                self.time_max = -1
             self.offset_index.append(last_offset, position)
             end = self.end
             self.time_index.append(end[2], end[3])

@@ -211,9 +211,9 @@ def test_registry_repeats_the_declarations(api_key: int) -> None:
         declared = wire.declaration(cls)
         assert declared.api == api_key
         assert wire.valid_versions(api_key) == (declared.first_version, declared.last_version)
-        flexible = registry.first_flexible_version(api_key)
+        flexible = registry.FIRST_FLEXIBLE[api_key]
         for version in range(declared.first_version, declared.last_version + 1):
-            assert declared.is_flexible(version) == (flexible is not None and version >= flexible)
+            assert declared.is_flexible(version) == (version >= flexible)
         assert declared.first_version <= wire.LATEST[api_key] <= declared.last_version
 
 

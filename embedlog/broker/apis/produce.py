@@ -39,6 +39,7 @@ from wire.schemas.produce import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
@@ -89,22 +90,20 @@ class _Produce:
 def handle(
     broker: Broker, context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Pending[ProduceResponse] | None:
-    built = _lone_built_batch(request)
-    if built is not None:
-        answered = _append_built(broker, context, request, built)
+    topics = request.topic_data
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        answered = _append_lone(broker, context, request)
         if answered is not None:
             return answered
     if _has_transactional_records(request) and request.transactional_id is None:
         raise errors.TransactionalIdAuthorizationFailed()
     produce = _Produce(broker, context, request)
-    topics = [
-        _append_to_topic(produce, topic) for topic in request.topic_data if topic.partition_data
-    ]
+    answers = [_append_to_topic(produce, topic) for topic in topics if topic.partition_data]
     if produce.acks == 0:
         if produce.failed and context.connection is not None:
             context.connection.close()
         return None
-    response = ProduceResponse(responses=topics)
+    response = ProduceResponse(responses=answers)
     if produce.failed and produce.version >= _FIRST_WITH_LEADER:
         _tell_leaders(produce, response)
     if not produce.appended:
@@ -117,53 +116,62 @@ def handle(
     )
 
 
-def _lone_built_batch(request: ProduceRequest) -> BuiltBatch | None:
-    """The batch of the only partition of the request, if it was built in this process."""
-    topics = request.topic_data
-    if len(topics) != 1 or len(topics[0].partition_data) != 1:
-        return None
-    records = topics[0].partition_data[0].records
-    return records if type(records) is BuiltBatch else None
-
-
-def _append_built(
-    broker: Broker, context: RequestContext, request: ProduceRequest, records: BuiltBatch
+def _append_lone(
+    broker: Broker, context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Pending[ProduceResponse] | None:
-    """The short way of a lone batch from a producer of this process: few checks are left for it.
+    """The short way of a request for one partition, as nearly all are: fewer checks are left.
 
     None when something is unusual or wrong about it, and nothing was done: the long way knows what.
     """
     topic = request.topic_data[0]
     data = topic.partition_data[0]
-    name, index = topic.name, data.index
+    records: Any = data.records
+    name, index, acks = topic.name, data.index, request.acks
+    has_ids = context.api_version >= _FIRST_WITH_IDS
+    if has_ids and not name:
+        name = broker.topic_name(topic.topic_id)
     manager = broker.replica_manager
     partition = manager.partitions.get((name, index))
     if (
         partition is None
-        or partition.topic_id != topic.topic_id
-        or context.api_version < _FIRST_WITH_IDS
+        or (acks != -1 and acks != 1)
+        or context.api_version < _FIRST_WITH_ZSTD
         or name in INTERNAL_TOPICS
         or request.transactional_id is not None
-        or (request.acks != -1 and request.acks != 1)
+        or (has_ids and partition.topic_id != topic.topic_id)
+        or not (type(records) is BuiltBatch or _is_ordinary(records))
     ):
         return None
     try:
-        info = manager.append(partition, records, acks=request.acks, is_awaited=context.is_awaited)
+        info = manager.append(partition, records, acks=acks, is_awaited=context.is_awaited)
     except errors.KafkaError:
         return None
     first_offset, last_offset, append_time, start_offset, is_duplicate, latest, _ = info
     answer = PartitionProduceResponse(
         index=index,
         base_offset=first_offset,
+        # Kafka tells the timestamp of a duplicate, also on topics that do not set it.
         log_append_time_ms=latest if is_duplicate else append_time,
         log_start_offset=start_offset,
     )
-    answers = TopicProduceResponse(name=name, topic_id=topic.topic_id, partition_responses=[answer])
+    answers = TopicProduceResponse(
+        name=topic.name, topic_id=topic.topic_id, partition_responses=[answer]
+    )
     response = ProduceResponse(responses=[answers])
-    if partition.log.high_watermark > last_offset or (request.acks == 1 and not partition.syncs):
+    if partition.log.high_watermark > last_offset or (acks == 1 and not partition.syncs):
         return response
     appended = [AppendedPartition(partition, last_offset + 1, answer)]
     return manager.await_commit(request.timeout_ms, appended, response)
+
+
+def _is_ordinary(records: Payload | None) -> bool:
+    """Is this, at a first look, a batch of magic 2 that belongs to no transaction?"""
+    return (
+        records is not None
+        and len(records) >= _HEAD_SIZE
+        and records[_MAGIC_POSITION] == 2
+        and not records[_HEAD_SIZE - 1] & _TRANSACTIONAL_BIT
+    )
 
 
 def refused(
