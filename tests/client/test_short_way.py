@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import embedlog
 from embedlog.client.producer.short_way import ShortWay
 from embedlog.pending import Pending
+from embedlog.testing import sim_runtime
 from tests.client.scripted_broker import PASS, ScriptedBroker
 from wire.records.built import BuiltBatch
 from wire.schemas.produce import ProduceRequest
@@ -96,3 +98,13 @@ def test_no_short_way_without_acknowledgements(broker: ScriptedBroker) -> None:
     with embedlog.Producer(broker.transport(), acks=0) as producer:
         assert producer.send("one", b"a").result().offset == -1
         assert not isinstance(producer._sender._short_way, ShortWay)
+
+
+def test_the_sticky_partition_changes_after_one_batch_size_of_awaited_records() -> None:
+    broker = ScriptedBroker({"three": 3}, sim_runtime(seed=1))
+    with embedlog.Producer(broker.transport(), batch_size=1000) as producer:
+        partitions = [producer.send("three", bytes(88)).result().partition for _ in range(200)]
+    runs = [len(list(run)) for _, run in groupby(partitions)]
+    # An awaited record goes alone; ten of 100 bytes make up batch.size. Chance may stay.
+    assert {run % 10 for run in runs} == {0}, runs
+    assert 10 in runs

@@ -120,7 +120,7 @@ class ShortWay:
             if not batch.is_wanted:
                 return None
             queue.close_open()
-            accumulator.produced(queue, batch.size, is_full=False)
+            accumulator.produced(queue, batch.size, is_full=True)
         return batch
 
 
