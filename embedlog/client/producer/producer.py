@@ -97,13 +97,6 @@ class Producer:
         self._serialize_value = settings["value.serializer"]
         self._interceptors = _interceptors(settings)
         self._limits = RecordLimits(settings)
-        self._is_choosy = (
-            self._serialize_value is not None
-            or settings["partitioner.class"] is not None
-            or self._interceptors is not None
-            or self._limits.size_max < _LEAST_USUAL_SIZE
-        )
-        """Does even a small record without a key need a closer look?"""
         self._metadata = Metadata(transport, settings, create_topics=True)
         self._accumulator = RecordAccumulator(
             settings, self, runtime, is_exact=not transport.in_process
@@ -126,6 +119,9 @@ class Producer:
             self._metadata, self._accumulator, self._driver, settings, transport
         )
         self._topics = self._destinations.known
+        self._quick_topics = {} if self._is_choosy else self._topics
+        """Where a small record without a key needs no closer look."""
+        self._lock = self._accumulator.lock
         self._accumulator.needs_attention = self._is_eager
         self._memory = MemoryWait(self._accumulator, self._driver, settings, self._clock)
         self._columns = ColumnSends(
@@ -147,6 +143,17 @@ class Producer:
             self._duty = LingerDuty(self._driver, self._accumulator, runtime.scheduler)
         self._is_closed = False
 
+    @property
+    def _is_choosy(self) -> bool:
+        """Does even a small record without a key need a closer look?"""
+        return (
+            self._is_eager
+            or self._serialize_value is not None
+            or self._settings["partitioner.class"] is not None
+            or self._interceptors is not None
+            or self._limits.size_max < _LEAST_USUAL_SIZE
+        )
+
     # Sending
 
     def send(
@@ -162,46 +169,53 @@ class Producer:
     ) -> DeliveryFuture:
         """Hand over one record; returns before it is written.
 
-        Without a serializer `value` and `key` are bytes or None. `headers` are (name, bytes or
-        None) pairs. `on_delivery(metadata, error)` is called once, in a thread that drives this
-        producer. What the cluster refuses, or a limit (also of time: max.block.ms for metadata and
-        for room in buffer.memory), fails the future and the callback.
+        Without a serializer `value` and `key` are bytes or None; a key of None is given to none.
+        `headers` are (name, bytes or None) pairs. `on_delivery(metadata, error)` is called once, in
+        a thread that drives this producer. What the cluster refuses, or a limit (also of time:
+        max.block.ms for metadata and for room in buffer.memory), fails the future and the callback.
 
         Raises:
             ClosedError: the producer is closed.
             SerializationError: a serializer raised.
             TypeError: value or key is not bytes; ValueError: the timestamp is negative.
         """
-        queues = self._topics.get(topic)
+        queues = self._quick_topics.get(topic)
         # Any other record takes the long way round; this is the one that comes by millions.
         if (
             queues is None
             or type(value) is not bytes
-            or self._is_choosy
+            or len(value) > SMALL_VALUE_MAX
             or key is not None
             or partition is not None
             or timestamp_ms is not None
             or headers is not None
-            or len(value) > SMALL_VALUE_MAX
+            or on_delivery is not None
         ):
             return self._send_any(topic, value, key, partition, timestamp_ms, headers, on_delivery)
-        accumulator = self._accumulator
-        queue = queues.sticky_queue
-        if queue is None:
-            queue = accumulator.sticky_queue(queues)
-        size = len(value) + SMALL_OVERHEAD
-        stamp = self._wall_ms()
-        future = accumulator.append(queue, size, stamp, None, value, None, on_delivery, True)
-        if future is None:
-            try:
-                future = self._append_when_free(
-                    queue, size, stamp, None, value, None, on_delivery, True
-                )
-            except TimedOut as error:
-                return self._failed(topic, None, error, on_delivery)
-        if accumulator.needs_attention:
-            self._attend()
-        return future
+        read_clock = self._wall_ms
+        stamp = read_clock()
+        size = len(value)
+        lock = self._lock
+        lock.acquire()  # `with` costs 160 ns more
+        try:
+            queue = queues.sticky_queue
+            if queue is not None:
+                batch = queue.open
+                if batch is not None:
+                    size += batch.size + SMALL_OVERHEAD
+                    if size < batch.plain_size_limit:
+                        batch.size = size
+                        values = batch.values
+                        future = DeliveryFuture()
+                        future.batch = batch
+                        future.index = len(values)
+                        values.append(value)
+                        batch.timestamps.append(stamp)
+                        return future
+        finally:
+            lock.release()
+        # The record begins a batch, or may be the last of one.
+        return self._send_one(topic, value, None, None, stamp, None, None)
 
     def _send_any(  # noqa: PLR0917  the arguments of send, passed on
         self,
@@ -240,7 +254,7 @@ class Producer:
         began_ms = self._clock.monotonic_ms() if may_wait else None
         if self._serialize_value is not None:
             value = serialized(self._serialize_value, value, "value", topic)
-        if self._serialize_key is not None:
+        if self._serialize_key is not None and key is not None:
             key = serialized(self._serialize_key, key, "key", topic)
         if type(value) is not bytes and value is not None:
             value = as_bytes(value, "value")
@@ -429,7 +443,10 @@ class Producer:
         self._refused_count += 1
         if callback is not None:
             callback(batch.metadata(0), error)
-        return DeliveryFuture(batch, 0)
+        future = DeliveryFuture()
+        future.batch = batch
+        future.index = 0
+        return future
 
     def _append_when_free(
         self, queue: PartitionQueue, *record: Any, began_ms: int | None = None

@@ -105,6 +105,9 @@ class ProducerBatch:
         self.delivery = delivery
         self.created_ms = created_ms
         self.size_limit = size_limit
+        self.plain_size_limit = size_limit
+        """What it may grow to by small values without key and headers, one like the other. 0 when
+        there are others in it, or when it is closed: then more is to be done than to append."""
         self.values: list[bytes | None] = []
         self.timestamps: list[int] = []
         """One for each record; a bulk batch may have one for all."""
@@ -126,12 +129,14 @@ class ProducerBatch:
         """Append the key of the record whose value was appended last."""
         if self.keys is None:
             self.keys = [None] * (len(self.values) - 1)
+            self.plain_size_limit = 0
         self.keys.append(key)
 
     def add_headers(self, headers: Headers) -> None:
         """Append the headers of the record whose value was appended last."""
         if self.headers is None:
             self.headers = [()] * (len(self.values) - 1)
+            self.plain_size_limit = 0
         self.headers.append(headers)
 
     def add_callback(self, callback: DeliveryCallback) -> None:
@@ -157,6 +162,7 @@ class ProducerBatch:
     def close(self) -> None:
         """No record is added from here on."""
         self.is_closed = True
+        self.plain_size_limit = 0
         self.record_count = len(self.values)
 
     # Sending

@@ -15,7 +15,7 @@ from embedlog.client.producer.delivery import DeliveryFuture
 from embedlog.client.producer.partitioner import NodeLatencies, StickyPartition
 from embedlog.client.producer.producer_batch import ProducerBatch
 from embedlog.client.producer.record_sizes import BATCH_OVERHEAD as BATCH_OVERHEAD
-from embedlog.client.producer.record_sizes import exact_record_size
+from embedlog.client.producer.record_sizes import SMALL_SLACK, SMALL_VALUE_MAX, exact_record_size
 from embedlog.client.producer.record_sizes import headers_size as headers_size
 from embedlog.client.producer.topic_queues import PartitionQueue, TopicQueues
 from embedlog.errors import ClosedError
@@ -138,13 +138,18 @@ class RecordAccumulator:
                 batch.add_key(key)
             if headers is not None or batch.headers is not None:
                 batch.add_headers(headers or ())
+            if size > SMALL_VALUE_MAX:
+                batch.plain_size_limit = 0
             if callback is not None:
                 batch.add_callback(callback)
             if batch.size >= batch.size_limit and (not self._is_exact or _is_full(batch)):
                 self._close_full(batch.queue)
         finally:
             lock.release()
-        return DeliveryFuture(batch, index)
+        future = DeliveryFuture()
+        future.batch = batch
+        future.index = index
+        return future
 
     def add_batch(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
         """Queue a batch that is complete already, after everything appended before it.
@@ -406,6 +411,10 @@ def _has_room(  # noqa: PLR0917  the arguments of append
     headers: Headers | None,
 ) -> bool:
     """Does the record fit in after all, counted to the byte?"""
+    if batch.plain_size_limit:
+        least = batch.size + estimate - SMALL_SLACK * (len(batch.values) + 1)
+        if least > batch.size_limit and key is None and headers is None:
+            return False
     batch.measure()
     if batch.size + estimate <= batch.size_limit:
         return True

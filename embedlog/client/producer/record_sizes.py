@@ -30,6 +30,8 @@ SMALL_VALUE_MAX = 8_000
 SMALL_OVERHEAD = 12
 """Bytes around a value below 8 KB in its batch: length 2, attributes, timestamp delta 2, offset
 delta 2, key length 1, value length 2, header count, and one to spare."""
+SMALL_SLACK = 5
+"""At least 7 of those 12 are needed."""
 _LARGE_OVERHEAD = 36
 """The most that can surround a key and a value: 21 of the record, 5 for each of three lengths."""
 _RECORD_OVERHEAD_MAX = 21

@@ -1,0 +1,87 @@
+"""The straight line through `send` for small records without a key equals the general way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import embedlog
+from embedlog.client.producer.producer import Producer
+from embedlog.testing.loopback_transport import LoopbackTransport
+
+Way = Callable[[embedlog.Cluster], Any]
+
+WAYS: dict[str, Way] = {"in process": lambda cluster: cluster, "loopback": LoopbackTransport}
+OURS = {"linger_ms": 1000, "batch_size": 16_384}
+
+Record = tuple[int, bytes | None]
+"""The size of a value and, now and then, a key."""
+
+records = st.lists(
+    st.tuples(
+        st.one_of(st.integers(0, 140), st.integers(900, 1100), st.integers(7990, 17_000)),
+        st.one_of(st.none(), st.none(), st.none(), st.sampled_from([b"", b"key"])),
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+def _batches(way: Way, sent: list[Record], **settings: Any) -> list[Any]:
+    """Where each record is said to be, what is in the log, and the size of a batch."""
+    with embedlog.open() as cluster:
+        cluster.create_topic("t", 1)
+        with Producer(way(cluster), OURS | {"enable_idempotence": False}) as producer:
+            producer.partitions_for("t")
+            futures = [
+                producer.send("t", bytes(size), key, timestamp_ms=None, **settings)
+                for size, key in sent
+            ]
+            producer.flush()
+            sizes = producer.metrics()["batch-size-avg"]
+            places = [(future.result()[:3], future.result()[4:]) for future in futures]
+        with cluster.consumer() as consumer:
+            consumer.assign([("t", 0)])
+            consumer.seek_to_beginning()
+            found: list[Any] = []
+            while sum(map(len, found)) < len(sent):
+                found += [
+                    [(offset, key, value) for offset, _, key, value, _ in batch]
+                    for batch in consumer.poll_batches(1000)
+                ]
+        return [places, found, sizes]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@settings(max_examples=25, deadline=None)
+@given(sent=records)
+def test_batches_are_those_of_the_general_way(way: str, sent: list[Record]) -> None:
+    quick = _batches(WAYS[way], sent)
+    general = _batches(WAYS[way], sent, on_delivery=lambda *_: None)
+    assert quick == general
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("size", [1, 63, 64, 100, 1024, 8000])
+def test_many_records_of_one_size_fill_the_same_batches(way: str, size: int) -> None:
+    sent: list[Record] = [(size, None)] * (100_000 // (size + 10) + 20)
+    quick = _batches(WAYS[way], sent)
+    assert quick == _batches(WAYS[way], sent, on_delivery=lambda *_: None)
+
+
+def test_a_key_serializer_is_not_asked_about_no_key() -> None:
+    asked: list[Any] = []
+
+    def serialize(key: str) -> bytes:
+        asked.append(key)
+        return key.encode()
+
+    with embedlog.open() as cluster, Producer(cluster, key_serializer=serialize) as producer:
+        for size in (10, 9000):
+            producer.send("t", bytes(size)).result()
+        producer.send("t", b"v", "key").result()
+    assert asked == ["key"]
