@@ -66,19 +66,43 @@ def processor_seconds(address: str) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+OURS = "embedlog"
+MOCK_NAME = "librdkafka mock (C)"
+KAFKA = "Apache Kafka 4.4.0"
+
+
+def names() -> list[str]:
+    """The brokers that this machine can start."""
+    found = [OURS, MOCK_NAME]
+    if (TOOLS / "broker" / ".complete").exists():
+        found.append(KAFKA)
+    else:
+        print("no JVM with Kafka's broker: `python -m tests.support.tools broker`")
+    return found
+
+
+@contextlib.contextmanager
+def broker(name: str) -> Iterator[str]:
+    """One of them, by name, on a free port; its address."""
+    if name == MOCK_NAME:
+        with mock_broker() as address:
+            yield address
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        if name == OURS:
+            with embedlog_broker("--data", str(Path(folder) / "data")) as address:
+                yield address
+        else:
+            with real_kafka(Path(folder), heap="1g") as address:
+                yield address
+
+
 @contextlib.contextmanager
 def brokers(*, with_kafka: bool = True) -> Iterator[dict[str, str]]:
-    """Every broker this machine can start, by name."""
+    """The addresses of all of them at once, by name."""
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        (folder / "kafka").mkdir()
-        data = str(folder / "data")
-        found = {"embedlog": stack.enter_context(embedlog_broker("--data", data))}
-        found["librdkafka mock (C)"] = stack.enter_context(mock_broker())
-        if with_kafka and (TOOLS / "broker" / ".complete").exists():
-            found["Apache Kafka 4.4.0"] = stack.enter_context(
-                real_kafka(folder / "kafka", heap="1g")
-            )
-        else:
-            print("no JVM with Kafka's broker: `python -m tests.support.tools broker`")
-        yield found
+        yield {
+            name: stack.enter_context(broker(name))
+            for name in names()
+            if with_kafka or name != KAFKA
+        }

@@ -12,7 +12,7 @@ import time
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.benchmarks.brokers import PROCESSES, brokers, processor_seconds
+from tests.benchmarks.brokers import OURS, PROCESSES, broker, brokers, names, processor_seconds
 from tests.benchmarks.raw import fetch_all, wake_up
 from tests.benchmarks.table import show, show_rates
 
@@ -195,11 +195,29 @@ def throughput(addresses: dict[str, str], size: int, batches: str) -> None:
                 busy[name] = min(busy.get(name, seconds), seconds)
             rate = fetch_all(address, places, COUNTS[size], FETCH_SIZE)
             fetched[name] = max(fetched[name], rate)
-    ours = "embedlog"
-    show_rates(f"produce, {size} B, {batches}", produced, ours=ours, unit="records/s")
-    show_rates(f"consume, {size} B, {batches}", consumed, ours=ours, unit="records/s")
-    show("the broker's processor time for a record of that", busy, ours=ours)
-    show_rates(f"fetch, {size} B, plain socket", fetched, ours=ours, unit="records/s")
+    show_rates(f"produce, {size} B, {batches}", produced, ours=OURS, unit="records/s")
+    show_rates(f"consume, {size} B, {batches}", consumed, ours=OURS, unit="records/s")
+    show("the broker's processor time for a record of that", busy, ours=OURS)
+    show_rates(f"fetch, {size} B, plain socket", fetched, ours=OURS, unit="records/s")
+
+
+def hand_offs() -> None:
+    """Tables of how long a record takes to who waits for it.
+
+    One broker at a time: the threads of an idle one would wake up in between.
+    """
+    echo = {"an echo's round trip": echo_round_trip()}
+    middle, tail, awake = dict(echo), {}, dict(echo)
+    for name in names():
+        with broker(name) as address:
+            first, second, *_ = create(address, "hand-off", 1, is_mock="mock" in name)
+            count = MOCK_HAND_OFFS if "mock" in name else HAND_OFFS
+            delays = hand_off(address, first[0], count)
+            middle[name], tail[name] = delays[len(delays) // 2], delays[int(len(delays) * 0.99)]
+            awake[name] = wake_up(address, second, count)[count // 2]
+    show("produce to consume hand-off, p50", middle, ours=OURS, unit="us")
+    show("produce to consume hand-off, p99", tail, ours=OURS, unit="us")
+    show("of that the broker: plain sockets, p50", awake, ours=OURS, unit="us")
 
 
 def main() -> None:
@@ -209,15 +227,5 @@ def main() -> None:
             for batches in BATCHES:
                 throughput(addresses, size, batches)
         rates = {name: requests(address) for name, address in addresses.items()}
-        show_rates("ApiVersions requests, 32 in flight", rates, ours="embedlog")
-        echo = {"an echo's round trip": echo_round_trip()}
-        middle, tail, awake = dict(echo), {}, dict(echo)
-        for name, address in addresses.items():
-            first, second, *_ = create(address, "hand-off", 1, is_mock="mock" in name)
-            count = MOCK_HAND_OFFS if "mock" in name else HAND_OFFS
-            delays = hand_off(address, first[0], count)
-            middle[name], tail[name] = delays[len(delays) // 2], delays[int(len(delays) * 0.99)]
-            awake[name] = wake_up(address, second, count)[count // 2]
-        show("produce to consume hand-off, p50", middle, ours="embedlog", unit="us")
-        show("produce to consume hand-off, p99", tail, ours="embedlog", unit="us")
-        show("of that the broker: plain sockets, p50", awake, ours="embedlog", unit="us")
+        show_rates("ApiVersions requests, 32 in flight", rates, ours=OURS)
+    hand_offs()
