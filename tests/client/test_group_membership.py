@@ -9,6 +9,7 @@ import pytest
 
 from embedlog import Consumer, TopicPartition, errors
 from embedlog.client.errors import CommitFailed, IllegalState
+from embedlog.client.group.consumer_protocol import decode_subscription
 from embedlog.client.group.group_offsets import CloseOptions
 from embedlog.errors import ConfigError, error_for
 from tests.client.faulty_cluster import FaultyCluster, faulty_cluster, poll_until
@@ -96,6 +97,13 @@ def test_the_first_join_is_told_its_member_id(cluster: FaultyCluster) -> None:
     assert second.member_id == consumer.group_metadata().member_id
     assert [protocol.name for protocol in first.protocols] == ["range", "cooperative-sticky"]
     assert report.calls == [("assigned", [ZERO, ONE])]
+    consumer.close()
+
+
+def test_a_join_tells_the_rack(cluster: FaultyCluster) -> None:
+    consumer, _ = joined(cluster, client_rack="east")
+    for protocol in cluster.of_kind(JoinGroupRequest)[-1].protocols:
+        assert decode_subscription(protocol.metadata).rack_id == "east"
     consumer.close()
 
 

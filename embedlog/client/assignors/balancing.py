@@ -4,22 +4,30 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from embedlog.client.assignors.racks import Nearness
     from embedlog.common import TopicPartition
 
     Shares = dict[str, list[TopicPartition]]
 
 
 def balance(
-    partitions: list[TopicPartition], asked: Mapping[str, frozenset[str]], held: Shares
+    partitions: list[TopicPartition],
+    asked: Mapping[str, frozenset[str]],
+    held: Shares,
+    near: Nearness,
 ) -> Shares:
     """Deal `partitions` so that no single move makes the shares more even.
 
-    What is in `held` stays where it is unless moving it makes them more even; what a member got
-    only now is moved first.
+    What is in `held` stays where it is unless it is far away or moving it makes them more even;
+    what a member got only now is moved first. Of those that may read a partition members near it
+    come before the others.
     """
-    shares = {member_id: list(mine) for member_id, mine in held.items()}
+    shares = {
+        member_id: [each for each in mine if near.may_keep(member_id, each)]
+        for member_id, mine in held.items()
+    }
     readers: dict[str, list[str]] = {}
     for member_id in sorted(asked):
         for topic in asked[member_id]:
@@ -28,11 +36,28 @@ def balance(
     # A partition that few may read has little choice: it is dealt while the shares are small.
     free = [partition for partition in partitions if partition not in kept]
     free.sort(key=lambda partition: (len(readers[partition.topic]), partition))
-    for partition in free:
-        chosen = min(readers[partition.topic], key=lambda each: (len(shares[each]), each))
-        shares[chosen].append(partition)
+    if near.matters:
+        free = _deal(near.hardest_first(free), shares, readers, near.may_keep)
+    _deal(free, shares, readers, lambda _member_id, _partition: True)
     _even_out(shares, readers, kept)
     return shares
+
+
+def _deal(
+    free: list[TopicPartition],
+    shares: Shares,
+    readers: Mapping[str, list[str]],
+    may_have: Callable[[str, TopicPartition], bool],
+) -> list[TopicPartition]:
+    """Give each to the member with the smallest share, of those that may have it; what is left."""
+    left: list[TopicPartition] = []
+    for partition in free:
+        suited = [each for each in readers[partition.topic] if may_have(each, partition)]
+        if suited:
+            shares[min(suited, key=lambda each: (len(shares[each]), each))].append(partition)
+        else:
+            left.append(partition)
+    return left
 
 
 def _even_out(shares: Shares, readers: Mapping[str, list[str]], kept: set[TopicPartition]) -> None:

@@ -8,6 +8,7 @@ partition, partitions go to members of their rack first (KIP-881).
 from __future__ import annotations
 
 from embedlog.client.assignors.assignor import Assignment, Assignor, members_by_topic
+from embedlog.client.assignors.racks import member_racks, racks_matter
 from embedlog.common import TopicPartition
 
 TYPE_CHECKING = False
@@ -33,17 +34,13 @@ def assign_ranges(
     topics: GroupTopics, members: Mapping[str, MemberSubscription]
 ) -> dict[str, list[TopicPartition]]:
     """The partitions of each member, by topic and number."""
-    racks = {
-        member_id: member.rack_id
-        for member_id, member in members.items()
-        if member.rack_id is not None
-    }
+    racks = member_racks(members)
     shares = [
         _TopicShare(topic, topics.partition_counts[topic], asking)
         for topic, asking in members_by_topic(members).items()
         if topics.partition_counts.get(topic, 0)
     ]
-    if _racks_matter(topics.racks, set(racks.values())):
+    if racks and topics.racks:
         _assign_by_rack(shares, racks, topics.racks)
     assigned: dict[str, list[TopicPartition]] = {member_id: [] for member_id in members}
     for share in shares:
@@ -86,21 +83,24 @@ class _TopicShare:
                 self.give(member_id, chosen)
 
 
-def _racks_matter(racks: Racks, member_racks: set[str]) -> bool:
-    """Is a member in a rack of some replica, while some partition is not in all racks?"""
-    all_racks = frozenset(rack for each in racks.values() for rack in each)
-    if not member_racks & all_racks:
-        return False
-    return any(each != all_racks for each in racks.values())
+def _assign_by_rack(shares: list[_TopicShare], homes: Mapping[str, str], racks: Racks) -> None:
+    """Give members partitions with a replica in their rack; one without rack suits everywhere.
 
+    That is done when it matters for one of the topics; for one that is not alone, also when it
+    matters for others only.
+    """
 
-def _assign_by_rack(
-    shares: list[_TopicShare], member_racks: Mapping[str, str], racks: Racks
-) -> None:
-    """Give members partitions with a replica in their rack; one without rack suits everywhere."""
+    def matters(share: _TopicShare) -> bool:
+        partition_racks = [racks.get(each, frozenset()) for each in share.left]
+        asking = {homes[each] for each in share.members if each in homes}
+        return racks_matter(asking, partition_racks)
+
+    needing = {share.topic for share in shares if matters(share)}
+    if not needing:
+        return
 
     def is_near(member_id: str, partition: TopicPartition) -> bool:
-        rack = member_racks.get(member_id)
+        rack = homes.get(member_id)
         return rack is None or rack in racks.get(partition, ())
 
     together: dict[tuple[tuple[str, ...], int], list[_TopicShare]] = {}
@@ -108,7 +108,8 @@ def _assign_by_rack(
         together.setdefault((tuple(share.members), share.count), []).append(share)
     for (members, count), alike in together.items():
         if len(alike) == 1:
-            alike[0].fill(is_near)
+            if alike[0].topic in needing:
+                alike[0].fill(is_near)
         else:
             _assign_rows(alike, members, count, is_near)
 

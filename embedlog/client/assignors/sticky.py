@@ -15,6 +15,8 @@ from struct import error as StructError
 
 from embedlog.client.assignors.assignor import Assignment, Assignor
 from embedlog.client.assignors.balancing import balance
+from embedlog.client.assignors.equal_shares import share_equally
+from embedlog.client.assignors.racks import Nearness
 from embedlog.common import TopicPartition
 
 TYPE_CHECKING = False
@@ -122,10 +124,11 @@ def assign_sticky(
     asked = {member_id: frozenset(member.topics) for member_id, member in members.items()}
     partitions = topics.partitions_of(topic for each in asked.values() for topic in each)
     held = _valid_claims(set(partitions), asked, claims)
+    near = Nearness(members, partitions, topics.racks)
     if len(set(asked.values())) == 1:
-        shares = _assign_equal(partitions, held)
+        shares = share_equally(partitions, held, near)
     else:
-        shares = balance(partitions, asked, held)
+        shares = balance(partitions, asked, held, near)
     return {member_id: sorted(mine) for member_id, mine in shares.items()}
 
 
@@ -157,27 +160,3 @@ def _valid_claims(
 
 def _first(item: tuple[TopicPartition, object]) -> TopicPartition:
     return item[0]
-
-
-def _assign_equal(partitions: list[TopicPartition], held: Shares) -> Shares:
-    """Everybody may read everything: `quota` each, and one more for some."""
-    quota, larger_count = divmod(len(partitions), len(held))
-    shares: Shares = {}
-    larger = 0
-    for member_id in sorted(held):
-        mine = held[member_id]
-        keeps_more = len(mine) > quota and larger < larger_count
-        larger += keeps_more
-        shares[member_id] = mine[: quota + keeps_more]
-    kept = {partition for mine in shares.values() for partition in mine}
-    free = iter([partition for partition in partitions if partition not in kept])
-    full = [member_id for member_id, mine in shares.items() if len(mine) == quota]
-    hungry = [member_id for member_id, mine in shares.items() if len(mine) < quota]
-    while hungry:
-        for member_id in hungry:
-            shares[member_id].append(next(free))
-        full += [member_id for member_id in hungry if len(shares[member_id]) == quota]
-        hungry = [member_id for member_id in hungry if len(shares[member_id]) < quota]
-    for member_id, partition in zip(full, free, strict=False):
-        shares[member_id].append(partition)
-    return shares

@@ -1,0 +1,1 @@
+"""Groups for assignors, and what Kafka's make of them."""
