@@ -158,13 +158,14 @@ class ScriptedBroker:
 
     def _FetchRequest(self, request: Any) -> Any:
         topics = []
-        found = 0
+        found = False
         for topic in request.topics:
             name = self.name_of(topic, topic.topic)
             answers = []
             for asked in topic.partitions:
                 answer = self.fetch_partition(name, asked)
-                found += len(answer.records)
+                found |= bool(answer.records or answer.error_code)
+                found |= answer.preferred_read_replica >= 0
                 answers.append(answer)
             topics.append(
                 fetch.FetchableTopicResponse(

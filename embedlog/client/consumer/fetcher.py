@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from embedlog.client.consumer.consumer_record import Chunk
     from embedlog.client.consumer.fetch_session import Wanted
     from embedlog.client.consumer.subscription_state import PartitionState, ResetPolicy
+    from embedlog.client.metadata import PartitionInfo
     from embedlog.pending import Pending
     from wire.records.rows import Rows
     from wire.schemas.fetch import PartitionData
@@ -67,6 +68,7 @@ class Fetcher:
         self._count = parts.count
         self._clock = transport.runtime.clock
         self._backoff_ms: int = settings["retry.backoff.ms"]
+        self._replica_max_ms: int = settings["metadata.max.age.ms"]
         self._partition_size_max: int = settings["max.partition.fetch.bytes"]
         self._check_crcs: bool = settings["check.crcs"]
         self._is_committed_only = settings["isolation.level"] == "read_committed"
@@ -87,8 +89,8 @@ class Fetcher:
         """The last hand-out passed batches that have nothing for the application."""
         self._backs_off = False
         """Some partition is to be fetched again later."""
-        self._needs_reset = False
-        """A position is to be looked up, before anything else is useful."""
+        self._goes_on = False
+        """The next pass has something to do at once."""
 
     # Fetching
 
@@ -97,8 +99,8 @@ class Fetcher:
         self._take_arrived(now_ms)
         self._send(now_ms)
         self._take_arrived(now_ms)  # in process the answers are there at once
-        if self._needs_reset:
-            self._needs_reset = False
+        if self._goes_on:
+            self._goes_on = False
             return 0
         return self._retry_delay(now_ms) if self._backs_off else None
 
@@ -137,7 +139,7 @@ class Fetcher:
 
     def _send(self, now_ms: int) -> None:
         wanted: dict[int, dict[TopicPartition, Wanted]] = {}
-        busy = self._nodes_with_buffered() if self._buffer else self._sent
+        busy = self._nodes_with_buffered(now_ms) if self._buffer else self._sent
         for key, state in self._subscription.partitions.items():
             if not state.is_fetchable or key in self._buffer:
                 continue
@@ -145,10 +147,11 @@ class Fetcher:
             if leader is None:
                 self._metadata.request_update()
                 continue
-            if leader.leader in busy or state.retry_at_ms > now_ms:
+            node_id = self._node_for(state, leader, now_ms)
+            if node_id in busy or state.retry_at_ms > now_ms:
                 continue
             topic_id = self._metadata.topics[key[0]].topic_id
-            wanted.setdefault(leader.leader, {})[key] = (
+            wanted.setdefault(node_id, {})[key] = (
                 topic_id,
                 leader.leader_epoch,
                 state.offset,
@@ -156,6 +159,19 @@ class Fetcher:
             )
         for node_id, partitions in wanted.items():
             self._fetch(node_id, partitions)
+
+    def _node_for(self, state: PartitionState, leader: PartitionInfo, now_ms: int) -> int:
+        """The node to read from: the follower that the leader named, while it is one (KIP-392)."""
+        if state.read_replica is None:
+            return leader.leader
+        node_id, until_ms = state.read_replica
+        if now_ms <= until_ms:
+            is_there = node_id in self._metadata.nodes and node_id in leader.replicas
+            if is_there and node_id not in leader.offline_replicas:
+                return node_id
+            self._metadata.request_update()
+        state.read_from_leader()
+        return leader.leader
 
     def _fetch(self, node_id: int, wanted: dict[TopicPartition, Wanted]) -> None:
         session = self._sessions.get(node_id)
@@ -172,7 +188,7 @@ class Fetcher:
         if not pending.done():
             pending.add_callback(self._arrived)
 
-    def _nodes_with_buffered(self) -> set[int]:
+    def _nodes_with_buffered(self, now_ms: int) -> set[int]:
         """Nodes that are not fetched from now; what a seek made stale is dropped on the way."""
         busy = set(self._sent)
         states = self._subscription.partitions
@@ -183,7 +199,7 @@ class Fetcher:
             elif not state.is_paused and not state.is_revoking:
                 leader = self._metadata.leader(*key)
                 if leader is not None:
-                    busy.add(leader.leader)
+                    busy.add(self._node_for(state, leader, now_ms))
         return busy
 
     # Answers
@@ -214,14 +230,20 @@ class Fetcher:
                     self._take_partition(state, data, now_ms)
 
     def _failed(self, sent: _Sent, error: BaseException, now_ms: int) -> None:
-        """The whole fetch failed: try again after a while, unless that cannot help."""
+        """The whole fetch failed: try again after a while, unless that cannot help.
+
+        Those that were read from a follower are read from their leaders, at once.
+        """
         if not isinstance(error, KafkaError) or not (error.retriable or error.code == -1):
             reason = error if isinstance(error, EmbedlogError) else error_for(-1, repr(error))
             self._errors.append(reason)
         self._metadata.request_update()
         self._backs_off = True
         for state, _, _ in sent.partitions.values():
-            state.retry_at_ms = now_ms + self._backoff_ms
+            if state.read_from_leader():
+                self._goes_on = True
+            else:
+                state.retry_at_ms = now_ms + self._backoff_ms
 
     def _take_partition(self, state: PartitionState, data: PartitionData, now_ms: int) -> None:
         code = data.error_code
@@ -230,6 +252,9 @@ class Fetcher:
             state.last_stable_offset = data.last_stable_offset
             state.log_start_offset = data.log_start_offset
             state.retry_at_ms = 0
+            if data.preferred_read_replica >= 0:
+                state.read_from(data.preferred_read_replica, now_ms + self._replica_max_ms)
+                self._goes_on |= not data.records
             if data.records is not None and len(data.records):
                 self._count("bytes-consumed-total", len(data.records))
                 self._buffer[state.topic_partition] = CompletedFetch(
@@ -244,16 +269,23 @@ class Fetcher:
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state)
         elif code in STALE_METADATA:
+            if code != ErrorCode.UNKNOWN_LEADER_EPOCH:
+                state.read_from_leader()
             self._metadata.request_update()
         elif code != ErrorCode.UNKNOWN_SERVER_ERROR:
             self._errors.append(error_for(code, f"fetch of {state.topic_partition}"))
 
     def _out_of_range(self, state: PartitionState) -> None:
+        """Choose another position; if it was a follower that does not have it, ask the leader."""
+        if state.read_from_leader():
+            state.retry_at_ms = 0
+            self._goes_on = True
+            return
         timestamp = self._policy.timestamp(self._clock.wall_ms())
         if timestamp is not None:
             state.retry_at_ms = 0
             state.reset_to(timestamp)
-            self._needs_reset = True
+            self._goes_on = True
             return
         self._errors.append(
             error_for(

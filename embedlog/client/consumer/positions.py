@@ -239,7 +239,10 @@ class Positions:
                 continue
             now = leader.leader, leader.leader_epoch
             before, state.leader = state.leader, now
-            if before is None or before == now or state.offset_epoch < 0:
+            if before is None or before == now:
+                continue
+            state.read_from_leader()
+            if state.offset_epoch < 0:
                 continue
             state.generation += 1
             state.transition_to(FetchState.AWAIT_VALIDATION)

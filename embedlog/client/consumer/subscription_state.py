@@ -77,6 +77,7 @@ class PartitionState:
         "log_start_offset",
         "offset",
         "offset_epoch",
+        "read_replica",
         "reset_timestamp",
         "retry_at_ms",
         "state",
@@ -93,6 +94,8 @@ class PartitionState:
         """Counts seeks and resets: what was fetched for an older one is dropped."""
         self.leader: tuple[int, int] | None = None
         """(node id, leader epoch) of the leader whose log is known to have the position."""
+        self.read_replica: tuple[int, int] | None = None
+        """(node id, until when) of the follower that the leader sends this reader to (KIP-392)."""
         self.reset_timestamp: int | None = None
         self.is_paused = False
         self.is_revoking = False
@@ -132,6 +135,16 @@ class PartitionState:
         if offset_epoch >= 0:
             self.leader = None
             self.transition_to(FetchState.AWAIT_VALIDATION)
+
+    def read_from(self, node_id: int, until_ms: int) -> None:
+        """Read from this follower; that one is named again does not prolong it."""
+        if self.read_replica is None or self.read_replica[0] != node_id:
+            self.read_replica = node_id, until_ms
+
+    def read_from_leader(self) -> bool:
+        """Forget the follower; say whether there was one."""
+        had, self.read_replica = self.read_replica is not None, None
+        return had
 
     def reset_to(self, timestamp: int) -> None:
         """Look the position up: by a timestamp, or -2 for the earliest, -1 for the latest."""
