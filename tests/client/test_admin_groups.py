@@ -11,6 +11,7 @@ import embedlog
 from embedlog import Admin, Consumer, Producer, TopicPartition, errors
 from embedlog.client.group.group_offsets import CloseOptions, OffsetAndMetadata
 from embedlog.testing.loopback_transport import LoopbackTransport
+from tests.client.test_groups import Report, poll_until
 
 Connect = Callable[[], Any]
 ROUNDS_MAX = 1_500
@@ -212,37 +213,69 @@ def test_a_group_reads_again_from_where_it_was_put(connect: Connect) -> None:
         assert consumer.committed([here])[here] == OffsetAndMetadata(3)
 
 
-def test_members_are_removed_by_either_id(connect: Connect) -> None:
+@protocols
+def test_members_are_removed_by_either_id(connect: Connect, protocol: dict[str, Any]) -> None:
     fill(connect, "leaving", 1, 1)
-    static = {"group_instance_id": "static", **PROTOCOLS[0]}
+    group = "leaving-group"
     with Admin(connect()) as admin:
-        first = joined(connect, "leaving", "leaving-group", **static)
+        first = joined(connect, "leaving", group, group_instance_id="static", **protocol)
         first.close(membership=CloseOptions.REMAIN_IN_GROUP)
         removed = admin.remove_members(
-            "leaving-group", member_ids=["stranger"], instance_ids=["static", "nobody"], reason="x"
+            group, member_ids=["stranger"], instance_ids=["static", "nobody"], reason="x"
         )
         assert list(removed.values) == ["static"]
         assert isinstance(removed.errors["stranger"], errors.UnknownMemberId)
         assert isinstance(removed.errors["nobody"], errors.UnknownMemberId)
-        assert admin.describe_groups(["leaving-group"])["leaving-group"].state == "Empty"
+        assert admin.describe_groups([group])[group].state == "Empty"
 
-        with joined(connect, "leaving", "leaving-group", **PROTOCOLS[0]) as second:
+        with joined(connect, "leaving", group, **protocol) as second:
             member_id = second.group_metadata().member_id
-            assert admin.remove_members("leaving-group", member_ids=[member_id]).check() == {
-                member_id: None
-            }
-            assert admin.describe_groups(["leaving-group"])["leaving-group"].members == []
+            assert admin.remove_members(group, member_ids=[member_id]).check() == {member_id: None}
+            assert admin.describe_groups([group])[group].members == []
 
 
-def test_all_members_are_removed_at_once(connect: Connect) -> None:
+@protocols
+def test_all_members_are_removed_at_once(connect: Connect, protocol: dict[str, Any]) -> None:
     fill(connect, "emptied", 1, 1)
-    static = {"group_instance_id": "static", **PROTOCOLS[0]}
-    with Admin(connect()) as admin, joined(connect, "emptied", "emptied-group", **static):
-        assert admin.remove_members("emptied-group").check() == {"static": None}
-        assert len(admin.remove_members("emptied-group")) == 0
-        admin.delete_groups(["emptied-group"]).check()
+    fill(connect, "emptied-too", 1, 1)
+    group = "emptied-group"
+    static = {"group_instance_id": "static", **protocol}
+    with Admin(connect()) as admin, joined(connect, "emptied", group, **static):
+        if protocol.get("group_protocol") == "consumer":
+            second = joined(connect, "emptied-too", group, **protocol)
+            both = {"static": None, second.group_metadata().member_id: None}
+            assert admin.remove_members(group).check() == both
+            second.close()
+        else:
+            assert admin.remove_members(group).check() == {"static": None}
+        assert len(admin.remove_members(group)) == 0
+        admin.delete_groups([group]).check()
         with pytest.raises(errors.GroupIdNotFound):
-            admin.remove_members("emptied-group")
+            admin.remove_members(group)
+
+
+@protocols
+def test_a_removed_member_loses_its_partitions_and_joins_again(
+    connect: Connect, protocol: dict[str, Any]
+) -> None:
+    fill(connect, "rejoined", 1, 1)
+    report = Report()
+    with (
+        Admin(connect()) as admin,
+        Consumer(
+            connect(), group_id="rejoined-group", enable_auto_commit=False, **protocol
+        ) as consumer,
+    ):
+        consumer.subscribe(["rejoined"], listener=report)
+        here = parts("rejoined", 1)
+        poll_until(lambda: report.held() == set(here), consumer)
+        member_id = consumer.group_metadata().member_id
+        admin.remove_members("rejoined-group", member_ids=[member_id]).check()
+        poll_until(lambda: ("lost", here) in report.calls, consumer)
+        poll_until(lambda: report.held() == set(here), consumer)
+        assert "revoked" not in dict(report.calls)
+        (described,) = admin.describe_groups(["rejoined-group"])["rejoined-group"].members
+        assert described.member_id == consumer.group_metadata().member_id
 
 
 def test_producers_of_partitions_are_described(connect: Connect) -> None:

@@ -67,8 +67,6 @@ def test_kafka_keeps_the_promise_too(promise: Any, connect: Callable[[], Any]) -
         group_promises.test_each_group_has_its_own_error,
         group_promises.test_offsets_are_stored_listed_and_deleted,
         group_promises.test_a_group_reads_again_from_where_it_was_put,
-        group_promises.test_members_are_removed_by_either_id,
-        group_promises.test_all_members_are_removed_at_once,
         group_promises.test_producers_of_partitions_are_described,
     ],
     ids=lambda promise: promise.__name__.removeprefix("test_"),
@@ -78,10 +76,20 @@ def test_kafka_is_administered_too(promise: Any, connect: Callable[[], Any]) -> 
 
 
 @pytest.mark.parametrize("protocol", group_promises.PROTOCOLS, ids=["classic", "consumer"])
-def test_kafka_protects_offsets_in_use_too(
-    connect: Callable[[], Any], protocol: dict[str, Any]
+@pytest.mark.parametrize(
+    "promise",
+    [
+        group_promises.test_offsets_of_a_group_in_use_are_protected,
+        group_promises.test_members_are_removed_by_either_id,
+        group_promises.test_all_members_are_removed_at_once,
+        group_promises.test_a_removed_member_loses_its_partitions_and_joins_again,
+    ],
+    ids=lambda promise: promise.__name__.removeprefix("test_"),
+)
+def test_kafka_has_the_same_groups_of_each_protocol(
+    promise: Any, connect: Callable[[], Any], protocol: dict[str, Any]
 ) -> None:
-    group_promises.test_offsets_of_a_group_in_use_are_protected(connect, protocol)
+    promise(connect, protocol)
 
 
 @pytest.mark.parametrize("linger_ms", [0, 5])

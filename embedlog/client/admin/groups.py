@@ -70,10 +70,11 @@ class GroupAdmin(AdminPart):
         reason: str | None = None,
         timeout_ms: int | None = None,
     ) -> ItemResults[str, None]:
-        """Make members leave a classic group, by member id and static ones by instance id.
+        """Make members leave a group, by member id and static ones by instance id.
 
         Without either all are removed. The results stand under the ids that were given, those of
-        all members under the instance id where there is one.
+        all members under the instance id where there is one. A member that is still there learns
+        it with its next heartbeat: its partitions are lost, and it joins again.
 
         Raises:
             KafkaError: nobody was removed, as the group or its coordinator has an error.
