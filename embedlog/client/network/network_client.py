@@ -389,8 +389,7 @@ class NetworkClient:
             overdue, hangs = connection.take_overdue(now_ms)
             for request in overdue:
                 self._has_news = True
-                name = type(request.message).__name__
-                waited = f"{connection.address} did not answer {name} in time"
+                waited = f"{connection.address} did not answer {request.name} in time"
                 request.pending.fail(error_for(ErrorCode.REQUEST_TIMED_OUT, waited))
             if hangs:
                 self._failed(connection, "a request timed out", now_ms)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.network.security import Credentials, SaslExchange
+    from wire.produce_lane import LanePattern, LaneRequest, ProduceLane
     from wire.schema import Payload
 
     Write = Callable[[list[Payload]], None]
@@ -33,7 +34,7 @@ _SOFTWARE_VERSION = "0.1.0"
 _PRODUCE = 0
 _SASL_HANDSHAKE = 17
 _API_VERSIONS = 18
-
+_PATTERNS_MAX = 1024
 
 _THROTTLED_SINCE = {
     0: 6, 1: 8, 2: 3, 3: 6, 8: 4, 9: 4, 10: 2, 11: 3, 12: 2, 13: 2, 14: 2, 15: 2, 16: 2, 18: 2,
@@ -87,6 +88,12 @@ class _Request:
         self.deadline_ms = deadline_ms
         self.pending: Pending[Any] = Pending()
 
+    @property
+    def name(self) -> str:
+        """What it is called where people read it."""
+        kind = type(self.message)
+        return "ProduceRequest" if kind.__declaration__ is None else kind.__name__
+
 
 class NodeConnection:
     """The requests of one node. `channel` is whatever carries the bytes, None without one."""
@@ -125,6 +132,8 @@ class NodeConnection:
         self._protocol = ClientConnection(client_id)
         self._waiting: deque[_Request] = deque()
         self._in_flight: deque[_Request] = deque()
+        self._patterns: dict[ProduceLane, LanePattern] = {}
+        """Of the lanes that were used since the versions are known."""
         self._setup_deadline_ms = 0
         self._asked_again = False
 
@@ -168,9 +177,11 @@ class NodeConnection:
 
     def flush(self, write: Write, now_ms: int) -> None:
         """Write what may go out now."""
+        if not self._waiting:
+            return
         if self.state != ConnectionState.READY or now_ms < self.throttled_until_ms:
             return
-        if self._waiting and 0 < self._reauthenticates_at_ms <= now_ms:
+        if 0 < self._reauthenticates_at_ms <= now_ms:
             if not self._in_flight:
                 self._setup_deadline_ms = self._waiting[0].deadline_ms
                 self._authenticate(write)
@@ -202,6 +213,10 @@ class NodeConnection:
         else:
             request = self._in_flight.popleft()
             self.has_answered = True
+            if type(response) is int:
+                request.pending.complete(response)
+                self.flush(write, now_ms)
+                return
             throttle_ms = getattr(response, "throttle_time_ms", 0)
             if throttle_ms and request.version >= _THROTTLED_SINCE.get(request.api_key, 0):
                 self.throttled_until_ms = now_ms + throttle_ms
@@ -239,6 +254,11 @@ class NodeConnection:
     def _write(self, request: _Request, write: Write, now_ms: int) -> None:
         message = request.message
         declared = type(message).__declaration__
+        if declared is None:
+            if self._write_on_lane(request, write, now_ms):
+                return
+            message = request.message = message.lane.message(message.records)
+            declared = type(message).__declaration__
         assert self.versions is not None, self
         assert declared is not None, message
         is_answered = not (declared.api == _PRODUCE and message.acks == 0)
@@ -261,6 +281,31 @@ class NodeConnection:
             self._in_flight.append(request)
         else:
             request.pending.complete(None)
+
+    def _write_on_lane(self, request: _Request, write: Write, now_ms: int) -> bool:
+        """Write a produce request that is not made a message; False if the node is too old."""
+        asked: LaneRequest = request.message
+        pattern = self._patterns.get(asked.lane) or self._pattern(asked.lane)
+        if pattern is None:
+            return False
+        request.api_key, request.version = _PRODUCE, pattern.version
+        self.used_ms = now_ms
+        self._in_flight.append(request)
+        write(self._protocol.send_records(pattern, asked.records))
+        return True
+
+    def _pattern(self, lane: ProduceLane) -> LanePattern | None:
+        """The pattern of a lane that was not used yet; None if the node is too old for one."""
+        from wire.produce_lane import LanePattern, pattern_version
+
+        assert self.versions is not None, self
+        version = pattern_version(self.versions.get(_PRODUCE))
+        if version is None:
+            return None
+        if len(self._patterns) >= _PATTERNS_MAX:
+            self._patterns.clear()
+        pattern = self._patterns[lane] = LanePattern(lane, version, self._client_id)
+        return pattern
 
     def _ask_versions(self, version: int | None, write: Write) -> None:
         from wire.schema import declaration
@@ -285,6 +330,7 @@ class NodeConnection:
         if response.error_code:
             raise error_for(response.error_code, f"{self.address} refused ApiVersions")
         self.versions = listed
+        self._patterns.clear()
         if self._credentials is not None:
             self._authenticate(write)
             return

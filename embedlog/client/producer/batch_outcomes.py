@@ -128,6 +128,7 @@ class BatchOutcomes:
         if self._is_telling:
             return  # called from a callback: the loop around it goes on
         self._is_telling = True
+        told: list[ProducerBatch] = []
         try:
             settled = self.settled
             while settled:
@@ -137,8 +138,9 @@ class BatchOutcomes:
                     callback(batch.metadata(index), batch.error)
                 settled.popleft()
                 batch.finish()
-                self._accumulator.finished(batch)
+                told.append(batch)
         finally:
+            self._accumulator.finished(*told)
             self._is_telling = False
 
     def _may_pass(self, batch: ProducerBatch, error: KafkaError) -> bool:

@@ -211,15 +211,19 @@ class RecordAccumulator:
         with self.lock:
             self.pool.leave()
 
-    def finished(self, batch: ProducerBatch) -> None:
-        """The batch has its outcome, and its callbacks know: its memory may be used again."""
+    def finished(self, *batches: ProducerBatch) -> None:
+        """They have their outcome, and their callbacks know: their memory may be used again."""
+        size = memory = 0
         lock = self.lock
         lock.acquire()
         try:
-            self.incomplete.pop(batch, None)
-            self.pool.release(batch.memory)
-            self.finished_count += 1
-            self.finished_size += batch.size
+            for batch in batches:
+                self.incomplete.pop(batch, None)
+                memory += batch.memory
+                size += batch.size
+            self.pool.release(memory)
+            self.finished_count += len(batches)
+            self.finished_size += size
         finally:
             lock.release()
 
@@ -278,6 +282,34 @@ class RecordAccumulator:
         finally:
             lock.release()
         return found
+
+    def take_lone(
+        self, leader_of: LeaderOf, may_be_sent: MayBeSent
+    ) -> tuple[ProducerBatch, int] | None:
+        """As `drain`, when a single queue holds anything and begins with a batch that is closed.
+
+        The batch, and the node that it is to be sent to; None also when there is no such batch:
+        `drain` says then what there is.
+        """
+        lock = self.lock
+        lock.acquire()
+        try:
+            if len(self.active) != 1:
+                return None
+            (queue,) = self.active
+            batch = queue.batches[0]
+            if not batch.is_closed or batch.retry_at_ms or queue.is_muted:
+                return None
+            leader = leader_of(batch.topic, batch.partition)
+            if leader is None or not may_be_sent(batch, leader.leader):
+                return None
+            queue.batches.popleft()
+            if not queue.batches:
+                del self.active[queue]
+            batch.leader_epoch = leader.leader_epoch
+        finally:
+            lock.release()
+        return batch, leader.leader
 
     def take_first(self, queue: PartitionQueue) -> ProducerBatch:
         """Remove the first batch for the sender, closing it. Requires: the lock."""

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.metadata import Metadata
+    from embedlog.client.producer.produce_lanes import ProduceLanes
     from embedlog.client.producer.producer_batch import ProducerBatch
     from embedlog.client.producer.record_accumulator import RecordAccumulator
     from embedlog.client.producer.transaction_manager import TransactionManager
     from embedlog.client.settings import Settings
     from embedlog.transport import Transport
+    from wire.produce_lane import LaneRequest
     from wire.schemas.produce import ProduceResponse
 
 _WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
@@ -91,10 +93,15 @@ class Sender:
         """Do batches go as they are to a broker in this process? Then none is encoded in vain."""
         self._straight_until_ms = 0
         """Until then neither metadata nor the age of batches ask for a whole pass."""
+        self._request_timeout_ms: int = settings["request.timeout.ms"]
+        self._lanes: ProduceLanes | None = None
+        if not self._in_process and self._acks:
+            from embedlog.client.producer.produce_lanes import ProduceLanes
+
+            self._lanes = ProduceLanes(metadata, self._acks, self._request_timeout_ms)
         if self._in_process:
             # A pass for a full batch must not also send the one that was begun a moment ago.
             self._linger_ms = max(self._linger_ms, 1)
-        self._request_timeout_ms: int = settings["request.timeout.ms"]
         self._request_size_max: int = settings["max.request.size"]
         self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
         self._in_flight_max: int = settings["max.in.flight.requests.per.connection"]
@@ -196,6 +203,8 @@ class Sender:
     def _drain_and_send(self, now_ms: int) -> int | None:
         """Send what may be sent; milliseconds until more may be, if time decides."""
         self._now_ms = now_ms
+        if self._lanes is not None:
+            self._send_lone_batches()
         while True:
             drained = self._accumulator.drain(
                 now_ms,
@@ -219,6 +228,15 @@ class Sender:
                     continue
             if not drained.batches or self._answers or self.outcomes.settled:
                 return delay
+
+    def _send_lone_batches(self) -> None:
+        """Send what waits while it is all for one partition, which is how most is sent."""
+        take = self._accumulator.take_lone
+        while found := take(self._metadata.leader, self._may_be_sent):
+            batch, node_id = found
+            if self._transactions is not None:
+                self._transactions.number(batch)
+            self._send(node_id, [batch])
 
     def _may_be_sent(self, batch: ProducerBatch, node_id: int) -> bool:
         """Does the node take a batch now, and does the order of numbers allow this one?"""
@@ -279,8 +297,15 @@ class Sender:
         else:
             pending.add_callback(lambda _: self._answer_arrived(sent))
 
-    def _request(self, sent: _Sent) -> ProduceRequest | None:
+    def _request(self, sent: _Sent) -> ProduceRequest | LaneRequest | None:
         """The request for the batches of `sent` that fit into one; the others are queued again."""
+        if self._lanes is not None and len(sent.batches) == 1:
+            (batch,) = sent.batches
+            if not self._fits(batch):
+                sent.batches.clear()
+                return None
+            self.metrics.batch_sent(batch, sent.sent_ms)
+            return self._lanes.request(batch)
         topics: dict[str, TopicProduceData] = {}
         for batch in list(sent.batches):
             if not self._fits(batch):
@@ -346,9 +371,10 @@ class Sender:
                 self._attempt_failed(batch, error, now_ms)
             return
         response = sent.pending.result()
-        if response is None:
+        if response is None or type(response) is int:
+            # Nobody was asked (acks 0), or there is nothing to tell but the offset.
             for batch in batches:
-                self.outcomes.written(batch, -1, -1)
+                self.outcomes.written(batch, -1 if response is None else response, -1)
             return
         self._take_response(response, batches, now_ms)
 

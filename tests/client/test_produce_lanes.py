@@ -1,0 +1,73 @@
+"""A producer over the network, whose requests of one partition take lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import embedlog
+from embedlog import ConfigResource, ResourceType
+from embedlog.client.producer.producer import Producer
+from embedlog.testing.loopback_transport import LoopbackTransport
+
+TOPIC = ConfigResource(ResourceType.TOPIC, "t")
+
+
+@pytest.fixture
+def cluster() -> Iterator[embedlog.Cluster]:
+    with embedlog.open() as opened:
+        opened.create_topic("t", 1)
+        yield opened
+
+
+def _offsets(producer: Producer, count: int) -> list[int]:
+    return [producer.send("t", b"%d" % number).result().offset for number in range(count)]
+
+
+@pytest.mark.parametrize("settings", [{}, {"acks": "1"}, {"compression_type": "gzip"}])
+def test_each_record_learns_its_offset(cluster: embedlog.Cluster, settings: Any) -> None:
+    with Producer(LoopbackTransport(cluster), settings) as producer:
+        assert _offsets(producer, 20) == list(range(20))
+        assert producer.metrics()["record-send-total"] == 20
+    with cluster.consumer() as consumer:
+        consumer.assign([("t", 0)])
+        consumer.seek_to_beginning()
+        assert [each.value for each in consumer.poll(1000)] == [b"%d" % n for n in range(20)]
+
+
+def test_the_brokers_time_is_told_where_the_topic_stamps_at_append(
+    cluster: embedlog.Cluster,
+) -> None:
+    with cluster.admin() as admin:
+        admin.alter_configs({TOPIC: {"message.timestamp.type": "LogAppendTime"}}).check()
+    with Producer(LoopbackTransport(cluster)) as producer:
+        for _ in range(12):
+            assert producer.send("t", b"v", timestamp_ms=5).result().timestamp > 5
+
+
+def test_a_topic_made_anew_gets_a_lane_of_its_own(cluster: embedlog.Cluster) -> None:
+    transport = LoopbackTransport(cluster)
+    with Producer(transport) as producer, cluster.admin() as admin:
+        assert _offsets(producer, 3) == [0, 1, 2]
+        admin.delete_topics(["t"]).check()
+        admin.create_topics({"t": 1}).check()
+        assert _offsets(producer, 3) == [0, 1, 2]
+
+
+def test_a_refusal_after_good_answers_is_seen(cluster: embedlog.Cluster) -> None:
+    with Producer(LoopbackTransport(cluster)) as producer, cluster.admin() as admin:
+        assert _offsets(producer, 3) == [0, 1, 2]
+        admin.alter_configs({TOPIC: {"max.message.bytes": "200"}}).check()
+        error = producer.send("t", bytes(1000)).exception()
+        assert isinstance(error, embedlog.errors.MessageTooLarge)
+        assert _offsets(producer, 2) == [3, 4]
+
+
+def test_a_connection_that_is_made_anew_learns_again(cluster: embedlog.Cluster) -> None:
+    transport = LoopbackTransport(cluster)
+    with Producer(transport) as producer:
+        assert _offsets(producer, 3) == [0, 1, 2]
+        transport.channels.cut()
+        assert _offsets(producer, 3) == [3, 4, 5]
