@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import repeat
+from itertools import islice, repeat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,6 +68,41 @@ class Rows:
 def rows_of(records: Sequence[RecordTuple]) -> Rows:
     """The fields of records that are tuples already."""
     return Rows(*zip(*records, strict=True)) if records else NO_ROWS
+
+
+def joined(parts: list[Rows]) -> Rows:
+    """The records of all parts, in their order.
+
+    >>> first = Rows(range(5, 7), repeat(1), repeat(None), [b"a", b"b"])
+    >>> later = Rows(range(9, 10), repeat(2), [b"k"], [b"c"])
+    >>> list(joined([first, later]))[1:]
+    [(6, 1, None, b'b', ()), (9, 2, b'k', b'c', ())]
+    """
+    if len(parts) == 1:
+        return parts[0]
+    offsets: list[int] = []
+    for part in parts:
+        offsets += part.offsets
+    sizes = [len(part.offsets) for part in parts]
+    return Rows(
+        offsets,
+        _joined([part.timestamps for part in parts], sizes),
+        _joined([part.keys for part in parts], sizes),
+        _joined([part.values for part in parts], sizes),
+        _joined([part.headers for part in parts], sizes),
+    )
+
+
+def _joined(fields: list[Iterable[T]], sizes: list[int]) -> Iterable[T]:
+    first = fields[0]
+    if type(first) is repeat and all(type(field) is repeat for field in fields):
+        common = next(first)
+        if all(next(field) == common for field in fields):  # type: ignore[call-overload]
+            return first
+    found: list[T] = []
+    for field, size in zip(fields, sizes, strict=True):
+        found += islice(field, size) if type(field) is repeat else field
+    return found
 
 
 def _part(field: Iterable[T], start: int, stop: int) -> Iterable[T]:

@@ -17,20 +17,20 @@ from struct import error as StructError
 from wire.records.encoding import offset_sizes, template
 from wire.records.layout import Run
 from wire.records.varint import MAX_VARINT_SIZE, Malformed, read_varint, varint_size
+from wire.records.whole import COUNT_MIN, CUT_COUNT_MAX, around, cut_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     # what to gather, how many, from where, how far apart; and what must be found there
-    _Gather = tuple[Any, tuple[int], int, tuple[int], bytes]
+    _Gather = tuple[tuple[int, int], Any, int, tuple[int, int], bytes]
+    # the head of the first record, and the gathers of all others
+    _Proof = tuple[bytes, list[_Gather]]
 
-COUNT_MIN = 8
-CUT_COUNT_MAX = 400
 RUNS_COUNT_MAX = 1 << 13  # beyond, the last record may be longer than the guess below
 CHUNK = 64
 CACHED_MAX = 1 << 12
-WHOLE_MAX = 128
 HEADS_MAX = 64
 RUNS_KEPT_MAX = 16  # of up to 16 B a record
 
@@ -38,14 +38,11 @@ _numpy_array: Any = None
 
 _unpackers: dict[tuple[int, int, int], Struct] = {}
 _expected: dict[tuple[int, int, int], tuple[bytes, ...]] = {}
-# By size of the data and number of records: what cuts all of it in one call, and what must stand
-# around the values. None when such data was seen only once: different sizes share more by chunks.
-_whole: dict[tuple[int, int], tuple[Struct, tuple[bytes, ...]] | None] = {}
 # By value size and index of the first record whose offset delta takes as many bytes: how many bytes
 # there are between two values, and the bytes between, of so many records as were asked for.
 _heads: dict[tuple[int, int], tuple[int, bytes]] = {}
 # By size of the data and number of records: the runs of the last such batch, and what proves them.
-_runs: dict[tuple[int, int], tuple[list[Run], list[_Gather]]] = {}
+_runs: dict[tuple[int, int], tuple[list[Run], _Proof]] = {}
 
 
 def find_values(data: bytes | memoryview, count: int) -> list[bytes] | tuple[bytes, ...] | None:
@@ -55,19 +52,11 @@ def find_values(data: bytes | memoryview, count: int) -> list[bytes] | tuple[byt
     """
     if not COUNT_MIN <= count <= CUT_COUNT_MAX:
         return None
-    whole = _whole.get((len(data), count))
-    if whole is not None:
-        unpacker, expected = whole
-        if data[: len(expected[0])] == expected[0]:
-            fields = unpacker.unpack(data)
-            return fields[1::2] if fields[0::2] == expected else None
-    value_size = _plain_value_size(data, count)
-    if value_size < 0:
-        return None
-    values = _cut_chunks(data, count, value_size)
+    values = cut_plain(data, count)
     if values is not None:
-        _keep_whole(len(data), count, value_size)
-    return values
+        return values
+    value_size = _plain_value_size(data, count)
+    return None if value_size < 0 else _cut_chunks(data, count, value_size)
 
 
 def is_plain(data: bytes | memoryview, count: int) -> bool:
@@ -75,18 +64,6 @@ def is_plain(data: bytes | memoryview, count: int) -> bool:
     if count <= CUT_COUNT_MAX:
         return find_values(data, count) is not None
     return find_plain_runs(data, count) is not None
-
-
-def _keep_whole(size: int, count: int, value_size: int) -> None:
-    """Prepare to cut the next such batch in one call, if this is not the first."""
-    if (size, count) in _whole:
-        expected = _around(value_size, 0, count)
-        form = "".join([f"{len(head)}s{value_size}s" for head in expected[:-1]])
-        _whole[size, count] = Struct(form + "1s"), expected
-        return
-    if len(_whole) >= WHOLE_MAX:
-        _whole.clear()
-    _whole[size, count] = None
 
 
 def _cut_chunks(data: bytes | memoryview, count: int, value_size: int) -> list[bytes] | None:
@@ -134,12 +111,13 @@ def find_plain_runs(data: bytes | memoryview, count: int) -> list[Run] | None:
         position += (stop - start) * (head_size + value_size)
     if position != len(data):
         return None
-    gathers = [gather for run in runs for gather in _gathers(run)]
-    if not _are_plain(data, gathers):
+    head_size, heads = _heads_of(value_size, 0, 1)
+    proof = heads[1:head_size], [gather for run in runs for gather in _gathers(run)]
+    if not _are_plain(data, proof):
         return None
     if len(_runs) >= RUNS_KEPT_MAX:
         _runs.clear()
-    _runs[len(data), count] = runs, gathers
+    _runs[len(data), count] = runs, proof
     return runs
 
 
@@ -159,12 +137,14 @@ def _plain_run(index: int, count: int, position: int, head_size: int, value_size
     return run
 
 
-def _are_plain(data: bytes | memoryview, gathers: list[_Gather]) -> bool:
+def _are_plain(data: bytes | memoryview, proof: _Proof) -> bool:
     """Compare all that stands around the values of runs that fill `data`."""
-    if data[-1]:  # the end of the last record; the others end in the head of the next
+    first_head, gathers = proof
+    # The end of the last record; the others end in the head of the next.
+    if data[-1] or data[: len(first_head)] != first_head:
         return False
     ndarray = _numpy_array or _load_numpy_array()
-    for form, shape, position, strides, expected in gathers:
+    for shape, form, position, strides, expected in gathers:
         if ndarray(shape, form, data, position, strides).tobytes() != expected:
             return False
     return True
@@ -180,28 +160,29 @@ def _load_numpy_array() -> Any:
 
 
 def _gathers(run: Run) -> list[_Gather]:
-    """What proves the heads of a run: (form, shape, position, strides, the bytes expected there).
+    """What proves the heads of a run, but that of the very first record: one gather, or none.
 
     numpy copies words of 8 bytes three times as fast as items of another size, so a head is taken
-    as several words, the last of which may overlap the one before.
+    as several words at even distances, which may overlap.
     """
     import numpy as np
 
+    # No record is before the first one, of which to take the last byte.
+    skipped = 0 if run.index else 1
+    count = run.count - skipped
+    if not count:
+        return []
     head_size, heads = _heads_of(run.value_size, run.index, run.index + run.count)
     width = 8 if head_size >= 8 else 4
+    words = -(-head_size // width)
+    while words > 1 and (head_size - width) % (words - 1):
+        words += 1
+    distance = (head_size - width) // (words - 1) if words > 1 else 0
     form = np.dtype(f"<u{width}")
-    places = [*range(0, head_size - width, width), head_size - width]
-    gathers: list[_Gather] = []
-    if run.index == 0:
-        # No record is before the first one, of which to take the last byte.
-        first = np.dtype(f"V{head_size - 1}")
-        gathers.append((first, (1,), 0, (1,), heads[1:head_size]))
-    count, skipped = (run.count, 0) if run.index else (run.count - 1, 1)
+    shape = words, count
+    found = np.ndarray(shape, form, heads, skipped * head_size, (distance, head_size))
     begin = run.position - 1 + skipped * run.stride
-    for place in places if count else ():
-        found = np.ndarray((count,), form, heads, skipped * head_size + place, (head_size,))
-        gathers.append((form, (count,), begin + place, (run.stride,), found.tobytes()))
-    return gathers
+    return [(shape, form, begin, (distance, run.stride), found.tobytes())]
 
 
 def _heads_of(value_size: int, start: int, stop: int) -> tuple[int, bytes]:
@@ -243,17 +224,11 @@ def _plain_value_size(data: bytes | memoryview, count: int) -> int:
 
 def _expect(value_size: int, start: int, chunk: int) -> tuple[bytes, ...]:
     """Return what stands around the values of records start..start+chunk-1."""
-    expected = _around(value_size, start, chunk)
+    expected = around(value_size, start, chunk)
     if len(_expected) >= CACHED_MAX:
         _expected.clear()
     _expected[value_size, start, chunk] = expected
     return expected
-
-
-def _around(value_size: int, start: int, count: int) -> tuple[bytes, ...]:
-    heads = template(-1, value_size, start + count)
-    # Each head begins with the last byte of the record before.
-    return (heads[start][1:], *heads[start + 1 : start + count], b"\0")
 
 
 def _make_unpacker(value_size: int, head_size: int, chunk: int) -> Struct:

@@ -7,11 +7,23 @@ are the batches of aborted transactions.
 from __future__ import annotations
 
 from _heapq import heapify, heappop
+from itertools import repeat
 
 from embedlog.client.errors import RecordUnreadable
 from wire.records import RecordBatch, RecordsError, build_batch, iter_batches, tuples
+from wire.records.batch import (
+    ATTRIBUTES_POSITION,
+    CONTROL_BIT,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+)
+from wire.records.crc32c import crc32c
 from wire.records.reader import rows
 from wire.records.rows import NO_ROWS, Rows, rows_of
+from wire.records.whole import cut_whole, timestamps_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +33,7 @@ if TYPE_CHECKING:
     from wire.records.legacy import LegacyBatch
     from wire.schemas.fetch import PartitionData
 
+_SPECIAL = TRANSACTIONAL_BIT | CONTROL_BIT
 _ABORT_KEY = b"\x00\x00\x00\x00"
 """Version 0, type 0; a commit marker has type 1."""
 
@@ -31,15 +44,21 @@ class CompletedFetch:
     __slots__ = (
         "_aborted",
         "_aborted_producers",
+        "_batch",
         "_batches",
         "_check_crcs",
+        "_end",
+        "_end_position",
         "_error",
         "_index",
         "_is_committed_only",
         "_moved",
+        "_position",
         "_rows",
-        "batch",
+        "_view",
         "generation",
+        "head",
+        "is_drained",
         "state",
     )
 
@@ -53,11 +72,22 @@ class CompletedFetch:
     ) -> None:
         self.state = state
         self.generation = state.generation
-        self.batch: RecordBatch | LegacyBatch | None = None
-        """The batch that the records handed out last are from; None at the end."""
-        self._batches: Iterator[RecordBatch | LegacyBatch] = iter_batches(data.records or b"")
+        self.is_drained = False
+        """Nothing is left."""
+        self.head: tuple[str, int, int, int] = (*state.topic_partition, -1, -1)
+        """Topic, partition, leader epoch and kind of timestamps of what was handed out last."""
+        self._view = memoryview(data.records or b"")
+        self._position = 0
+        """Where the next batch begins."""
+        self._end_position = len(self._view)
+        self._batches: Iterator[RecordBatch | LegacyBatch] | None = None
+        """From that position on; None until asked for."""
+        self._batch: RecordBatch | LegacyBatch | None = None
+        """The batch that the rows are from; None at the end."""
         self._rows = NO_ROWS
         self._index = 0
+        self._end = 0
+        """How many rows there are."""
         self._check_crcs = check_crcs
         self._is_committed_only = is_committed_only
         self._error: RecordUnreadable | None = None
@@ -80,23 +110,65 @@ class CompletedFetch:
         Raises:
             RecordUnreadable: the batch at the position is damaged; every call says so again.
         """
-        while self._index == len(self._rows):
+        while self._index == self._end:
+            plain = self._take_plain(count_max)
+            if plain is not None:
+                return plain
             batch = self._next_batch()
             if batch is None:
                 return NO_ROWS
-            self._index = 0
-            self._rows = self._readable(batch)
-            if not self._rows:
+            self._cut(batch)
+            if not self._end:
                 self._pass_over(batch)
-        batch = self.batch
+        batch = self._batch
         assert batch is not None, self
-        found = self._rows
-        start, end = self._index, min(self._index + count_max, len(found))
-        self._index = end
-        state = self.state
+        found, start, state = self._rows, self._index, self.state
         state.offset_epoch = batch.partition_leader_epoch
-        state.offset = found.offsets[end] if end < len(found) else batch.next_offset
-        return found if end - start == len(found) else found.part(start, end)
+        if count_max < self._end - start:
+            self._index = end = start + count_max
+            state.offset = found.offsets[end]
+            return found.part(start, end)
+        self._index = self._end
+        state.offset = batch.next_offset
+        return found.part(start, self._end) if start else found
+
+    def _take_plain(self, count_max: int) -> Rows | None:
+        """`take` for most batches, in one go; None if the next one is not whole and plain.
+
+        From the header to the values 6 us for 15 records of 1 KiB, not 12.
+        """
+        view, position = self._view, self._position
+        if position + HEADER_SIZE > self._end_position or self._error is not None:
+            return None
+        (
+            base_offset, length, epoch, magic, crc, attributes, last_offset_delta,
+            base_timestamp, max_timestamp, _, _, _, count,
+        ) = HEADER.unpack_from(view, position)  # fmt: skip
+        end = position + LOG_OVERHEAD + length
+        state = self.state
+        if (
+            magic != 2
+            or attributes & ~TIMESTAMP_TYPE_BIT
+            or count > count_max
+            or base_offset < state.offset
+            or end > self._end_position
+        ):
+            return None
+        if self._check_crcs and crc32c(view[position + ATTRIBUTES_POSITION : end]) != crc:
+            return None
+        whole = cut_whole(view, position + HEADER_SIZE, end, count)
+        if whole is None:
+            return None
+        self._position = end
+        self._batches = None
+        state.offset = base_offset + last_offset_delta + 1
+        state.offset_epoch = epoch
+        kind = attributes >> 3
+        if epoch != self.head[2] or kind != self.head[3]:
+            self.head = (*state.topic_partition, epoch, kind)
+        values, deltas = whole
+        timestamps = repeat(max_timestamp) if kind else timestamps_with(base_timestamp, deltas)
+        return Rows(range(base_offset, base_offset + count), timestamps, repeat(None), values)
 
     def take_batch(self) -> tuple[RecordBatch, int] | None:
         """The next whole batch and the index of its first record at the position; None at the end.
@@ -106,21 +178,16 @@ class CompletedFetch:
         Raises:
             RecordUnreadable: as `take`.
         """
-        batch = self.batch
-        if self._index == len(self._rows):
-            self._rows, self._index = NO_ROWS, 0
+        batch = self._batch
+        if self._index == self._end:
+            self._rows, self._index, self._end = NO_ROWS, 0, 0
             batch = self._next_batch()
             if batch is None:
                 return None
         assert batch is not None, self
         if not isinstance(batch, RecordBatch):
-            if not self._rows:
-                self._rows, self._index = self._readable(batch), 0
-            if self._rows:
-                return self._take_run(batch), 0
-            self._pass_over(batch)
-            return self.take_batch()
-        self._rows, self._index = NO_ROWS, 0
+            return self._take_from_legacy(batch)
+        self._rows, self._index, self._end = NO_ROWS, 0, 0
         state = self.state
         start = 0
         if batch.base_offset < state.offset:
@@ -131,9 +198,17 @@ class CompletedFetch:
         state.offset = batch.next_offset
         return batch, start
 
+    def _take_from_legacy(self, batch: LegacyBatch) -> tuple[RecordBatch, int] | None:
+        if self._index == self._end:
+            self._cut(batch)
+        if self._end:
+            return self._take_run(batch), 0
+        self._pass_over(batch)
+        return self.take_batch()
+
     def _take_run(self, batch: LegacyBatch) -> RecordBatch:
         """Records of an old format with offsets that follow each other, as a batch of the new."""
-        found = self._rows.part(self._index, len(self._rows))
+        found = self._rows.part(self._index, self._end)
         offsets = found.offsets
         first = offsets[0]
         count = sum(offset == first + index for index, offset in enumerate(offsets))
@@ -160,25 +235,35 @@ class CompletedFetch:
         """The next batch that has records for the application."""
         if self._error is not None:
             raise self._error
+        batches = self._batches
+        if batches is None:
+            batches = self._batches = iter_batches(self._view, self._position)
         offset = self.state.offset
         try:
-            for batch in self._batches:
+            for batch in batches:
+                self._position += batch.size
                 if batch.next_offset <= offset:
                     continue
                 if self._check_crcs:
                     batch.check_crc()
-                if self._is_passed_over(batch):
+                if batch.attributes & _SPECIAL and self._is_passed_over(batch):
                     self._pass_over(batch)
                     continue
-                self.batch = batch
+                self._batch = batch
+                epoch, kind = batch.partition_leader_epoch, batch.timestamp_type
+                if epoch != self.head[2] or kind != self.head[3]:
+                    self.head = (*self.state.topic_partition, epoch, kind)
                 return batch
         except RecordsError as error:
             raise self._unreadable(error) from error
-        self.batch = None
+        self._batch = None
+        self.is_drained = True
         return None
 
-    def _readable(self, batch: RecordBatch | LegacyBatch) -> Rows:
-        return self._from_position(self._readable_all(batch))
+    def _cut(self, batch: RecordBatch | LegacyBatch) -> None:
+        """Make rows of what is left of a batch; perhaps nothing."""
+        self._rows = self._from_position(self._readable_all(batch))
+        self._index, self._end = 0, len(self._rows)
 
     def _readable_all(self, batch: RecordBatch | LegacyBatch) -> Rows:
         try:
@@ -190,7 +275,8 @@ class CompletedFetch:
 
     def _from_position(self, found: Rows) -> Rows:
         offset = self.state.offset
-        if found and found.offsets[0] >= offset:
+        offsets = found.offsets
+        if offsets and offsets[0] >= offset:
             return found
         return rows_of([record for record in found if record[0] >= offset])
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from _operator import itemgetter
 from itertools import chain, repeat
 
+from wire.records.rows import joined
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,26 +86,33 @@ class ConsumerRecord(_RecordBase):
 
 
 class RecordChunk:
-    """Records of one batch that are made when iterated: then most die at once, and cost little.
+    """Records that begin alike, made when iterated: then most die at once, and cost little.
 
     Thousands alive together would cost twice as much: fresh memory, and work for the garbage
     collector.
     """
 
-    __slots__ = ("_head", "_rows")
+    __slots__ = ("_parts", "_size", "head")
 
-    def __init__(self, head: tuple[str, int, int, int], rows: Rows) -> None:
+    def __init__(self, head: tuple[str, int, int, int]) -> None:
         """`head` is what all records begin with."""
-        self._head = head
-        self._rows = rows
+        self.head = head
+        self._parts: list[Rows] = []
+        self._size = 0
+
+    def add(self, rows: Rows, size: int) -> None:
+        """Append `size` records, all of `rows`."""
+        self._parts.append(rows)
+        self._size += size
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._size
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        rows = self._rows
+        # One chain of iterators for many small batches: to set it up costs as much as 15 records.
+        rows = joined(self._parts)
         fields = (rows.offsets, rows.timestamps, rows.keys, rows.values, rows.headers)
-        return map(ConsumerRecord, zip(*map(repeat, self._head), *fields))  # noqa: B905
+        return map(ConsumerRecord, zip(*map(repeat, self.head), *fields))  # noqa: B905
 
 
 class ConsumerRecords:

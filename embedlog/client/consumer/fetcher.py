@@ -312,18 +312,24 @@ class Fetcher:
         try:
             for key, fetch in self._ready():
                 chunks: list[Chunk] = []
+                chunk = None
                 while left:
                     taken = fetch.take(left)
-                    if not taken:
+                    size = len(taken.offsets)
+                    if not size:
                         break
-                    left -= len(taken)
+                    left -= size
                     found[key] = chunks
                     if decodes:
                         decoded: list[ConsumerRecord] = []
                         chunks.append(decoded)
                         self._decode(fetch, taken, decoded)
-                    else:
-                        chunks.append(RecordChunk(_head(fetch), taken))
+                        continue
+                    head = fetch.head
+                    if chunk is None or chunk.head != head:
+                        chunk = RecordChunk(head)
+                        chunks.append(chunk)
+                    chunk.add(taken, size)
                 if not left:
                     break
         except RecordUnreadable:
@@ -342,10 +348,11 @@ class Fetcher:
             for key, fetch in self._ready():
                 while left:
                     taken = fetch.take(left)
-                    if not taken:
+                    size = len(taken.offsets)
+                    if not size:
                         break
-                    left -= len(taken)
-                    _, _, epoch, timestamp_type = _head(fetch)
+                    left -= size
+                    _, _, epoch, timestamp_type = fetch.head
                     found.append(PolledBatch(key, epoch, timestamp_type, taken))
                 if not left:
                     break
@@ -393,13 +400,13 @@ class Fetcher:
             if state.is_paused or state.is_revoking or state.state != FetchState.FETCHING:
                 continue
             yield key, fetch
-            if fetch.batch is None:
+            if fetch.is_drained:
                 self._moved |= fetch.take_moved()
                 del self._buffer[key]
 
     def _decode(self, fetch: CompletedFetch, taken: Rows, records: list[ConsumerRecord]) -> None:
         """Deserialize; at the first failure the rest is given back and the error raised."""
-        head = _head(fetch)
+        head = fetch.head
         for index, (offset, timestamp, key, value, headers) in enumerate(taken):
             try:
                 if self._key_of is not None:
@@ -412,11 +419,3 @@ class Fetcher:
                 reason = f"the deserializer says {error!r}"
                 raise RecordUnreadable(topic, partition, offset, reason) from error
             records.append(ConsumerRecord((*head, offset, timestamp, key, value, headers)))
-
-
-def _head(fetch: CompletedFetch) -> tuple[str, int, int, int]:
-    """What all records of the fetch's present batch have in common."""
-    batch = fetch.batch
-    assert batch is not None, fetch
-    topic, partition = fetch.state.topic_partition
-    return topic, partition, batch.partition_leader_epoch, batch.timestamp_type

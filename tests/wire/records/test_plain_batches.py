@@ -11,7 +11,8 @@ from tests.wire.records.batches import batch_of_payload
 from tests.wire.records.test_reading import assert_all_forms_agree
 from wire.records import RecordBatch, build_batch, tuples
 from wire.records.rows import NO_ROWS, Rows, rows_of
-from wire.records.template import CUT_COUNT_MAX, RUNS_COUNT_MAX, find_plain_runs, find_values
+from wire.records.template import RUNS_COUNT_MAX, find_plain_runs, find_values
+from wire.records.whole import CUT_COUNT_MAX
 
 COUNTS = (8, 64, 65, CUT_COUNT_MAX, CUT_COUNT_MAX + 1, RUNS_COUNT_MAX)
 
