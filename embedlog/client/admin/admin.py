@@ -8,6 +8,8 @@ Every call about several items answers with one result or error for each, see `I
 
 from __future__ import annotations
 
+from _thread import RLock
+
 from embedlog.client.admin.calls import AdminCalls
 from embedlog.client.admin.cluster import ClusterAdmin
 from embedlog.client.admin.configs import ConfigAdmin
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Admin(TopicAdmin, ConfigAdmin, RecordAdmin, GroupAdmin, ClusterAdmin):
-    """The admin client. One thread at a time uses it.
+    """The admin client. Thread-safe: a call waits until those of other threads are over.
 
     `target` is a cluster of this process or "host:port". `timeout_ms` of a call defaults to
     default.api.timeout.ms; a call that gets no answer in that time raises TimedOut.
@@ -40,14 +42,18 @@ class Admin(TopicAdmin, ConfigAdmin, RecordAdmin, GroupAdmin, ClusterAdmin):
     def __init__(
         self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
+        self._turn = RLock()
+        self._is_closed = False
         self._settings = parse(ADMIN, config, settings)
         self._transport = connect(target, self._settings)
         self._calls = AdminCalls(self._transport, self._settings)
         self._metadata = self._calls.metadata
 
     def close(self) -> None:
-        """Give back what is held. Again is allowed."""
-        self._transport.close()
+        """Give back what is held, after the call that is under way. Again is allowed."""
+        with self._turn:
+            self._is_closed = True
+            self._transport.close()
 
     def __enter__(self) -> Admin:
         return self

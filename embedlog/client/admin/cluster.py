@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.client.admin.part import AdminPart
+from embedlog.client.admin.part import AdminPart, in_turn
 from embedlog.client.admin.results import (
     ClusterDescription,
     ItemResults,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class ClusterAdmin(AdminPart):
     """Describes the cluster and its brokers' directories."""
 
+    @in_turn
     def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
         """Its id, its controller, its brokers."""
         from wire.schemas.describe_cluster import DescribeClusterRequest
@@ -36,6 +37,7 @@ class ClusterAdmin(AdminPart):
         }
         return ClusterDescription(response.cluster_id, response.controller_id, nodes)
 
+    @in_turn
     def describe_log_dirs(
         self, node_ids: Iterable[int] | None = None, *, timeout_ms: int | None = None
     ) -> ItemResults[int, dict[str, LogDirectory]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.client.admin.part import AdminPart, text
+from embedlog.client.admin.part import AdminPart, in_turn, text
 from embedlog.client.admin.results import (
     ConfigEntry,
     ConfigResource,
@@ -23,6 +23,7 @@ _BROKER_RESOURCES = (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
 class ConfigAdmin(AdminPart):
     """Describes and changes settings."""
 
+    @in_turn
     def describe_configs(
         self,
         resources: Iterable[ConfigResource],
@@ -56,6 +57,7 @@ class ConfigAdmin(AdminPart):
                 results.put(resource, entries, described.error_code, described.error_message)
         return results
 
+    @in_turn
     def incremental_alter_configs(
         self,
         changes: Mapping[ConfigResource, Mapping[str, tuple[int, Any]]],
@@ -90,6 +92,7 @@ class ConfigAdmin(AdminPart):
             _put_altered(results, response)
         return results
 
+    @in_turn
     def alter_configs(
         self,
         configs: Mapping[ConfigResource, Mapping[str, Any]],

@@ -5,7 +5,7 @@ Only what a caller must know stands here; the work is loaded with the first call
 
 from __future__ import annotations
 
-from embedlog.client.admin.part import AdminPart
+from embedlog.client.admin.part import AdminPart, in_turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class GroupAdmin(AdminPart):
     """Lists, describes, changes and deletes groups and their offsets."""
 
+    @in_turn
     def list_groups(
         self,
         *,
@@ -39,6 +40,7 @@ class GroupAdmin(AdminPart):
 
         return list_groups(self._calls, list(states), list(types), timeout_ms)
 
+    @in_turn
     def describe_groups(
         self,
         group_ids: Iterable[str],
@@ -53,6 +55,7 @@ class GroupAdmin(AdminPart):
             self._calls, list(group_ids), include_authorized_operations, timeout_ms
         )
 
+    @in_turn
     def delete_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> ItemResults[str, None]:
@@ -61,6 +64,7 @@ class GroupAdmin(AdminPart):
 
         return delete_groups(self._calls, list(group_ids), timeout_ms)
 
+    @in_turn
     def remove_members(
         self,
         group_id: str,
@@ -90,6 +94,7 @@ class GroupAdmin(AdminPart):
             timeout_ms=timeout_ms,
         )
 
+    @in_turn
     def list_group_offsets(
         self,
         groups: Iterable[str] | Mapping[str, Partitions | None],
@@ -106,6 +111,7 @@ class GroupAdmin(AdminPart):
 
         return list_group_offsets(self._calls, groups, require_stable, timeout_ms)
 
+    @in_turn
     def alter_group_offsets(
         self,
         group_id: str,
@@ -123,6 +129,7 @@ class GroupAdmin(AdminPart):
 
         return alter_group_offsets(self._calls, group_id, offsets, timeout_ms)
 
+    @in_turn
     def delete_group_offsets(
         self, group_id: str, partitions: Partitions, *, timeout_ms: int | None = None
     ) -> ItemResults[TopicPartition, None]:

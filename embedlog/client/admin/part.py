@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from embedlog.errors import ClosedError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from _thread import RLock
+    from collections.abc import Callable
+    from typing import Any, Concatenate, ParamSpec, TypeVar
 
     from embedlog.client.admin.calls import AdminCalls
     from embedlog.client.metadata import Metadata
     from embedlog.client.settings import Settings
     from embedlog.transport import Transport
+
+    A = TypeVar("A", bound="AdminPart")
+    P = ParamSpec("P")
+    T = TypeVar("T")
 
 
 class AdminPart:
@@ -19,6 +27,29 @@ class AdminPart:
     _transport: Transport
     _calls: AdminCalls
     _metadata: Metadata
+    _turn: RLock
+    """Held by the thread whose call is under way."""
+    _is_closed: bool
+
+
+def in_turn(method: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P], T]:
+    """A call of the client: of threads that share it one at a time, the others wait.
+
+    Raises:
+        ClosedError: the client is closed.
+    """
+
+    def call(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._turn:
+            if self._is_closed:
+                raise ClosedError("the admin client is closed")
+            return method(self, *args, **kwargs)
+
+    # As functools.wraps does, which takes longer to load than all of this.
+    call.__name__, call.__qualname__ = method.__name__, method.__qualname__
+    call.__doc__ = method.__doc__
+    call.__wrapped__ = method  # type: ignore[attr-defined]
+    return call
 
 
 def text(value: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.client.admin.part import AdminPart
+from embedlog.client.admin.part import AdminPart, in_turn
 from embedlog.client.admin.results import ItemResults, ProducerState
 from embedlog.client.consumer.offset_lookup import OffsetLookup
 from embedlog.common import TopicPartition
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class RecordAdmin(AdminPart):
     """Deletes records, looks up offsets, tells who writes."""
 
+    @in_turn
     def delete_records(
         self,
         offsets: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int],
@@ -57,6 +58,7 @@ class RecordAdmin(AdminPart):
 
         return _results(self._calls.to_leaders(wanted, request_for, take, timeout_ms))
 
+    @in_turn
     def describe_producers(
         self,
         partitions: Iterable[TopicPartition | tuple[str, int]],
@@ -86,6 +88,7 @@ class RecordAdmin(AdminPart):
         wanted = [TopicPartition(*key) for key in partitions]
         return _results(self._calls.to_leaders(wanted, request_for, take, timeout_ms))
 
+    @in_turn
     def list_offsets(
         self,
         specs: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int],

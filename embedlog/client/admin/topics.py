@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.client.admin.part import AdminPart, text
+from embedlog.client.admin.part import AdminPart, in_turn, text
 from embedlog.client.admin.results import CreatedTopic, ItemResults, NewTopic
 from embedlog.errors import error_for
 
@@ -19,6 +19,7 @@ _DELETES_BY_ID_FROM = 6
 class TopicAdmin(AdminPart):
     """Makes, describes, grows and deletes topics."""
 
+    @in_turn
     def create_topics(
         self,
         topics: Iterable[NewTopic | str] | dict[str, int],
@@ -77,6 +78,7 @@ class TopicAdmin(AdminPart):
             )
         return results
 
+    @in_turn
     def delete_topics(
         self, topics: Iterable[str | bytes], *, timeout_ms: int | None = None
     ) -> ItemResults[str | bytes, None]:
@@ -99,6 +101,7 @@ class TopicAdmin(AdminPart):
             results.put(item, None, gone.error_code, gone.error_message)
         return results
 
+    @in_turn
     def list_topics(
         self, *, include_internal: bool = False, timeout_ms: int | None = None
     ) -> dict[str, TopicInfo]:
@@ -109,6 +112,7 @@ class TopicAdmin(AdminPart):
             name: info for name, info in topics.items() if include_internal or not info.is_internal
         }
 
+    @in_turn
     def describe_topics(
         self, topics: Iterable[str], *, timeout_ms: int | None = None
     ) -> ItemResults[str, TopicInfo]:
@@ -124,6 +128,7 @@ class TopicAdmin(AdminPart):
             results.errors[name] = self._metadata.errors[name]
         return results
 
+    @in_turn
     def create_partitions(
         self,
         counts: Mapping[str, int],

@@ -154,14 +154,15 @@ class Consumer(PositionCalls, GroupCalls):
     def metrics(self) -> dict[str, float]:
         """What happened so far, under Kafka's names of metrics; a rate is for whoever asks twice.
 
+        From any thread, also after `close`.
+
         >>> with embedlog.open() as cluster, embedlog.Consumer(cluster) as consumer:
         ...     consumer.metrics()["records-consumed-total"]
         0.0
         """
         from embedlog.client.consumer.consumer_metrics import metrics_of
 
-        with self._guard:
-            return metrics_of(self._parts, self._fetcher, self._coordinator)
+        return metrics_of(self._parts, self._fetcher, self._coordinator)
 
     def close(self, timeout: float | None = None, *, membership: int = 0) -> None:
         """Commit if that is automatic, leave the group, give back what is held. Again is allowed.

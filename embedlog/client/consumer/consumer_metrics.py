@@ -24,10 +24,11 @@ _TOTALS = (
 def metrics_of(
     parts: ConsumerParts, fetcher: Fetcher, coordinator: ConsumerCoordinator | None
 ) -> dict[str, float]:
-    """The numbers as they are now."""
+    """The numbers as they are now. Any thread may ask."""
     found = {name: float(parts.counts.get(name, 0)) for name in _TOTALS}
-    partitions = parts.subscription.partitions
-    lags = [fetcher.lag(state) for state in partitions.values()]
+    # At once: the thread that uses the consumer may be changing them.
+    partitions = list(parts.subscription.partitions.values())
+    lags = [fetcher.lag(state) for state in partitions]
     found["assigned-partitions"] = float(len(partitions))
     found["records-lag-max"] = float(max((lag for lag in lags if lag is not None), default=0))
     if coordinator is not None:
