@@ -78,6 +78,17 @@ class TurnLock:
             return
 
 
+class _News:
+    """What one thread waits for."""
+
+    __slots__ = ("is_news", "pending")
+
+    def __init__(self, is_news: Callable[[], bool] | None) -> None:
+        self.is_news = is_news
+        """Is it worth waking? Called by another thread; None for always."""
+        self.pending: Pending[object] = Pending()
+
+
 class Driver:
     """Runs `step`, a pass that returns milliseconds until the next one is useful."""
 
@@ -94,7 +105,7 @@ class Driver:
         self._polling = allocate_lock()
         """Held by the thread that polls, of those that wait."""
         self._runner = 0
-        self._news: list[Pending[object]] = []
+        self._news: list[_News] = []
         self._news_lock = allocate_lock()
         self.delay: int | None = None
         """What the last pass returned."""
@@ -126,10 +137,19 @@ class Driver:
                     self._runner = 0
                     self._turn.release()
 
-    def wait(self, is_done: Callable[[], bool], timeout_ms: int | None) -> bool:
+    def wait(
+        self,
+        is_done: Callable[[], bool],
+        timeout_ms: int | None,
+        *,
+        is_news: Callable[[], bool] | None = None,
+        patience_ms: int = _PARK_MS,
+    ) -> bool:
         """Drive until `is_done()`, at most `timeout_ms` (None: for ever); say whether it is.
 
-        `is_done` is asked after each pass. If it leaves something to do it calls `run`.
+        `is_done` is asked after each pass. If it leaves something to do it calls `run`. Where a
+        thread makes the passes it asks `is_news()` after each whether to wake the one that waits,
+        as waking it costs more than a pass; that one also looks itself every `patience_ms`.
 
         Raises:
             EmbedlogError: called from a delivery callback, which would wait for itself.
@@ -149,7 +169,7 @@ class Driver:
         deadline += self._clock.monotonic_ms()
         try:
             while True:
-                news = self._listen()
+                news = self._listen(is_news if self._threaded else None)
                 try:
                     if not self._threaded:
                         self.run()
@@ -158,7 +178,7 @@ class Driver:
                         return True
                     if left <= 0:
                         return False
-                    self._park(news, left)
+                    self._park(news.pending, min(left, patience_ms))
                 finally:
                     self._stop_listening(news)
         finally:
@@ -169,9 +189,11 @@ class Driver:
         """There is something for the next pass, or for those who wait. From any thread."""
         if self._news:
             with self._news_lock:
-                waiting, self._news = self._news, []
+                waiting = [each for each in self._news if each.is_news is None or each.is_news()]
+                if waiting:
+                    self._news = [each for each in self._news if each not in waiting]
             for news in waiting:
-                news.complete(None)
+                news.pending.complete(None)
 
     def run_if_free(self) -> int | None:
         """A pass, unless another thread is in one; milliseconds until the next is useful.
@@ -226,13 +248,13 @@ class Driver:
         else:
             self._turns.acquire(self._transport.wake)
 
-    def _listen(self) -> Pending[object]:
-        news: Pending[object] = Pending()
+    def _listen(self, is_news: Callable[[], bool] | None) -> _News:
+        news = _News(is_news)
         with self._news_lock:
             self._news.append(news)
         return news
 
-    def _stop_listening(self, news: Pending[object]) -> None:
+    def _stop_listening(self, news: _News) -> None:
         with self._news_lock:
             if news in self._news:
                 self._news.remove(news)

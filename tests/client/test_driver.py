@@ -174,6 +174,47 @@ def test_a_thread_and_those_who_wait_do_not_keep_each_other_awake() -> None:
     driver.close(10_000)
 
 
+def test_a_pass_wakes_only_for_what_is_news() -> None:
+    transport = Sleepy()
+    passes: list[int] = []
+    looks: list[int] = []
+
+    def step() -> None:
+        passes.append(1)
+        transport.wake()  # the next pass follows at once
+
+    def is_done() -> bool:
+        looks.append(len(passes))
+        return len(passes) >= 100
+
+    driver = Driver(
+        transport,  # type: ignore[arg-type]
+        step,
+        threaded=True,
+        name="test",
+    )
+    assert driver.wait(is_done, 60_000, is_news=lambda: len(passes) >= 100)
+    assert len(looks) <= 3
+    driver.close(10_000)
+
+
+def test_the_impatient_look_themselves() -> None:
+    looks: list[int] = []
+
+    def is_done() -> bool:
+        looks.append(1)
+        return len(looks) == 5
+
+    driver = Driver(
+        Sleepy(),  # type: ignore[arg-type]
+        lambda: None,
+        threaded=True,
+        name="test",
+    )
+    assert driver.wait(is_done, 60_000, is_news=lambda: False, patience_ms=1)
+    driver.close(10_000)
+
+
 def test_who_asks_for_the_turn_ends_a_poll_that_began_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

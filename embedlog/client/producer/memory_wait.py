@@ -14,11 +14,19 @@ if TYPE_CHECKING:
     from embedlog.runtime import Clock
 
 
+_AMPLE_COUNT = 16
+"""Batches for which there is room when it is worth to wake a thread: with one at a time the
+sender's thread and the waiting one would take turns for each."""
+_PATIENCE_MS = 5
+"""After so long it takes what there is."""
+
+
 class MemoryWait:
     """Where a thread of one producer waits that found no room."""
 
     __slots__ = (
         "_accumulator",
+        "_ample",
         "_clock",
         "_driver",
         "_max_block_ms",
@@ -31,6 +39,7 @@ class MemoryWait:
     ) -> None:
         self._accumulator = accumulator
         self._driver = driver
+        self._ample: int = min(_AMPLE_COUNT * settings["batch.size"], accumulator.pool.total // 2)
         self._max_block_ms: int = settings["max.block.ms"]
         self._clock = clock
         self.waited_ns = 0
@@ -51,7 +60,12 @@ class MemoryWait:
         began_us = clock.monotonic_us()
         self._accumulator.wait_for_memory()
         try:
-            if self._driver.wait(has_room, max(self._max_block_ms - waited_ms, 0)):
+            if self._driver.wait(
+                has_room,
+                max(self._max_block_ms - waited_ms, 0),
+                is_news=self._has_ample_room,
+                patience_ms=_PATIENCE_MS,
+            ):
                 return
         finally:
             self._accumulator.stop_waiting()
@@ -63,3 +77,6 @@ class MemoryWait:
             f"buffer.memory={pool.total} has {pool.available} bytes free after max.block.ms="
             f"{self._max_block_ms}: records come faster than the brokers take them"
         )
+
+    def _has_ample_room(self) -> bool:
+        return self._accumulator.pool.available >= self._ample

@@ -406,7 +406,11 @@ class Producer:
             self._driver.run()
             if batch.is_done:
                 return
-        if not self._driver.wait(lambda: batch.is_done, _milliseconds(timeout)):
+
+        def is_done() -> bool:
+            return batch.is_done
+
+        if not self._driver.wait(is_done, _milliseconds(timeout), is_news=is_done):
             raise TimedOut(
                 f"{batch} has no outcome after {timeout} s; it is given up after "
                 f"delivery.timeout.ms={self._settings['delivery.timeout.ms']}"
@@ -419,14 +423,22 @@ class Producer:
         accumulator.close_all()
         with accumulator.lock:
             waited = deque(accumulator.incomplete)
+        newest = [waited[-1] if waited else None]
 
         def is_settled() -> bool:
-            # Asked after each pass: those that are done, in about this order, are forgotten.
+            # Those that are done, in about this order, are forgotten.
             while waited and waited[0].is_done:
                 waited.popleft()
+            while waited and waited[-1].is_done:
+                waited.pop()
+            newest[0] = waited[-1] if waited else None
             return not waited
 
-        return self._driver.wait(is_settled, timeout_ms)
+        def is_news() -> bool:
+            batch = newest[0]
+            return batch is None or batch.is_done
+
+        return self._driver.wait(is_settled, timeout_ms, is_news=is_news)
 
     def _check_open(self) -> None:
         if self._is_closed:
