@@ -17,6 +17,11 @@ import pytest
 import embedlog
 from embedlog import Consumer, Producer, WakeupError
 from embedlog.client.consumer.consumer_guard import Guard
+from embedlog.pending import Pending
+from embedlog.testing import sim_runtime
+from tests.client.scripted_broker import PASS, ScriptedBroker
+from wire.records import build_batch
+from wire.schemas.fetch import FetchRequest
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("interrupted_consumer.py")
@@ -92,6 +97,25 @@ def test_a_consumer_can_be_closed_after_a_keyboard_interrupt(
     consumer.close()
     with reader(connect, "readers") as successor:
         assert successor.assignment() == {("events", 0)}
+
+
+def test_a_fetch_that_an_interrupt_ended_is_sent_again() -> None:
+    """In process the interrupted thread may be in the broker, answering its own fetch."""
+    broker = ScriptedBroker({"events": 1}, sim_runtime(seed=7))
+    broker.append("events", 0, build_batch([b"value"], timestamps=1000))
+
+    def interrupted_once(request: Any) -> Any:
+        if not isinstance(request, FetchRequest):
+            return PASS
+        broker.faults.clear()
+        answer: Pending[Any] = Pending()
+        answer.fail(KeyboardInterrupt())
+        return answer
+
+    broker.faults.append(interrupted_once)
+    with Consumer(broker.transport(), auto_offset_reset="earliest") as consumer:
+        consumer.assign([("events", 0)])
+        assert [record.value for record in consumer.poll(1000)] == [b"value"]
 
 
 @pytest.mark.parametrize("number", range(1, 8))

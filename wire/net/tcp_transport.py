@@ -179,7 +179,7 @@ class SocketChannels:
         self._waker = Waker()
         self._poller.register(self._waker.fd, READ)
         self._channels: dict[int, Channel] = {}
-        self._connecting: list[Channel] = []
+        self._connecting: set[Channel] = set()
         self._left: dict[tuple[str, int], Address] = {}
         """The address, by host and port, whose connection ended last."""
         self._events: list[ChannelEvent] = []
@@ -303,7 +303,7 @@ class SocketChannels:
                 channel._deadline = self._clock() + channel._timeout_s
                 channel._mask = WRITE
                 self._channels[channel._fd] = channel
-                self._connecting.append(channel)
+                self._connecting.add(channel)
                 self._poller.register(channel._fd, WRITE)
                 return
             sock.close()
@@ -352,7 +352,7 @@ class SocketChannels:
 
     def _open(self, channel: Channel) -> None:
         """The channel is connected; what waited for that is sent."""
-        self._connecting.remove(channel)
+        self._connecting.discard(channel)
         channel._is_connected = True
         channel._addresses.clear()
         self._events.append(ChannelEvent(EventKind.CONNECTED, channel))
@@ -443,8 +443,7 @@ class SocketChannels:
 
     def _drop_socket(self, channel: Channel) -> None:
         assert channel._sock is not None, channel
-        if not channel._is_connected:
-            self._connecting.remove(channel)
+        self._connecting.discard(channel)
         channel._is_connected = False
         if channel._address is not None:
             self._left[channel.host, channel.port] = channel._address

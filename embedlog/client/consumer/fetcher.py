@@ -232,9 +232,11 @@ class Fetcher:
     def _failed(self, sent: _Sent, error: BaseException, now_ms: int) -> None:
         """The whole fetch failed: try again after a while, unless that cannot help.
 
-        Those that were read from a follower are read from their leaders, at once.
+        Those that were read from a follower are read from their leaders, at once. In process a
+        KeyboardInterrupt may end the broker's part of it, and whoever was interrupted knows.
         """
-        if not isinstance(error, KafkaError) or not (error.retriable or error.code == -1):
+        may_be_cured = isinstance(error, KafkaError) and (error.retriable or error.code == -1)
+        if isinstance(error, Exception) and not may_be_cured:
             reason = error if isinstance(error, EmbedlogError) else error_for(-1, repr(error))
             self._errors.append(reason)
         self._metadata.request_update()
