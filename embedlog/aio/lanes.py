@@ -47,10 +47,8 @@ class Lanes:
         self._in_thread = in_thread
         self._sent = sent
         self._lanes: dict[str, deque[_Waiting]] = {}
-
-    def __contains__(self, topic: str) -> bool:
-        """Does a record of the topic wait, so that the next one waits too?"""
-        return topic in self._lanes
+        self.topics = self._lanes.keys()
+        """Of which a record waits, so that the next one waits too."""
 
     def add(
         self, send: Send, topic: str, partition: int | None, given: Columns, *, is_bulk: bool

@@ -15,7 +15,7 @@ from embedlog.client.producer.delivery import BatchFuture
 from embedlog.errors import TimedOut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from embedlog.client.producer.delivery import DeliveryFuture
     from embedlog.client.producer.producer_batch import ProducerBatch
@@ -28,10 +28,14 @@ class Outcomes:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._create: Callable[[], asyncio.Future[Any]]
         self._serial = 0
-        """Futures so far."""
-        self._open: dict[asyncio.Future[Any], int] = {}
-        """Futures without an outcome and their numbers, in order."""
+        """Numbers given so far."""
+        self._open: dict[asyncio.Future[Any] | ProducerBatch, int] = {}
+        """What has no outcome, and its number, in order: futures of `new`, and batches of which
+        single records are watched."""
+        self._records: dict[ProducerBatch, list[tuple[asyncio.Future[Any], int]]] = {}
+        """For such a batch: the futures of its records, and which each is."""
         self._waiting: dict[ProducerBatch, list[tuple[asyncio.Future[Any], Sent]]] = {}
         """Who waits for which batch."""
         self._done: deque[ProducerBatch] = deque()
@@ -44,10 +48,20 @@ class Outcomes:
     def new(self) -> asyncio.Future[Any]:
         """A future that has no outcome yet; this thread's loop is the producer's from now on."""
         if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = self._loop.create_future()
+            self._bind()
+        future: asyncio.Future[Any] = self._create()
         self._serial += 1
         self._open[future] = self._serial
+        return future
+
+    def of_record(self, sent: DeliveryFuture) -> asyncio.Future[Any]:
+        """As `new` and `watch`, for a record that is in its batch."""
+        batch = sent.batch
+        watched = self._records.get(batch)
+        if watched is None:
+            watched = self._watch_records(batch)
+        future: asyncio.Future[Any] = self._create()
+        watched.append((future, sent.index))
         return future
 
     def watch(self, future: asyncio.Future[Any], sent: Sent) -> None:
@@ -59,9 +73,7 @@ class Outcomes:
             waiting = self._waiting.get(batch)
             if waiting is None:
                 waiting = self._waiting[batch] = []
-                batch.on_done = self._batch_is_done
-                if batch.is_done:
-                    self._batch_is_done(batch)
+                self._hear_of(batch)
             waiting.append((future, sent))
 
     def settle(self, future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
@@ -73,7 +85,10 @@ class Outcomes:
         """Settle the futures of batches that are done."""
         self._is_told = False
         while self._done:
-            for future, sent in self._waiting.pop(self._done.popleft(), ()):
+            batch = self._done.popleft()
+            if batch in self._records:
+                self._settle_records(batch)
+            for future, sent in self._waiting.pop(batch, ()):
                 if isinstance(sent, BatchFuture) and not _is_done(sent.batches):
                     continue
                 error = sent.exception()
@@ -100,8 +115,42 @@ class Outcomes:
             async with asyncio.timeout(timeout):
                 await settled
         except TimeoutError:
-            count = sum(serial <= last for serial in self._open.values())
+            late = [each for each, serial in self._open.items() if serial <= last]
+            count = sum(
+                1 if isinstance(each, asyncio.Future) else len(self._records[each]) for each in late
+            )
             raise TimedOut(f"{count} calls had no outcome after {timeout} s") from None
+
+    def _bind(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._create = self._loop.create_future
+
+    def _watch_records(self, batch: ProducerBatch) -> list[tuple[asyncio.Future[Any], int]]:
+        if self._loop is None:
+            self._bind()
+        watched = self._records[batch] = []
+        self._serial += 1
+        self._open[batch] = self._serial
+        self._hear_of(batch)
+        return watched
+
+    def _settle_records(self, batch: ProducerBatch) -> None:
+        del self._open[batch]
+        is_plain = batch.error is None and batch.parts is None
+        for future, index in self._records.pop(batch):
+            if future.done():
+                continue  # cancelled
+            error = None if is_plain else batch.error_of(index)
+            if error is None:
+                future.set_result(batch.metadata(index) if is_plain else batch.outcome(index))
+            else:
+                future.set_exception(error)
+
+    def _hear_of(self, batch: ProducerBatch) -> None:
+        """Have the client tell when the batch is done."""
+        batch.on_done = self._batch_is_done
+        if batch.is_done:
+            self._batch_is_done(batch)
 
     def _batch_is_done(self, batch: ProducerBatch) -> None:
         self._done.append(batch)

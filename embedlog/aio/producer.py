@@ -56,6 +56,7 @@ class Producer:
         self._client = SharedProducer(target, config, **settings)
         self._outcomes = Outcomes()
         self._lanes = Lanes(self._client, self._outcomes, self._in_thread, self._lane_moved)
+        self._held = self._lanes.topics
         self._threads: set[asyncio.Future[Any]] = set()
         """What waits in a thread of its own."""
         self._will_push = False
@@ -88,11 +89,12 @@ class Producer:
             ClosedError, SerializationError, TypeError, ValueError: as `embedlog.Producer.send`;
                 of a record that has to wait the future fails with it.
         """
-        self._check_open()
+        if self._closed is not None:
+            self._check_open()
         client = self._client
-        if topic in self._lanes or not client.surely_takes(topic, partition):
+        if topic in self._held or not client.surely_takes(topic, partition):
             given = (value,), None if key is None else (key,), headers
-            if topic in self._lanes or client.would_wait(topic, partition, given, is_bulk=False):
+            if topic in self._held or client.would_wait(topic, partition, given, is_bulk=False):
                 send = partial(
                     client.send,
                     topic,
@@ -103,14 +105,15 @@ class Producer:
                     headers=headers,
                 )
                 return self._lanes.add(send, topic, partition, given, is_bulk=False)
-        sent = client.send(
-            topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
-        )
-        future = self._outcomes.new()
-        self._outcomes.watch(future, sent)
-        if not self._will_push:
+        if partition is None and timestamp_ms is None and headers is None:
+            sent = client.send(topic, value, key)
+        else:
+            sent = client.send(
+                topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+            )
+        if not self._will_push and client.push_delay_ms is not None:
             self._push_later()
-        return future
+        return self._outcomes.of_record(sent)
 
     def send_batch(
         self,
@@ -134,7 +137,7 @@ class Producer:
             partition=partition,
         )
         given = values, keys, headers
-        if topic in self._lanes or self._client.would_wait(topic, partition, given, is_bulk=True):
+        if topic in self._held or self._client.would_wait(topic, partition, given, is_bulk=True):
             return self._lanes.add(send, topic, partition, given, is_bulk=True)
         sent = send()
         future = self._outcomes.new()

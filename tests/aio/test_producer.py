@@ -272,3 +272,40 @@ def test_interceptors_see_records_and_their_outcomes(connect: Connect, run: Run)
         assert seen == [(0, None), (1, None), (2, None)]
 
     run(main())
+
+
+def test_one_batch_settles_every_future_that_was_not_cancelled(connect: Connect, run: Run) -> None:
+    async def main() -> list[Any]:
+        async with Producer(connect(), linger_ms=50) as producer:
+            await producer.send("events", b"first")  # the topic is known from here on
+            futures: list[Any] = [producer.send("events", b"%d" % number) for number in range(5)]
+            futures.append(producer.send_batch("events", [b"a", b"b"]))
+            futures.append(producer.send("events", None, b"key"))
+            futures[2].cancel()
+            await producer.flush()
+            assert all(future.done() for future in futures)
+            assert futures.pop(2).cancelled()
+            (batch,) = futures.pop(4).result()
+            assert (batch.offset, batch.record_count) == (6, 2)
+            return [future.result() for future in futures]
+
+    written = run(main())
+    assert [each.offset for each in written] == [1, 2, 4, 5, 8]
+    assert [each.serialized_value_size for each in written] == [1, 1, 1, 1, -1]
+
+
+def test_one_batch_fails_every_future_with_its_error(connect: Connect, run: Run) -> None:
+    async def main() -> list[Any]:
+        async with Admin(connect()) as admin:
+            settings = {"max.message.bytes": "200"}
+            (await admin.create_topics([embedlog.NewTopic("small", 1, configs=settings)])).check()
+        async with Producer(connect(), linger_ms=50) as producer:
+            await producer.send("small", b"fits")
+            sizes = (10, 900, 900, 20)
+            futures = [producer.send("small", bytes(size)) for size in sizes]
+            return await asyncio.gather(*futures, return_exceptions=True)
+
+    fits, large, too_large, fits_too = run(main())
+    assert isinstance(large, embedlog.errors.MessageTooLarge)
+    assert isinstance(too_large, embedlog.errors.MessageTooLarge)
+    assert (fits.offset, fits_too.offset) == (1, 2)
