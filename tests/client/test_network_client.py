@@ -18,6 +18,7 @@ from embedlog.testing.loopback_transport import LoopbackTransport
 from embedlog.transport import ANY_NODE
 from tests.client.scripted_broker import VERSIONS, ScriptedBroker
 from wire.connection import ServerConnection
+from wire.framing import FrameReader
 from wire.schemas.api_versions import ApiVersion, ApiVersionsResponse
 from wire.schemas.list_offsets import ListOffsetsRequest
 from wire.schemas.metadata import MetadataRequest
@@ -56,6 +57,7 @@ class FakeChannels:
         self.is_deaf = False
         self.served = dict(SERVED)
         self.throttle_ms = 0
+        self.write_count = 0
 
     def connect(self, host: str, port: int, *, timeout_ms: int) -> FakeChannel:
         self.setup_timeouts.append(timeout_ms)
@@ -69,9 +71,12 @@ class FakeChannels:
         return channel
 
     def send(self, channel: FakeChannel, buffers: Any) -> None:
-        frame = memoryview(b"".join(buffers))[4:]
-        if self.is_deaf:
-            return
+        self.write_count += 1
+        if not self.is_deaf:
+            for frame in FrameReader().feed(b"".join(buffers)):
+                self._serve(channel, frame)
+
+    def _serve(self, channel: FakeChannel, frame: memoryview) -> None:
         head = ServerConnection().parse(frame)
         version = head.api_version
         if head.api_key == 18:
@@ -302,6 +307,32 @@ def test_only_so_many_requests_are_on_the_way(channels: FakeChannels, runtime: S
     for _ in range(4):
         network.wait(pendings[0], 10)
     assert channels.requests.count(("MetadataRequest", 13)) == 2
+
+
+def test_what_is_held_is_written_at_once(channels: FakeChannels, runtime: SimRuntime) -> None:
+    network = client(channels, runtime)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    written = channels.write_count
+    network.hold()
+    held = [network.send(ANY_NODE, MetadataRequest(topics=None)) for _ in range(3)]
+    assert channels.write_count == written
+    network.release()
+    assert channels.write_count == written + 1
+    assert all(network.wait(each, 1000) for each in held)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    assert channels.write_count == written + 2
+
+
+def test_what_is_held_for_a_connection_that_ends_fails_with_it(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    network.hold()
+    held = network.send(ANY_NODE, MetadataRequest(topics=None))
+    network.close()
+    network.release()
+    assert isinstance(held.error(), errors.Network)
 
 
 def test_acks_0_is_done_when_it_is_written(channels: FakeChannels, runtime: SimRuntime) -> None:

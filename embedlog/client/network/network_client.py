@@ -122,6 +122,8 @@ class NetworkClient:
             for index, address in enumerate(addresses)
         }
         self._by_channel: dict[Any, NodeConnection] = {}
+        self._held: dict[Any, list[Payload]] | None = None
+        """By channel what `release` writes; None when frames are written at once."""
         self._has_news = False
         self._is_woken = False
         self._is_closed = False
@@ -159,6 +161,19 @@ class NetworkClient:
         elif connection.state == ConnectionState.DISCONNECTED:
             self._connect_if_due(connection, now_ms)
         return pending
+
+    def hold(self) -> None:
+        """Gather what is sent until `release`: one write for several requests.
+
+        A write lets other threads of this process run, and may get its turn back late.
+        """
+        self._held = {}
+
+    def release(self) -> None:
+        """Write what was gathered since `hold`."""
+        held, self._held = self._held, None
+        for channel, buffers in (held or {}).items():
+            self._channels.send(channel, buffers)
 
     def versions(self, node_id: int) -> Mapping[int, tuple[int, int]] | None:
         if node_id == ANY_NODE:
@@ -292,6 +307,8 @@ class NetworkClient:
 
     def _writer(self, connection: NodeConnection) -> Any:
         channel = connection.channel
+        if self._held is not None:
+            return self._held.setdefault(channel, []).extend
         send = self._channels.send
         return lambda frame: send(channel, frame)
 

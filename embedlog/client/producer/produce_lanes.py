@@ -7,15 +7,21 @@ from wire.produce_lane import LaneRequest, ProduceLane
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.metadata import Metadata
+    from embedlog.client.network.network_client import NetworkClient
     from embedlog.client.producer.producer_batch import ProducerBatch
+    from embedlog.transport import Transport
 
 
 class ProduceLanes:
     """Makes the requests that hold one batch."""
 
-    __slots__ = ("_acks", "_metadata", "_timeout_ms")
+    __slots__ = ("_acks", "_metadata", "_timeout_ms", "hold", "release")
 
-    def __init__(self, metadata: Metadata, acks: int, timeout_ms: int) -> None:
+    def __init__(
+        self, client: NetworkClient, metadata: Metadata, acks: int, timeout_ms: int
+    ) -> None:
+        self.hold = client.hold
+        self.release = client.release
         self._metadata = metadata
         self._acks = acks
         self._timeout_ms = timeout_ms
@@ -34,3 +40,14 @@ class ProduceLanes:
                 timeout_ms=self._timeout_ms,
             )
         return LaneRequest(lane, batch.encoded)
+
+
+def lanes_of(
+    transport: Transport, metadata: Metadata, acks: int, timeout_ms: int
+) -> ProduceLanes | None:
+    """The lanes, if the transport makes bytes of what is sent."""
+    from embedlog.client.network.network_client import NetworkClient
+
+    if not isinstance(transport, NetworkClient):
+        return None
+    return ProduceLanes(transport, metadata, acks, timeout_ms)

@@ -96,9 +96,9 @@ class Sender:
         self._request_timeout_ms: int = settings["request.timeout.ms"]
         self._lanes: ProduceLanes | None = None
         if not self._in_process and self._acks:
-            from embedlog.client.producer.produce_lanes import ProduceLanes
+            from embedlog.client.producer.produce_lanes import lanes_of
 
-            self._lanes = ProduceLanes(metadata, self._acks, self._request_timeout_ms)
+            self._lanes = lanes_of(transport, metadata, self._acks, self._request_timeout_ms)
         if self._in_process:
             # A pass for a full batch must not also send the one that was begun a moment ago.
             self._linger_ms = max(self._linger_ms, 1)
@@ -204,7 +204,7 @@ class Sender:
         """Send what may be sent; milliseconds until more may be, if time decides."""
         self._now_ms = now_ms
         if self._lanes is not None:
-            self._send_lone_batches()
+            self._send_lone_batches(self._lanes)
         while True:
             drained = self._accumulator.drain(
                 now_ms,
@@ -229,14 +229,22 @@ class Sender:
             if not drained.batches or self._answers or self.outcomes.settled:
                 return delay
 
-    def _send_lone_batches(self) -> None:
+    def _send_lone_batches(self, lanes: ProduceLanes) -> None:
         """Send what waits while it is all for one partition, which is how most is sent."""
         take = self._accumulator.take_lone
-        while found := take(self._metadata.leader, self._may_be_sent):
-            batch, node_id = found
-            if self._transactions is not None:
-                self._transactions.number(batch)
-            self._send(node_id, [batch])
+        found = take(self._metadata.leader, self._may_be_sent)
+        if found is None:
+            return
+        lanes.hold()
+        try:
+            while found is not None:
+                batch, node_id = found
+                if self._transactions is not None:
+                    self._transactions.number(batch)
+                self._send(node_id, [batch])
+                found = take(self._metadata.leader, self._may_be_sent)
+        finally:
+            lanes.release()
 
     def _may_be_sent(self, batch: ProducerBatch, node_id: int) -> bool:
         """Does the node take a batch now, and does the order of numbers allow this one?"""
