@@ -285,9 +285,8 @@ class LogState:
         """Whether a batch needs a new segment; if not, note what fits without asking again."""
         config = self.config
         position = segment.end[1]
-        offset_max = segment.base_offset + RELATIVE_OFFSET_MAX
         first = segment.first_timestamp
-        if last_offset > offset_max:
+        if last_offset > segment.base_offset + RELATIVE_OFFSET_MAX:
             return True
         # The time index has entries half as large again, and at most as many.
         index_room = config.segment_index_bytes // ENTRY_SIZE * 2 // 3
@@ -301,7 +300,7 @@ class LogState:
             ):
                 return True
         segment.size_max = config.segment_bytes
-        segment.offset_max = offset_max
+        segment.offset_max = segment.base_offset + RELATIVE_OFFSET_MAX
         segment.index_room = index_room
         segment.time_max = first + self._segment_age_max if first >= 0 else -1
         return False
