@@ -14,6 +14,7 @@ from wire.records import RecordBatch, RecordsError, build_batch, iter_batches, t
 from wire.records.batch import (
     ATTRIBUTES_POSITION,
     CONTROL_BIT,
+    ENTRY_HEAD,
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -48,6 +49,7 @@ class CompletedFetch:
         "_batches",
         "_check_crcs",
         "_end",
+        "_end_offset",
         "_end_position",
         "_error",
         "_index",
@@ -80,6 +82,7 @@ class CompletedFetch:
         self._position = 0
         """Where the next batch begins."""
         self._end_position = len(self._view)
+        self._end_offset: int | None = None
         self._batches: Iterator[RecordBatch | LegacyBatch] | None = None
         """From that position on; None until asked for."""
         self._batch: RecordBatch | LegacyBatch | None = None
@@ -98,6 +101,13 @@ class CompletedFetch:
         if is_committed_only and data.aborted_transactions:
             self._aborted = [(a.first_offset, a.producer_id) for a in data.aborted_transactions]
             heapify(self._aborted)
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last batch; -1 if it cannot be told."""
+        if self._end_offset is None:
+            self._end_offset = _end_offset(self._view)
+        return self._end_offset
 
     def take_moved(self) -> bool:
         """Did the position pass a batch that is not handed out, since this was asked last?"""
@@ -303,6 +313,20 @@ class CompletedFetch:
         topic, partition = self.state.topic_partition
         self._error = RecordUnreadable(topic, partition, self.state.offset, str(error))
         return self._error
+
+
+def _end_offset(view: memoryview) -> int:
+    last = position = 0
+    while position + ENTRY_HEAD.size <= len(view):
+        size = LOG_OVERHEAD + ENTRY_HEAD.unpack_from(view, position)[1]
+        if size <= LOG_OVERHEAD or position + size > len(view):
+            break
+        last, position = position, position + size
+    try:
+        (batch,) = iter_batches(view, last, position)
+    except (RecordsError, ValueError):  # a strange one, or none at all
+        return -1
+    return batch.next_offset
 
 
 def _is_abort(batch: RecordBatch) -> bool:

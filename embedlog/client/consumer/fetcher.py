@@ -1,8 +1,10 @@
 """Fetches ahead of the application, and hands out what came.
 
-One fetch request for each node is under way at a time, and none while something of that node is
-buffered: a fetch for the partitions that are read to the end would wait for new records, and keep
-the others waiting. What arrives is kept until the application polls it; a seek makes it stale.
+One fetch request for each node is under way at a time. What arrives is kept until the application
+polls it; a seek makes it stale. Over a network the next fetch is under way meanwhile: a partition
+has up to two answers, the one that is handed out and the one that follows it. But nothing is
+fetched from a node as long as a buffered partition of it has both, or ends where the log does: that
+fetch would wait for new records of the other partitions, and keep this one waiting.
 """
 
 from __future__ import annotations
@@ -84,6 +86,8 @@ class Fetcher:
         self._sessions: dict[int, FetchSession] = {}
         self._sent: dict[int, _Sent] = {}
         self._buffer: dict[TopicPartition, CompletedFetch] = {}
+        self._ahead: dict[TopicPartition, CompletedFetch] = {}
+        """What follows a buffered answer."""
         self._errors: deque[EmbedlogError] = deque()
         self._moved = False
         """The last hand-out passed batches that have nothing for the application."""
@@ -118,8 +122,12 @@ class Fetcher:
 
     def lag(self, state: PartitionState) -> int | None:
         """Records between a position and the end as of the last fetch; None if not known."""
-        end = state.last_stable_offset if self._is_committed_only else state.high_watermark
+        end = self._end(state)
         return None if end < 0 or state.offset < 0 else max(end - state.offset, 0)
+
+    def _end(self, state: PartitionState) -> int:
+        """Where the log ends for this consumer, as of the last fetch; -1 if not known."""
+        return state.last_stable_offset if self._is_committed_only else state.high_watermark
 
     def close(self) -> list[Pending[Any]]:
         """End the sessions; the answers may be waited for.
@@ -135,13 +143,17 @@ class Fetcher:
                     closing.append(pending)
         self._sessions.clear()
         self._buffer.clear()
+        self._ahead.clear()
         return closing
 
     def _send(self, now_ms: int) -> None:
         wanted: dict[int, dict[TopicPartition, Wanted]] = {}
         busy = self._nodes_with_buffered(now_ms) if self._buffer else self._sent
         for key, state in self._subscription.partitions.items():
-            if not state.is_fetchable or key in self._buffer:
+            if not state.is_fetchable:
+                continue
+            buffered = self._buffer.get(key)
+            if buffered is not None and not self._may_fetch_after(buffered):
                 continue
             leader = self._metadata.leader(*key)
             if leader is None:
@@ -154,7 +166,7 @@ class Fetcher:
             wanted.setdefault(node_id, {})[key] = (
                 topic_id,
                 leader.leader_epoch,
-                state.offset,
+                state.offset if buffered is None else buffered.end_offset,
                 self._partition_size_max,
             )
         for node_id, partitions in wanted.items():
@@ -191,16 +203,35 @@ class Fetcher:
     def _nodes_with_buffered(self, now_ms: int) -> set[int]:
         """Nodes that are not fetched from now; what a seek made stale is dropped on the way."""
         busy = set(self._sent)
-        states = self._subscription.partitions
         for key, fetch in list(self._buffer.items()):
-            state = states.get(key)
-            if state is not fetch.state or fetch.generation != state.generation:
-                del self._buffer[key]
-            elif not state.is_paused and not state.is_revoking:
-                leader = self._metadata.leader(*key)
-                if leader is not None:
-                    busy.add(self._node_for(state, leader, now_ms))
+            if self._is_stale(fetch):
+                self._drop(key)
+                continue
+            state = fetch.state
+            if state.is_paused or state.is_revoking or self._may_fetch_after(fetch):
+                continue
+            leader = self._metadata.leader(*key)
+            if leader is not None:
+                busy.add(self._node_for(state, leader, now_ms))
         return busy
+
+    def _may_fetch_after(self, fetch: CompletedFetch) -> bool:
+        """Is there more in the log than the buffered answer, and no second one yet?"""
+        if self._transport.in_process or fetch.state.topic_partition in self._ahead:
+            return False
+        return 0 <= fetch.end_offset < self._end(fetch.state)
+
+    def _is_stale(self, fetch: CompletedFetch) -> bool:
+        state = fetch.state
+        current = self._subscription.partitions.get(state.topic_partition)
+        return current is not state or fetch.generation != state.generation
+
+    def _drop(self, key: TopicPartition) -> None:
+        """The buffered answer is over, or stale; the one after it takes its place."""
+        del self._buffer[key]
+        ahead = self._ahead.pop(key, None)
+        if ahead is not None and not self._is_stale(ahead):
+            self._buffer[key] = ahead
 
     # Answers
 
@@ -226,8 +257,12 @@ class Fetcher:
                     continue
                 state, generation, offset = asked
                 current = self._subscription.partitions.get(key)
-                if current is state and state.generation == generation and state.offset == offset:
-                    self._take_partition(state, data, now_ms)
+                if current is not state or state.generation != generation:
+                    continue
+                if state.offset == offset:
+                    self._take_partition(state, data, now_ms, self._buffer)
+                elif key in self._buffer and self._buffer[key].end_offset == offset:
+                    self._take_partition(state, data, now_ms, self._ahead)
 
     def _failed(self, sent: _Sent, error: BaseException, now_ms: int) -> None:
         """The whole fetch failed: try again after a while, unless that cannot help.
@@ -247,7 +282,13 @@ class Fetcher:
             else:
                 state.retry_at_ms = now_ms + self._backoff_ms
 
-    def _take_partition(self, state: PartitionState, data: PartitionData, now_ms: int) -> None:
+    def _take_partition(
+        self,
+        state: PartitionState,
+        data: PartitionData,
+        now_ms: int,
+        buffer: dict[TopicPartition, CompletedFetch],
+    ) -> None:
         code = data.error_code
         if code == ErrorCode.NONE:
             state.high_watermark = data.high_watermark
@@ -259,7 +300,7 @@ class Fetcher:
                 self._goes_on |= not data.records
             if data.records is not None and len(data.records):
                 self._count("bytes-consumed-total", len(data.records))
-                self._buffer[state.topic_partition] = CompletedFetch(
+                buffer[state.topic_partition] = CompletedFetch(
                     state,
                     data,
                     check_crcs=self._check_crcs,
@@ -268,12 +309,14 @@ class Fetcher:
             return
         self._backs_off = True
         state.retry_at_ms = now_ms + self._backoff_ms
-        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._out_of_range(state)
-        elif code in STALE_METADATA:
+        if code in STALE_METADATA:
             if code != ErrorCode.UNKNOWN_LEADER_EPOCH:
                 state.read_from_leader()
             self._metadata.request_update()
+        elif buffer is self._ahead:
+            return  # asked again when it is its turn: then it concerns the application
+        elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._out_of_range(state)
         elif code != ErrorCode.UNKNOWN_SERVER_ERROR:
             self._errors.append(error_for(code, f"fetch of {state.topic_partition}"))
 
@@ -313,7 +356,7 @@ class Fetcher:
         left = count_max
         try:
             for key, fetch in self._ready():
-                chunks: list[Chunk] = []
+                chunks = found.get(key, [])
                 chunk = None
                 while left:
                     taken = fetch.take(left)
@@ -393,18 +436,18 @@ class Fetcher:
         if self._errors:
             raise self._errors.popleft()
         self._moved = False
-        states = self._subscription.partitions
-        for key, fetch in list(self._buffer.items()):
-            state = states.get(key)
-            if state is not fetch.state or fetch.generation != state.generation:
-                del self._buffer[key]
-                continue
-            if state.is_paused or state.is_revoking or state.state != FetchState.FETCHING:
-                continue
-            yield key, fetch
-            if fetch.is_drained:
+        for key in list(self._buffer):
+            while (fetch := self._buffer.get(key)) is not None:
+                if self._is_stale(fetch):
+                    self._drop(key)
+                    continue
+                state = fetch.state
+                if state.is_paused or state.is_revoking or state.state != FetchState.FETCHING:
+                    break
+                yield key, fetch
+                assert fetch.is_drained, key  # or else the caller has enough
                 self._moved |= fetch.take_moved()
-                del self._buffer[key]
+                self._drop(key)
 
     def _decode(self, fetch: CompletedFetch, taken: Rows, records: list[ConsumerRecord]) -> None:
         """Deserialize; at the first failure the rest is given back and the error raised."""
