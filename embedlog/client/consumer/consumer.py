@@ -135,10 +135,18 @@ class Consumer(PositionCalls, GroupCalls):
         """Every record, waiting for more for ever; ends with WakeupError or when closed.
 
         The position follows each record, so that a commit in the loop, or leaving it, counts none
-        as read that was not handed out. `poll` is several times faster.
+        as read that was not handed out. `poll` is twice as fast or more.
         """
         while True:
             yield from self.poll(_ITERATION_WAIT_MS, max_records=1)
+            if self._parts.interceptors is not None:
+                continue  # they see what a poll returns
+            for _ in range(self._poll_count_max):
+                with self._guard:
+                    record = None if self._is_woken else self._fetcher.next_record()
+                if record is None:
+                    break
+                yield record
 
     def wakeup(self) -> None:
         """Make the call that waits, or the next one that would, raise WakeupError.

@@ -88,6 +88,8 @@ class Fetcher:
         self._buffer: dict[TopicPartition, CompletedFetch] = {}
         self._ahead: dict[TopicPartition, CompletedFetch] = {}
         """What follows a buffered answer."""
+        self._current: CompletedFetch | None = None
+        """The answer that was handed out from last."""
         self._errors: deque[EmbedlogError] = deque()
         self._moved = False
         """The last hand-out passed batches that have nothing for the application."""
@@ -144,6 +146,7 @@ class Fetcher:
         self._sessions.clear()
         self._buffer.clear()
         self._ahead.clear()
+        self._current = None
         return closing
 
     def _send(self, now_ms: int) -> None:
@@ -385,6 +388,27 @@ class Fetcher:
         self._count("records-consumed-total", count_max - left)
         return ConsumerRecords(found) if found or self._moved else None
 
+    def next_record(self) -> ConsumerRecord | None:
+        """One more record of the batch that the last one was of; None where `records` must look.
+
+        Raises:
+            RecordUnreadable: a deserializer refused it.
+        """
+        fetch = self._current
+        if fetch is None or self._errors or self._is_stale(fetch) or not fetch.state.is_fetchable:
+            return None
+        if self._key_of is None and self._value_of is None:
+            record = fetch.take_next()
+        elif fetch.is_inside_batch:
+            decoded: list[ConsumerRecord] = []
+            self._decode(fetch, fetch.take(1), decoded)
+            (record,) = decoded
+        else:
+            record = None
+        if record is not None:
+            self._count("records-consumed-total")
+        return record
+
     def batches(self, count_max: int) -> list[PolledBatch] | None:
         """As `records`, but the plain tuples of each record batch together."""
         found: list[PolledBatch] = []
@@ -444,9 +468,11 @@ class Fetcher:
                 state = fetch.state
                 if state.is_paused or state.is_revoking or state.state != FetchState.FETCHING:
                     break
+                self._current = fetch
                 yield key, fetch
                 assert fetch.is_drained, key  # or else the caller has enough
                 self._moved |= fetch.take_moved()
+                self._current = None
                 self._drop(key)
 
     def _decode(self, fetch: CompletedFetch, taken: Rows, records: list[ConsumerRecord]) -> None:
