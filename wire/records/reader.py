@@ -67,13 +67,19 @@ def rows(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> Rows:
     payload = batch.payload(limit)
     if count < RUNS_COUNT_MIN:
         return rows_of(_plain_tuples(batch, payload))
-    values = plain_values(payload, count)
-    if values is not None:
-        timestamp = batch.base_timestamp
-        if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
-            timestamp = batch.max_timestamp
-        offsets = range(batch.base_offset, batch.base_offset + count)
-        return Rows(offsets, repeat(timestamp), repeat(None), values)
+    if count <= CUT_COUNT_MAX:
+        values = find_values(payload if type(payload) is bytes else bytes(payload), count)
+        if values is not None:
+            timestamp = batch.base_timestamp
+            if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
+                timestamp = batch.max_timestamp
+            offsets = range(batch.base_offset, batch.base_offset + count)
+            return Rows(offsets, repeat(timestamp), repeat(None), values)
+    else:
+        view = memoryview(payload)
+        runs = find_plain_runs(view, count)
+        if runs is not None:
+            return _run_rows(batch, view, runs)
     data = in_fastest_form(payload, count)
     runs = find_runs(data, count)
     if runs is not None:
@@ -84,20 +90,6 @@ def rows(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> Rows:
     if fields is not None:
         return _field_rows(batch, data, fields)
     return rows_of(_plain_tuples(batch, data))
-
-
-def plain_values(payload: Buffer, count: int) -> Sequence[bytes | None] | None:
-    """Return the values of a batch that is nothing but values of one length, else None."""
-    if count <= CUT_COUNT_MAX:
-        return find_values(payload if type(payload) is bytes else bytes(payload), count)
-    view = memoryview(payload)
-    runs = find_plain_runs(view, count)
-    if runs is None:
-        return None
-    values: list[bytes | None] = []
-    for run in runs:
-        values += field_of(view, run, run.value_at, run.value_size)
-    return values
 
 
 def _run_rows(batch: RecordBatch, data: bytes | memoryview, runs: list[Run]) -> Rows:

@@ -17,14 +17,23 @@ from struct import error as StructError
 from wire.records.encoding import offset_sizes, template
 from wire.records.layout import Run
 from wire.records.varint import MAX_VARINT_SIZE, Malformed, read_varint, varint_size
-from wire.records.whole import COUNT_MIN, CUT_COUNT_MAX, around, cut_plain
+from wire.records.whole import (
+    COUNT_MIN,
+    CUT_COUNT_MAX,
+    around,
+    cut_plain,
+    first_value_size,
+    plain_size,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    # what to gather, how many, from where, how far apart; and what must be found there
-    _Gather = tuple[tuple[int, int], Any, int, tuple[int, int], bytes]
+    # how many words to gather, of what kind, from where, how far apart; what must be found there
+    # (also as an array, with those of its bits that count whatever the timestamps are, and the
+    # bytes that are their deltas)
+    _Gather = tuple[tuple[int, int], Any, int, tuple[int, int], bytes, tuple[Any, Any, slice]]
     # the head of the first record, and the gathers of all others
     _Proof = tuple[bytes, list[_Gather]]
 
@@ -33,6 +42,8 @@ CHUNK = 64
 CACHED_MAX = 1 << 12
 HEADS_MAX = 64
 RUNS_KEPT_MAX = 16  # of up to 16 B a record
+
+_SMALL_DELTAS = {raw: (raw >> 1) ^ -(raw & 1) for raw in range(128)}
 
 _numpy_array: Any = None
 
@@ -63,7 +74,14 @@ def is_plain(data: bytes | memoryview, count: int) -> bool:
     """Return whether `data` is `count` such records."""
     if count <= CUT_COUNT_MAX:
         return find_values(data, count) is not None
-    return find_plain_runs(data, count) is not None
+    known = _runs.get((len(data), count))
+    if known is not None:
+        last = known[0][-1]
+        # Time goes on: if any delta is not zero, the last one is not.
+        if data[last.position + (last.count - 1) * last.stride + _delta_at(last)]:
+            return False
+    runs = find_plain_runs(data, count)
+    return runs is not None and not any(run.raw_deltas for run in runs)
 
 
 def _cut_chunks(data: bytes | memoryview, count: int, value_size: int) -> list[bytes] | None:
@@ -93,32 +111,36 @@ def _cut_chunks(data: bytes | memoryview, count: int, value_size: int) -> list[b
 def find_plain_runs(data: bytes | memoryview, count: int) -> list[Run] | None:
     """Return the runs of `count` such records that fill `data`, or None if it is not so plain.
 
-    Needs numpy, and is exact: as `find_values` without the values.
+    Here the timestamps may differ, by less than 64 ms from the first. Needs numpy, and is exact.
     """
     if not COUNT_MIN <= count <= RUNS_COUNT_MAX:
         return None
     known = _runs.get((len(data), count))
-    if known is not None and _are_plain(data, known[1]):
-        return known[0]
-    value_size = _plain_value_size(data, count)
-    if value_size < 0:
+    if known is None:
+        value_size = first_value_size(data, 0)
+        if value_size < 0 or plain_size(value_size, count) != len(data):
+            return None
+        known = _prove(value_size, count)
+    runs = _proven(data, *known)
+    if runs is None:
         return None
+    if (len(data), count) not in _runs:
+        if len(_runs) >= RUNS_KEPT_MAX:
+            _runs.clear()
+        _runs[len(data), count] = known
+    return runs
+
+
+def _prove(value_size: int, count: int) -> tuple[list[Run], _Proof]:
+    """The runs of `count` records, and what proves them."""
     runs: list[Run] = []
     position = 0
     for start, stop, _ in offset_sizes(count):
         head_size, _ = _heads_of(value_size, start, stop)
         runs.append(_plain_run(start, stop - start, position, head_size, value_size))
         position += (stop - start) * (head_size + value_size)
-    if position != len(data):
-        return None
     head_size, heads = _heads_of(value_size, 0, 1)
-    proof = heads[1:head_size], [gather for run in runs for gather in _gathers(run)]
-    if not _are_plain(data, proof):
-        return None
-    if len(_runs) >= RUNS_KEPT_MAX:
-        _runs.clear()
-    _runs[len(data), count] = runs, proof
-    return runs
+    return runs, (heads[1:head_size], [_gather(run) for run in runs])
 
 
 def _plain_run(index: int, count: int, position: int, head_size: int, value_size: int) -> Run:
@@ -137,17 +159,39 @@ def _plain_run(index: int, count: int, position: int, head_size: int, value_size
     return run
 
 
-def _are_plain(data: bytes | memoryview, proof: _Proof) -> bool:
-    """Compare all that stands around the values of runs that fill `data`."""
+def _proven(data: bytes | memoryview, runs: list[Run], proof: _Proof) -> list[Run] | None:
+    """The runs that fill `data`, if all that stands around the values is as it must be."""
     first_head, gathers = proof
     # The end of the last record; the others end in the head of the next.
     if data[-1] or data[: len(first_head)] != first_head:
-        return False
+        return None
     ndarray = _numpy_array or _load_numpy_array()
-    for shape, form, position, strides, expected in gathers:
-        if ndarray(shape, form, data, position, strides).tobytes() != expected:
-            return False
-    return True
+    found: list[Run] = []
+    for run, (shape, form, position, strides, expected, free) in zip(runs, gathers):  # noqa: B905
+        words = ndarray(shape, form, data, position, strides).tobytes()
+        if words == expected:
+            found.append(run)
+            continue
+        known, fixed, place = free
+        if ((ndarray(known.shape, form, words) ^ known) & fixed).any():
+            return None
+        raw = words[place]
+        found.append(_run_with(run, raw if run.index else b"\0" + raw))
+    return found
+
+
+def _run_with(plain: Run, raw: bytes) -> Run:
+    """The run with these timestamp deltas. A byte without its top bit is a whole varint."""
+    run = _plain_run(plain.index, plain.count, plain.position, plain.value_at + 1, plain.value_size)
+    run.delta = _SMALL_DELTAS[raw[0]]
+    run.raw_deltas, run.decoded_deltas = raw, _SMALL_DELTAS
+    return run
+
+
+def _delta_at(run: Run) -> int:
+    """Where the timestamp delta is in a record: before the offset delta and the key's size."""
+    offset_size = 2 if run.index else 1
+    return run.key_at - 1 - offset_size - 1
 
 
 def _load_numpy_array() -> Any:
@@ -159,8 +203,8 @@ def _load_numpy_array() -> Any:
     return ndarray
 
 
-def _gathers(run: Run) -> list[_Gather]:
-    """What proves the heads of a run, but that of the very first record: one gather, or none.
+def _gather(run: Run) -> _Gather:
+    """What proves the heads of a run, but that of the very first record.
 
     numpy copies words of 8 bytes three times as fast as items of another size, so a head is taken
     as several words at even distances, which may overlap.
@@ -170,8 +214,6 @@ def _gathers(run: Run) -> list[_Gather]:
     # No record is before the first one, of which to take the last byte.
     skipped = 0 if run.index else 1
     count = run.count - skipped
-    if not count:
-        return []
     head_size, heads = _heads_of(run.value_size, run.index, run.index + run.count)
     width = 8 if head_size >= 8 else 4
     words = -(-head_size // width)
@@ -180,9 +222,24 @@ def _gathers(run: Run) -> list[_Gather]:
     distance = (head_size - width) // (words - 1) if words > 1 else 0
     form = np.dtype(f"<u{width}")
     shape = words, count
-    found = np.ndarray(shape, form, heads, skipped * head_size, (distance, head_size))
+
+    def gather(heads: bytes) -> bytes:
+        begin = skipped * head_size
+        return np.ndarray(shape, form, heads, begin, (distance, head_size)).tobytes()
+
+    expected = gather(heads)
+    # The bits of the timestamp deltas do not count.
+    bits = bytearray(b"\xff" * head_size)
+    bits[1 + _delta_at(run)] = 0x80
+    fixed = gather(bytes(bits) * run.count)
+    first = fixed.index(0x80)
+    free = (
+        np.frombuffer(expected, form),
+        np.frombuffer(fixed, form),
+        slice(first, first - first % (width * count) + width * count, width),
+    )
     begin = run.position - 1 + skipped * run.stride
-    return [(shape, form, begin, (distance, run.stride), found.tobytes())]
+    return shape, form, begin, (distance, run.stride), expected, free
 
 
 def _heads_of(value_size: int, start: int, stop: int) -> tuple[int, bytes]:

@@ -14,7 +14,7 @@ from itertools import repeat
 from struct import Struct
 
 from wire.records.encoding import offset_sizes, template
-from wire.records.varint import MAX_VARINT_SIZE, Malformed, int64, read_varint
+from wire.records.varint import MAX_VARINT_SIZE, Malformed, int64, read_varint, varint_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,6 +84,28 @@ def around(value_size: int, start: int, count: int) -> tuple[bytes, ...]:
     return (heads[start][1:], *heads[start + 1 : start + count], b"\0")
 
 
+def first_value_size(data: bytes | memoryview, position: int) -> int:
+    """The size of the first record's value; -1 unless it is as plain as a record can be."""
+    try:
+        _, body = read_varint(data, position, MAX_VARINT_SIZE)
+        # attributes, timestamp delta, offset delta, key size
+        if data[body : body + 4] != b"\0\0\0\1":
+            return -1
+        return read_varint(data, body + 4, MAX_VARINT_SIZE)[0]
+    except (IndexError, Malformed):
+        return -1
+
+
+def plain_size(value_size: int, count: int) -> int:
+    """The size of `count` keyless records with values of `value_size` and small time deltas."""
+    size = 0
+    for start, stop, offset_size in offset_sizes(count):
+        # attributes, timestamp delta, offset delta, key size, value size, value, headers
+        length = 4 + offset_size + varint_size(value_size) + value_size
+        size += (stop - start) * (varint_size(length) + length)
+    return size
+
+
 def _meet(data: bytes | memoryview, position: int, end: int, count: int) -> _Cutter | None:
     """Prepare for such batches, if this is the second and looks like one."""
     key = end - position, count
@@ -94,12 +116,10 @@ def _meet(data: bytes | memoryview, position: int, end: int, count: int) -> _Cut
             _seen.clear()
         _seen.add(key)
         return None
-    value_size = _first_value_size(data, position)
-    if value_size < 0:
+    value_size = first_value_size(data, position)
+    if value_size < 0 or plain_size(value_size, count) != key[0]:
         return None
     expected = around(value_size, 0, count)
-    if sum(map(len, expected)) + count * value_size != key[0]:
-        return None
     form = "".join([f"{len(head)}s{value_size}s" for head in expected[:-1]])
     if len(_cutters) >= CUTTERS_MAX:
         _cutters.clear()
@@ -114,18 +134,6 @@ def _meet(data: bytes | memoryview, position: int, end: int, count: int) -> _Cut
     )
     _cutters[key] = known
     return known
-
-
-def _first_value_size(data: bytes | memoryview, position: int) -> int:
-    """The size of the first record's value, -1 unless it is as plain as a record can be."""
-    try:
-        _, body = read_varint(data, position, MAX_VARINT_SIZE)
-        # attributes, timestamp delta, offset delta, key size
-        if data[body : body + 4] != b"\0\0\0\1":
-            return -1
-        return read_varint(data, body + 4, MAX_VARINT_SIZE)[0]
-    except (IndexError, Malformed):
-        return -1
 
 
 def _delta_places(expected: tuple[bytes, ...], count: int) -> list[slice]:

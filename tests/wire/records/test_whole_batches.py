@@ -13,6 +13,7 @@ from tests.wire.records.batches import NOW, batch_of_payload
 from tests.wire.records.test_reading import assert_all_forms_agree
 from wire.records import HEADER_SIZE, RecordBatch, build_batch, tuples
 from wire.records.reader import _plain_tuples
+from wire.records.template import find_plain_runs
 from wire.records.whole import CUT_COUNT_MAX, cut_plain, cut_whole
 
 
@@ -78,6 +79,24 @@ def test_no_changed_byte_is_overlooked(count: int, value_size: int, random: Rand
     for _ in range(random.choice([1, 1, 2])):
         payload[random.randrange(len(payload))] ^= 1 << random.randrange(8)
     assert_all_forms_agree(RecordBatch(batch_of_payload(bytes(payload), count)))
+
+
+@pytest.mark.parametrize("count", [8, 64, 65, CUT_COUNT_MAX + 1, 1000])
+@pytest.mark.parametrize("value_size", [0, 1, 3, 53, 57, 58, 200])
+def test_columns_of_times_within_63_ms_of_the_first(count: int, value_size: int) -> None:
+    for round_number in range(3):
+        deltas = [0] + [(index * 7 + round_number) % 128 - 64 for index in range(1, count)]
+        batch = batch_of(count, value_size, deltas)
+        assert find_plain_runs(bytes(batch.payload()), count) is not None
+        assert_all_forms_agree(batch)
+    payload = bytes(batch.payload())
+    random = Random(count)
+    for _ in range(20):
+        changed = bytearray(payload)
+        changed[random.randrange(len(payload))] ^= 1 << random.randrange(8)
+        assert_all_forms_agree(RecordBatch(batch_of_payload(bytes(changed), count)))
+    for last in (64, 63, 0):
+        assert_all_forms_agree(batch_of(count, value_size, [0] * (count - 1) + [last]))
 
 
 def test_other_batches_of_the_same_size_and_number() -> None:
