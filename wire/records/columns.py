@@ -6,7 +6,7 @@ is a view of its bytes, nothing copied.
 
 from __future__ import annotations
 
-from wire.records.batch import DECOMPRESSED_SIZE_MAX, TimestampType
+from wire.records.batch import CODEC_MASK, DECOMPRESSED_SIZE_MAX, HEADER_SIZE, TimestampType
 from wire.records.layout import find_runs, in_fastest_form
 from wire.records.plain import parse_records
 from wire.records.reader import field_of
@@ -16,6 +16,7 @@ from wire.records.varying import cut, fields_of, find_fields
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     import numpy as np
     from numpy.typing import NDArray
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from wire.records.varying import FieldArrays
 
     Int64s = NDArray[np.int64]
+
+_arange: tuple[Any, Any] | None = None
 
 
 class RecordColumns:
@@ -121,12 +124,14 @@ class RecordColumns:
         return self._column(name, lambda: self._per_run(RUN_PLACES[name]))
 
     def _make_offsets(self) -> Int64s:
-        import numpy as np
-
         base_offset = self._batch.base_offset
         if self._arrays is not None:
+            import numpy as np
+
             return self._arrays.offset_deltas + np.int64(base_offset)
-        return np.arange(base_offset, base_offset + self.count, dtype=np.int64)
+        arange, int64 = _arange or _load_arange()
+        column: Int64s = arange(base_offset, base_offset + self.count, 1, int64)
+        return column
 
     def _make_timestamps(self) -> Int64s:
         import numpy as np
@@ -156,7 +161,10 @@ def columns(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> RecordCol
     """
     if batch.record_count == 0:
         return RecordColumns(batch, b"", b"", runs=[])
-    payload = batch.payload(limit)
+    if batch.attributes & CODEC_MASK:
+        payload = batch.payload(limit)
+    else:
+        payload = batch.buffer[HEADER_SIZE:]
     view = payload if type(payload) is memoryview else memoryview(payload)
     runs = find_plain_runs(view, batch.record_count)
     if runs is not None:
@@ -169,6 +177,15 @@ def columns(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> RecordCol
     if arrays is None:
         arrays = fields_of(parse_records(data, batch.record_count))
     return RecordColumns(batch, payload, data, arrays=arrays)
+
+
+def _load_arange() -> tuple[Any, Any]:
+    # Kept, as an import statement and a look-up of the type take half as long as what follows.
+    global _arange  # noqa: PLW0603
+    import numpy as np
+
+    _arange = np.arange, np.dtype(np.int64)
+    return _arange
 
 
 def _deltas(run: Run) -> Int64s | int:

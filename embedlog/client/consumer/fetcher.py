@@ -444,7 +444,7 @@ class Fetcher:
                     if taken is None:
                         break
                     batch, start = taken
-                    epoch, kind = batch.partition_leader_epoch, batch.timestamp_type
+                    _, _, epoch, kind = fetch.head
                     found.append(PolledColumns(key, epoch, kind, columns(batch), start))
                     left -= batch.record_count - start
                 if left <= 0:
