@@ -11,12 +11,31 @@ from hypothesis import strategies as st
 
 import embedlog
 from embedlog.client.producer.producer import Producer
+from embedlog.runtime import Clock, Random, Runtime, Scheduler
+from embedlog.testing import sim_runtime
 from embedlog.testing.loopback_transport import LoopbackTransport
 
 Way = Callable[[embedlog.Cluster], Any]
 
 WAYS: dict[str, Way] = {"in process": lambda cluster: cluster, "loopback": LoopbackTransport}
-OURS = {"linger_ms": 1000, "batch_size": 16_384}
+OURS = {"linger_ms": 600_000, "batch_size": 16_384, "enable_idempotence": False}
+
+
+class StoppedClock(Clock):
+    """So that no size depends on how long the sending takes."""
+
+    __slots__ = ()
+
+    def wall_ms(self) -> int:
+        return 1_700_000_000_000
+
+
+def _runtime() -> Runtime:
+    clock = StoppedClock()
+    return Runtime(
+        clock=clock, files=sim_runtime().files, scheduler=Scheduler(clock), random=Random()
+    )
+
 
 Record = tuple[int, bytes | None]
 """The size of a value and, now and then, a key."""
@@ -33,9 +52,9 @@ records = st.lists(
 
 def _batches(way: Way, sent: list[Record], **settings: Any) -> list[Any]:
     """Where each record is said to be, what is in the log, and the size of a batch."""
-    with embedlog.open() as cluster:
+    with embedlog.Cluster(runtime=_runtime()) as cluster:
         cluster.create_topic("t", 1)
-        with Producer(way(cluster), OURS | {"enable_idempotence": False}) as producer:
+        with Producer(way(cluster), OURS) as producer:
             producer.partitions_for("t")
             futures = [
                 producer.send("t", bytes(size), key, timestamp_ms=None, **settings)
