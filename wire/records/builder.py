@@ -118,6 +118,9 @@ def _split_timestamps(
         return timestamps, timestamps, None
     assert len(timestamps) == count, (len(timestamps), count)
     base_timestamp = timestamps[0]
+    # Counting takes a quarter of finding the least and the greatest.
+    if type(timestamps) is list and timestamps.count(base_timestamp) == count:
+        return base_timestamp, base_timestamp, None
     max_timestamp = max(timestamps)
     if max_timestamp == base_timestamp == min(timestamps):
         return base_timestamp, base_timestamp, None
