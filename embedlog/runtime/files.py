@@ -47,6 +47,16 @@ class FileStat:
         self.is_directory = is_directory
 
 
+class Volume:
+    """Bytes of a volume: of all of it, and of what this process may still fill. -1: unknown."""
+
+    __slots__ = ("size", "usable")
+
+    def __init__(self, *, size: int = -1, usable: int = -1) -> None:
+        self.size = size
+        self.usable = usable
+
+
 class File(Protocol):
     """An open file. Closed when its last reference goes, so it is never closed under a user."""
 
@@ -124,6 +134,9 @@ class Files(Protocol):
 
     def remove(self, path: str) -> None:
         """Remove a file or an empty directory."""
+
+    def volume(self, path: str) -> Volume:
+        """The volume that a file or directory is on."""
 
     def sync_directory(self, path: str) -> None:
         """Return once the names in a directory survive loss of power."""

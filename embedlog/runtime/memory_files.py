@@ -11,7 +11,7 @@ from os import strerror
 
 from embedlog.errors import DirectoryLocked
 from embedlog.runtime.clock import Clock
-from embedlog.runtime.files import DirectoryLock, File, Files, FileStat
+from embedlog.runtime.files import DirectoryLock, File, Files, FileStat, Volume
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -204,6 +204,9 @@ class MemoryFiles(Files):
         if isinstance(entry, MemoryDirectory) and entry.entries:
             raise _error(ENOTEMPTY, path)
         self._change(directory, {name: None})
+
+    def volume(self, path: str) -> Volume:
+        return Volume()
 
     def sync_directory(self, path: str) -> None:
         self._directory(path)

@@ -19,7 +19,7 @@ from _weakref import ref
 from stat import S_ISDIR
 
 from embedlog.errors import ClosedError, DirectoryLocked
-from embedlog.runtime.files import DirectoryLock, File, Files, FileStat
+from embedlog.runtime.files import DirectoryLock, File, Files, FileStat, Volume
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -194,6 +194,10 @@ class OsFiles(Files):
             os.unlink(path)
         except (IsADirectoryError, PermissionError):
             os.rmdir(path)
+
+    def volume(self, path: str) -> Volume:
+        found = os.statvfs(path)
+        return Volume(size=found.f_blocks * found.f_frsize, usable=found.f_bavail * found.f_frsize)
 
     def sync_directory(self, path: str) -> None:
         descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

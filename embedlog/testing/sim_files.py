@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from embedlog.runtime.clock import Clock
-    from embedlog.runtime.files import Bytes, DirectoryLock, File, FileStat
+    from embedlog.runtime.files import Bytes, DirectoryLock, File, FileStat, Volume
     from embedlog.runtime.randomness import Random
 
     Names = dict[str, MemoryNode | MemoryDirectory]
@@ -349,6 +349,10 @@ class SimFiles(MemoryFiles):
         self.begin("remove", path)
         super().remove(path)
         self.end()
+
+    def volume(self, path: str) -> Volume:
+        self.begin("volume", path)
+        return super().volume(path)
 
     def sync_directory(self, path: str) -> None:
         self.begin("sync_directory", path)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
+import embedlog
 from tests.apis.conftest import Client
 from tests.golden.batches import simple
 from tests.golden.requests import produce
@@ -45,3 +49,15 @@ def test_only_what_was_asked_for_and_exists(client: Client) -> None:
     assert describe(client, 4, ("nowhere", [0]), (topic[0], [9])).topics == []
     [described] = describe(client, 4, (topic[0], [1])).topics
     assert [partition.partition_index for partition in described.partitions] == [1]
+
+
+def test_room_on_the_volume(tmp_path: Path) -> None:
+    with embedlog.open(tmp_path) as cluster, cluster.admin() as admin:
+        [directory] = admin.describe_log_dirs()[1].values()
+    assert directory.total_size == shutil.disk_usage(tmp_path).total
+    assert 0 < directory.usable_size < directory.total_size
+
+
+def test_a_log_in_memory_has_no_volume(client: Client) -> None:
+    directory = describe(client, 5)
+    assert (directory.total_bytes, directory.usable_bytes) == (-1, -1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -258,6 +259,17 @@ def test_a_forked_child_loses_lock_and_handles_and_the_parent_keeps_them(tmp_pat
         files.lock(f"{tmp_path}/.lock")
     assert file.write([b"!"], 6) == 1
     lock.close()
+
+
+def test_a_directory_says_how_large_its_volume_is(tmp_path: Path) -> None:
+    volume = OsFiles().volume(f"{tmp_path}")
+    assert 0 <= volume.usable <= volume.size
+    assert volume.size == shutil.disk_usage(tmp_path).total
+
+
+def test_memory_is_no_volume() -> None:
+    volume = MemoryFiles().volume("data")
+    assert (volume.size, volume.usable) == (-1, -1)
 
 
 def test_a_dropped_handle_gives_its_descriptor_back(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """DescribeLogDirs (api key 35), versions 0-5: where replicas lie and how large they are.
 
 There is one directory. Null topics ask for all; unknown ones are left out. v2 flexible. v3 an
-error for the whole answer. v4 room on the volume, which is unknown here (-1). v5 cordoned.
+error for the whole answer. v4 room on the volume (-1 for a log in memory). v5 cordoned.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def handle(
                 # A coordinator's partition has no log before it is used, and takes no room.
                 described = _describe(partition.partition, sizes.get(place, 0))
                 by_topic.setdefault(topic.name, []).append(described)
+    volume = broker.runtime.files.volume(broker.log_directory)
     return DescribeLogDirsResponse(
         results=[
             DescribeLogDirsResult(
@@ -50,6 +51,8 @@ def handle(
                     DescribeLogDirsTopic(name=name, partitions=partitions)
                     for name, partitions in by_topic.items()
                 ],
+                total_bytes=volume.size,
+                usable_bytes=volume.usable,
             )
         ]
     )
