@@ -6,11 +6,12 @@ Run it twice: the second run goes on where the first one stopped.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import embedlog
 
 
-def main(directory: str) -> None:
+def main(directory: Path) -> None:
     """Append three jobs, then work off everything that is in the queue."""
     with embedlog.open(directory) as cluster:
         if "jobs" not in cluster.admin().list_topics():
@@ -27,4 +28,4 @@ def main(directory: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(Path(sys.argv[1]))

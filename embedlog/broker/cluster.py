@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from _weakref import ReferenceType
     from collections.abc import Mapping
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Any, Protocol, Self
 
     from embedlog.broker.network import BrokerListener
     from embedlog.client.admin.admin import Admin
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
     from embedlog.transport import InProcessTransport
 
-    class Path:
+    class Path(Protocol):
         """Anything that `open` of Python takes as a path and is not text."""
 
         def __fspath__(self) -> str: ...
