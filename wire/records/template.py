@@ -115,19 +115,19 @@ def find_plain_runs(data: bytes | memoryview, count: int) -> list[Run] | None:
     """
     if not COUNT_MIN <= count <= RUNS_COUNT_MAX:
         return None
-    known = _runs.get((len(data), count))
-    if known is None:
-        value_size = first_value_size(data, 0)
-        if value_size < 0 or plain_size(value_size, count) != len(data):
-            return None
-        known = _prove(value_size, count)
-    runs = _proven(data, *known)
-    if runs is None:
+    size = len(data)
+    known = _runs.get((size, count))
+    if known is not None:
+        return _proven(data, *known)
+    value_size = first_value_size(data, 0)
+    if value_size < 0 or plain_size(value_size, count) != size:
         return None
-    if (len(data), count) not in _runs:
+    known = _prove(value_size, count)
+    runs = _proven(data, *known)
+    if runs is not None:
         if len(_runs) >= RUNS_KEPT_MAX:
             _runs.clear()
-        _runs[len(data), count] = known
+        _runs[size, count] = known
     return runs
 
 

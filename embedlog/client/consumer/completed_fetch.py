@@ -219,6 +219,9 @@ class CompletedFetch:
         """
         batch = self._batch
         if self._index == self._end:
+            plain = self._take_ordinary()
+            if plain is not None:
+                return plain, 0
             self._rows, self._index, self._end = NO_ROWS, 0, 0
             batch = self._next_batch()
             if batch is None:
@@ -236,6 +239,31 @@ class CompletedFetch:
         state.offset_epoch = batch.partition_leader_epoch
         state.offset = batch.next_offset
         return batch, start
+
+    def _take_ordinary(self) -> RecordBatch | None:
+        """`take_batch` for most batches, in one go; None if there is anything special about it."""
+        position = self._position
+        if position == self._end_position or self._error is not None:
+            return None
+        try:
+            batch = RecordBatch(self._view, position)
+        except RecordsError:
+            return None
+        state = self.state
+        attributes = batch.attributes
+        if batch.base_offset < state.offset or attributes & _SPECIAL:
+            return None
+        if self._check_crcs and crc32c(batch.buffer[ATTRIBUTES_POSITION:]) != batch.crc:
+            return None
+        self._position = position + batch.size
+        self._batches = None
+        epoch = batch.partition_leader_epoch
+        state.offset = batch.base_offset + batch.last_offset_delta + 1
+        state.offset_epoch = epoch
+        kind = (attributes & TIMESTAMP_TYPE_BIT) >> 3
+        if epoch != self.head[2] or kind != self.head[3]:
+            self.head = (*state.topic_partition, epoch, kind)
+        return batch
 
     def _take_from_legacy(self, batch: LegacyBatch) -> tuple[RecordBatch, int] | None:
         if self._index == self._end:
