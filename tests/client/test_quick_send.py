@@ -103,4 +103,5 @@ def test_a_key_serializer_is_not_asked_about_no_key() -> None:
         for size in (10, 9000):
             producer.send("t", bytes(size)).result()
         producer.send("t", b"v", "key").result()
-    assert asked == ["key"]
+        producer.send_batch("t", [b"v", b"w"], keys=[None, "other"]).result()
+    assert asked == ["key", "other"]

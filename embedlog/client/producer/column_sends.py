@@ -102,7 +102,8 @@ class ColumnSends:
             make = self._serialize_value
             values = [serialized(make, value, "value", topic) for value in values]
         if self._serialize_key is not None and keys is not None:
-            keys = [serialized(self._serialize_key, key, "key", topic) for key in keys]
+            make = self._serialize_key
+            keys = [key if key is None else serialized(make, key, "key", topic) for key in keys]
         return values, keys, timestamps, headers
 
     def _add(self, queue: PartitionQueue, columns: Columns) -> ProducerBatch:
