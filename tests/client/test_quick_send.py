@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import embedlog
@@ -78,6 +78,7 @@ def _batches(way: Way, sent: list[Record], **settings: Any) -> list[Any]:
 @pytest.mark.parametrize("way", WAYS)
 @settings(max_examples=25, deadline=None)
 @given(sent=records)
+@example(sent=[(0, None), (7990, None), (8289, None)])
 def test_batches_are_those_of_the_general_way(way: str, sent: list[Record]) -> None:
     quick = _batches(WAYS[way], sent)
     general = _batches(WAYS[way], sent, on_delivery=lambda *_: None)

@@ -60,6 +60,8 @@ class ProducerBatch:
     """The outcome is known, and the callbacks know it."""
     is_split_product = False
     encoded: bytes | BuiltBatch | None = None
+    encoded_size = 0
+    """Bytes, also when they are no longer kept."""
     attempts = 0
     retry_at_ms = 0
     leader_epoch = -1
@@ -195,6 +197,7 @@ class ProducerBatch:
                 base_sequence=self.base_sequence,
                 transactional=transactional,
             )
+            self.encoded_size = len(encoded)
             self.observed_ratio = (len(encoded) - BATCH_OVERHEAD) / max(self.size, 1)
         return encoded
 
@@ -216,6 +219,7 @@ class ProducerBatch:
             )
         except NotPlain:
             return None
+        self.encoded_size = encoded.size
         return encoded
 
     @property

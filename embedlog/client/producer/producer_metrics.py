@@ -71,7 +71,7 @@ def described(accumulator: RecordAccumulator, sender: Sender) -> dict[str, float
     answers = max(requests.answer_count, 1)
     batches = max(requests.batch_count, 1)
     return {
-        "batch-size-avg": accumulator.finished_size / max(accumulator.finished_count, 1),
+        "batch-size-avg": accumulator.encoded_total / max(accumulator.encoded_count, 1),
         "batch-split-total": outcomes.split_count,
         "buffer-available-bytes": pool.available,
         "buffer-total-bytes": pool.total,

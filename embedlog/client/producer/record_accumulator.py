@@ -15,7 +15,12 @@ from embedlog.client.producer.delivery import DeliveryFuture
 from embedlog.client.producer.partitioner import NodeLatencies, StickyPartition
 from embedlog.client.producer.producer_batch import ProducerBatch
 from embedlog.client.producer.record_sizes import BATCH_OVERHEAD as BATCH_OVERHEAD
-from embedlog.client.producer.record_sizes import SMALL_SLACK, SMALL_VALUE_MAX, exact_record_size
+from embedlog.client.producer.record_sizes import (
+    SMALL_OVERHEAD,
+    SMALL_SLACK,
+    SMALL_VALUE_MAX,
+    exact_record_size,
+)
 from embedlog.client.producer.record_sizes import headers_size as headers_size
 from embedlog.client.producer.topic_queues import PartitionQueue, TopicQueues
 from embedlog.errors import ClosedError
@@ -71,10 +76,10 @@ class RecordAccumulator:
         self.needs_attention = False
         """A batch was begun or closed since the producer last looked."""
         self.latencies = NodeLatencies(settings["partitioner.availability.timeout.ms"])
-        self.finished_count = 0
-        """Batches that have an outcome."""
-        self.finished_size = 0
-        """Their estimated bytes."""
+        self.encoded_count = 0
+        """Batches that have an outcome and were encoded for it."""
+        self.encoded_total = 0
+        """Their bytes, as they were sent."""
         self._delivery = delivery
         self._below = runtime.random.below
         self._clock = runtime.clock
@@ -213,17 +218,19 @@ class RecordAccumulator:
 
     def finished(self, *batches: ProducerBatch) -> None:
         """They have their outcome, and their callbacks know: their memory may be used again."""
-        size = memory = 0
+        count = size = memory = 0
         lock = self.lock
         lock.acquire()
         try:
             for batch in batches:
                 self.incomplete.pop(batch, None)
                 memory += batch.memory
-                size += batch.size
+                if batch.encoded_size:
+                    count += 1
+                    size += batch.encoded_size
             self.pool.release(memory)
-            self.finished_count += len(batches)
-            self.finished_size += size
+            self.encoded_count += count
+            self.encoded_total += size
         finally:
             lock.release()
 
@@ -443,9 +450,10 @@ def _has_room(  # noqa: PLR0917  the arguments of append
     headers: Headers | None,
 ) -> bool:
     """Does the record fit in after all, counted to the byte?"""
-    if batch.plain_size_limit:
+    is_small = value is not None and estimate == len(value) + SMALL_OVERHEAD
+    if is_small and batch.plain_size_limit and key is None and headers is None:
         least = batch.size + estimate - SMALL_SLACK * (len(batch.values) + 1)
-        if least > batch.size_limit and key is None and headers is None:
+        if least > batch.size_limit:
             return False
     batch.measure()
     if batch.size + estimate <= batch.size_limit:
