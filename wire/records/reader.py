@@ -6,9 +6,7 @@ from itertools import repeat
 from struct import Struct
 
 from wire.records.batch import (
-    CODEC_MASK,
     DECOMPRESSED_SIZE_MAX,
-    HEADER_SIZE,
     TIMESTAMP_TYPE_BIT,
     RecordBatch,
     TimestampType,
@@ -17,9 +15,9 @@ from wire.records.layout import COUNT_MIN as RUNS_COUNT_MIN
 from wire.records.layout import find_runs, in_fastest_form
 from wire.records.plain import parse_records, read_headers
 from wire.records.rows import NO_ROWS, Rows, rows_of
-from wire.records.template import find_plain_runs, find_values
+from wire.records.shapes import COUNT_MAX, cut, timestamps_with
+from wire.records.template import find_plain_runs
 from wire.records.varint import int64, timestamps_of
-from wire.records.whole import CUT_COUNT_MAX, cut_whole, timestamps_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,26 +54,18 @@ def rows(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> Rows:
     count = batch.record_count
     if count == 0:
         return NO_ROWS
-    if count <= CUT_COUNT_MAX and not batch.attributes & CODEC_MASK:
-        whole = cut_whole(batch.buffer, HEADER_SIZE, batch.size, count)
-        if whole is not None:
-            offsets = range(batch.base_offset, batch.base_offset + count)
-            if batch.attributes & TIMESTAMP_TYPE_BIT:
-                return Rows(offsets, repeat(batch.max_timestamp), repeat(None), whole[0])
-            timestamps = timestamps_with(batch.base_timestamp, whole[1])
-            return Rows(offsets, timestamps, repeat(None), whole[0])
     payload = batch.payload(limit)
+    found = cut(payload, 0, len(payload), count)
+    if found is not None:
+        keys, values, deltas = found
+        stamps = timestamps_with(batch.base_timestamp, deltas)
+        if batch.attributes & TIMESTAMP_TYPE_BIT:
+            stamps = repeat(batch.max_timestamp)
+        offsets = range(batch.base_offset, batch.base_offset + count)
+        return Rows(offsets, stamps, repeat(None) if keys is None else keys, values)
     if count < RUNS_COUNT_MIN:
         return rows_of(_plain_tuples(batch, payload))
-    if count <= CUT_COUNT_MAX:
-        values = find_values(payload if type(payload) is bytes else bytes(payload), count)
-        if values is not None:
-            timestamp = batch.base_timestamp
-            if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
-                timestamp = batch.max_timestamp
-            offsets = range(batch.base_offset, batch.base_offset + count)
-            return Rows(offsets, repeat(timestamp), repeat(None), values)
-    else:
+    if count > COUNT_MAX:
         view = memoryview(payload)
         runs = find_plain_runs(view, count)
         if runs is not None:

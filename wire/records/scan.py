@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch
-from wire.records.frames import find_frame, remember
 from wire.records.layout import COUNT_MIN as RUNS_COUNT_MIN
 from wire.records.layout import find_runs, in_fastest_form
 from wire.records.plain import parse_records
+from wire.records.shapes import COUNT_MAX, shape_of, timestamps_with
 from wire.records.template import is_plain
 from wire.records.varint import INT64_MAX, int64, timestamps_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wire.records.frames import Frame
     from wire.records.layout import Run
-    from wire.records.record import Buffer
     from wire.records.varying import FieldArrays
+
+_EVEN_BYTES = bytes(range(0, 256, 2))
+_LATEST_BASE = INT64_MAX - 64
 
 
 class ScanResult:
@@ -77,39 +78,34 @@ def scan(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> ScanResult:
     if count == 0:
         return ScanResult(-1, -1, -1, -1, True)
     payload = batch.payload(limit)
-    frame = find_frame(len(payload), count)
-    if frame is not None:
-        found = _scan_framed(frame, payload, batch.base_timestamp)
-        if found is not None:
-            return found
-    data = in_fastest_form(payload, count)
-    found = _scan_unknown(data, count, batch.base_timestamp)
-    remember(data, count)
-    return found
+    shape = shape_of(payload, 0, len(payload), count)
+    if shape is not None:
+        deltas = shape.deltas(payload, 0)
+        if deltas is not None:
+            return _scan_deltas(deltas, batch.base_timestamp, 0 if not shape.has_keys else -1)
+    return _scan_unknown(in_fastest_form(payload, count), count, batch.base_timestamp)
 
 
-def _scan_framed(frame: Frame, data: Buffer, base_timestamp: int) -> ScanResult | None:
-    """The facts of a batch that `frame` fits, else None."""
-    doubled = frame.timestamp_deltas(data)
-    if doubled is None:
-        return None
-    largest = max(doubled)
-    latest = base_timestamp + (largest >> 1)
-    if latest > INT64_MAX:
-        return None
-    return ScanResult(
-        latest,
-        doubled.index(largest),
-        base_timestamp + (min(doubled) >> 1),
-        frame.first_null_key_index,
-        True,
-    )
+def _scan_deltas(deltas: bytes, base_timestamp: int, first_null_key_index: int) -> ScanResult:
+    """The facts of a batch that has a shape, from what that says of its timestamps."""
+    if not deltas:
+        return ScanResult(base_timestamp, 0, base_timestamp, first_null_key_index, True)
+    if base_timestamp > _LATEST_BASE or deltas.translate(None, _EVEN_BYTES):
+        # Sums may wrap around, or some deltas are negative.
+        stamps = list(timestamps_with(base_timestamp, deltas))
+        latest, earliest = max(stamps), min(stamps)
+        slot = stamps.index(latest)
+    else:
+        largest = max(deltas)
+        latest, earliest = base_timestamp + (largest >> 1), base_timestamp + (min(deltas) >> 1)
+        slot = deltas.index(largest)
+    return ScanResult(latest, slot, earliest, first_null_key_index, True)
 
 
 def _scan_unknown(data: bytes | memoryview, count: int, base_timestamp: int) -> ScanResult:
     if count < RUNS_COUNT_MIN:
         return _scan_plainly(data, count, base_timestamp)
-    if is_plain(data, count):
+    if count > COUNT_MAX and is_plain(data, count):
         return ScanResult(base_timestamp, 0, base_timestamp, 0, True)
     runs = find_runs(data, count)
     if runs is not None:

@@ -1,30 +1,16 @@
 """The plainest batches, compared whole: values of one length and nothing else.
 
-No keys, no headers, one timestamp: then the length of the first value and the count tell every byte
-of the batch that is not a value. Two ways to compare them all:
-
-- One call of struct cuts the records into these bytes and the values, and one comparison of tuples
-  proves them. It costs least when the values are wanted and there are at most some hundred.
-- numpy gathers these bytes alone, in place, for comparisons of bytes: 5 ns a record, whatever the
-  size of the values. That is for large batches, and for readers in columns.
+No keys, no headers, timestamps within 64 ms: then the length of the first value and the count tell
+every byte of the batch that is neither value nor timestamp. numpy gathers these bytes, in place,
+for comparisons of bytes: 5 ns a record, whatever the size of the values. That is for large batches,
+and for readers in columns.
 """
 
 from __future__ import annotations
 
-from struct import Struct
-from struct import error as StructError
-
 from wire.records.encoding import offset_sizes, template
 from wire.records.layout import Run
 from wire.records.varint import MAX_VARINT_SIZE, Malformed, read_varint, varint_size
-from wire.records.whole import (
-    COUNT_MIN,
-    CUT_COUNT_MAX,
-    around,
-    cut_plain,
-    first_value_size,
-    plain_size,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,9 +23,8 @@ if TYPE_CHECKING:
     # the head of the first record, and the gathers of all others
     _Proof = tuple[bytes, list[_Gather]]
 
+COUNT_MIN = 8
 RUNS_COUNT_MAX = 1 << 13  # beyond, the last record may be longer than the guess below
-CHUNK = 64
-CACHED_MAX = 1 << 12
 HEADS_MAX = 64
 RUNS_KEPT_MAX = 16  # of up to 16 B a record
 
@@ -47,8 +32,6 @@ _SMALL_DELTAS = {raw: (raw >> 1) ^ -(raw & 1) for raw in range(128)}
 
 _numpy_array: Any = None
 
-_unpackers: dict[tuple[int, int, int], Struct] = {}
-_expected: dict[tuple[int, int, int], tuple[bytes, ...]] = {}
 # By value size and index of the first record whose offset delta takes as many bytes: how many bytes
 # there are between two values, and the bytes between, of so many records as were asked for.
 _heads: dict[tuple[int, int], tuple[int, bytes]] = {}
@@ -56,24 +39,8 @@ _heads: dict[tuple[int, int], tuple[int, bytes]] = {}
 _runs: dict[tuple[int, int], tuple[list[Run], _Proof]] = {}
 
 
-def find_values(data: bytes | memoryview, count: int) -> list[bytes] | tuple[bytes, ...] | None:
-    """Return the values of `count` records that fill `data`, or None if it is not so plain.
-
-    A list means: all records are valid, with offset deltas 0, 1, 2, ... and timestamp deltas 0.
-    """
-    if not COUNT_MIN <= count <= CUT_COUNT_MAX:
-        return None
-    values = cut_plain(data, count)
-    if values is not None:
-        return values
-    value_size = _plain_value_size(data, count)
-    return None if value_size < 0 else _cut_chunks(data, count, value_size)
-
-
 def is_plain(data: bytes | memoryview, count: int) -> bool:
-    """Return whether `data` is `count` such records."""
-    if count <= CUT_COUNT_MAX:
-        return find_values(data, count) is not None
+    """Return whether `data` is `count` such records, all of one timestamp."""
     known = _runs.get((len(data), count))
     if known is not None:
         last = known[0][-1]
@@ -82,30 +49,6 @@ def is_plain(data: bytes | memoryview, count: int) -> bool:
             return False
     runs = find_plain_runs(data, count)
     return runs is not None and not any(run.raw_deltas for run in runs)
-
-
-def _cut_chunks(data: bytes | memoryview, count: int, value_size: int) -> list[bytes] | None:
-    values: list[bytes] = []
-    position = 0
-    try:
-        for start, stop, _ in offset_sizes(count):
-            while start < stop:
-                chunk = min(1 << (stop - start).bit_length() - 1, CHUNK)
-                expected = _expected.get((value_size, start, chunk))
-                if expected is None:
-                    expected = _expect(value_size, start, chunk)
-                unpacker = _unpackers.get((value_size, len(expected[0]), chunk))
-                if unpacker is None:
-                    unpacker = _make_unpacker(value_size, len(expected[0]), chunk)
-                fields = unpacker.unpack_from(data, position)
-                if fields[0::2] != expected:
-                    return None
-                values += fields[1::2]
-                position += unpacker.size
-                start += chunk
-    except StructError:  # fewer bytes than that
-        return None
-    return values if position == len(data) else None
 
 
 def find_plain_runs(data: bytes | memoryview, count: int) -> list[Run] | None:
@@ -119,8 +62,8 @@ def find_plain_runs(data: bytes | memoryview, count: int) -> list[Run] | None:
     known = _runs.get((size, count))
     if known is not None:
         return _proven(data, *known)
-    value_size = first_value_size(data, 0)
-    if value_size < 0 or plain_size(value_size, count) != size:
+    value_size = _plain_value_size(data, count)
+    if value_size < 0:
         return None
     known = _prove(value_size, count)
     runs = _proven(data, *known)
@@ -255,43 +198,26 @@ def _heads_of(value_size: int, start: int, stop: int) -> tuple[int, bytes]:
 
 
 def _plain_value_size(data: bytes | memoryview, count: int) -> int:
-    """Return the size of the first value, -1 if the batch cannot be what this file is for.
+    """The size of each value, -1 if the batch cannot be what this file is for.
 
-    It looks at the first and the last record only, so that nothing is made for batches that merely
-    begin like one.
+    It looks at the first record and at the size of all only.
     """
     try:
-        length, body = read_varint(data, 0, MAX_VARINT_SIZE)
+        _, body = read_varint(data, 0, MAX_VARINT_SIZE)
         # attributes, timestamp delta, offset delta, key size
         if data[body : body + 4] != b"\0\0\0\1":
             return -1
-        # Past 64 records each is longer by a byte of its offset delta, and perhaps one of its
-        # length.
-        growth = 0
-        if count > 64:
-            growth = (len(data) - count * (body + length)) // (count - 64)
-        last = len(data) - (body + length + growth)
-        last_length, last_body = read_varint(data, last, MAX_VARINT_SIZE)
-        if last_body + last_length != len(data) or data[last_body : last_body + 2] != b"\0\0":
-            return -1
-        return read_varint(data, body + 4, MAX_VARINT_SIZE)[0]
+        value_size, _ = read_varint(data, body + 4, MAX_VARINT_SIZE)
     except (IndexError, Malformed):
         return -1
+    return value_size if value_size >= 0 and _size(value_size, count) == len(data) else -1
 
 
-def _expect(value_size: int, start: int, chunk: int) -> tuple[bytes, ...]:
-    """Return what stands around the values of records start..start+chunk-1."""
-    expected = around(value_size, start, chunk)
-    if len(_expected) >= CACHED_MAX:
-        _expected.clear()
-    _expected[value_size, start, chunk] = expected
-    return expected
-
-
-def _make_unpacker(value_size: int, head_size: int, chunk: int) -> Struct:
-    between = f"{value_size}s{head_size + 1}s" * (chunk - 1)
-    unpacker = Struct(f"{head_size}s{between}{value_size}s1s")
-    if len(_unpackers) >= CACHED_MAX:
-        _unpackers.clear()
-    _unpackers[value_size, head_size, chunk] = unpacker
-    return unpacker
+def _size(value_size: int, count: int) -> int:
+    """The size of `count` keyless records with values of `value_size` and small time deltas."""
+    size = 0
+    for start, stop, offset_size in offset_sizes(count):
+        # attributes, timestamp delta, offset delta, key size, value size, value, headers
+        length = 4 + offset_size + varint_size(value_size) + value_size
+        size += (stop - start) * (varint_size(length) + length)
+    return size

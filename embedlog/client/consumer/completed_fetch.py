@@ -25,7 +25,7 @@ from wire.records.batch import (
 from wire.records.crc32c import crc32c
 from wire.records.reader import rows
 from wire.records.rows import NO_ROWS, Rows, rows_of
-from wire.records.whole import cut_whole, timestamps_with
+from wire.records.shapes import cut, timestamps_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -195,8 +195,8 @@ class CompletedFetch:
             return None
         if self._check_crcs and crc32c(view[position + ATTRIBUTES_POSITION : end]) != crc:
             return None
-        whole = cut_whole(view, position + HEADER_SIZE, end, count)
-        if whole is None:
+        found = cut(view, position + HEADER_SIZE, end, count)
+        if found is None:
             return None
         self._position = end
         self._batches = None
@@ -205,9 +205,10 @@ class CompletedFetch:
         kind = attributes >> 3
         if epoch != self.head[2] or kind != self.head[3]:
             self.head = (*state.topic_partition, epoch, kind)
-        values, deltas = whole
+        keys, values, deltas = found
         timestamps = repeat(max_timestamp) if kind else timestamps_with(base_timestamp, deltas)
-        return Rows(range(base_offset, base_offset + count), timestamps, repeat(None), values)
+        offsets = range(base_offset, base_offset + count)
+        return Rows(offsets, timestamps, repeat(None) if keys is None else keys, values)
 
     def take_batch(self) -> tuple[RecordBatch, int] | None:
         """The next whole batch and the index of its first record at the position; None at the end.

@@ -11,10 +11,10 @@ from tests.wire.records.batches import batch_of_payload
 from tests.wire.records.test_reading import assert_all_forms_agree
 from wire.records import RecordBatch, build_batch, tuples
 from wire.records.rows import NO_ROWS, Rows, rows_of
-from wire.records.template import RUNS_COUNT_MAX, find_plain_runs, find_values
-from wire.records.whole import CUT_COUNT_MAX
+from wire.records.shapes import COUNT_MAX
+from wire.records.template import RUNS_COUNT_MAX, find_plain_runs
 
-COUNTS = (8, 64, 65, CUT_COUNT_MAX, CUT_COUNT_MAX + 1, RUNS_COUNT_MAX)
+COUNTS = (8, 64, 65, COUNT_MAX, COUNT_MAX + 1, RUNS_COUNT_MAX)
 
 
 def payload_of(count: int, value_size: int) -> bytes:
@@ -28,8 +28,6 @@ def test_they_are_recognised_the_first_time_and_again(count: int, value_size: in
     for _ in range(3):
         assert find_plain_runs(payload, count) is not None
         assert find_plain_runs(memoryview(payload), count) is not None
-        if count <= CUT_COUNT_MAX:
-            assert list(find_values(payload, count) or ()) == [b"\1" * value_size] * count
         assert_all_forms_agree(RecordBatch(batch_of_payload(payload, count)))
 
 
@@ -38,7 +36,6 @@ def test_a_changed_byte_is_seen_wherever_it_is(count: int) -> None:
     payload = payload_of(count, 3)
     for _ in range(3):  # what is kept of the good ones must not vouch for the bad ones
         assert find_plain_runs(payload, count) is not None
-        find_values(payload, count)
     random = Random(count)
     places = {
         *range(24),
@@ -52,7 +49,6 @@ def test_a_changed_byte_is_seen_wherever_it_is(count: int) -> None:
             assert_all_forms_agree(RecordBatch(batch_of_payload(bytes(changed), count)))
     for wrong in (payload[:-1], payload + b"\0", payload[1:], b""):
         assert find_plain_runs(wrong, count) is None
-        assert find_values(wrong, count) is None
 
 
 def test_parts_of_rows() -> None:
