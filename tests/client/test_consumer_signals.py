@@ -56,7 +56,8 @@ def interrupts() -> Iterator[Callable[[], None]]:
         timers.append(timer)
         timer.start()
 
-    before = signal.getsignal(signal.SIGINT)
+    # Also where whoever started the tests has it ignored, as shells do in the background.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield soon
     for timer in timers:
         timer.join()
