@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from wire.produce_lane import LanePattern
+    from wire.produce_template import ProduceTemplate
     from wire.schema import Payload
 
 CORRELATION_ID_MAX = 2**31 - 1
@@ -49,7 +49,7 @@ class ClientConnection:
         self.next_correlation_id = 0
         self._last_correlation_id = -1
         # Insertion order is the order of sending.
-        self._in_flight: dict[int, tuple[int, int] | LanePattern] = {}
+        self._in_flight: dict[int, tuple[int, int] | ProduceTemplate] = {}
 
     @property
     def in_flight_count(self) -> int:
@@ -83,18 +83,18 @@ class ClientConnection:
             self._in_flight[correlation_id] = api_key, version
         return frame
 
-    def send_records(self, pattern: LanePattern, records: Payload) -> list[Payload]:
-        """Return the frame of a produce request that follows a pattern; `records` is among it."""
+    def send_records(self, template: ProduceTemplate, records: Payload) -> list[Payload]:
+        """Return the frame of a produce request that follows a template; `records` is among it."""
         correlation_id = self.next_correlation_id
         self._last_correlation_id = correlation_id
         self.next_correlation_id = (correlation_id + 1) & CORRELATION_ID_MAX
-        self._in_flight[correlation_id] = pattern
-        return pattern.frame(correlation_id, records)
+        self._in_flight[correlation_id] = template
+        return template.frame(correlation_id, records)
 
     def receive(self, frame: Payload) -> tuple[int, Any]:
         """Return (correlation id, response) of a frame.
 
-        What was sent along a pattern and went well is answered by its base offset.
+        What was sent along a template and went well is answered by its base offset.
 
         Raises:
             UnexpectedResponse: it does not answer the oldest request in flight.
@@ -107,19 +107,19 @@ class ClientConnection:
         asked = self._in_flight.pop(correlation_id)
         if isinstance(asked, tuple):
             api_key, version = asked
-            pattern = None
+            template = None
         else:
-            pattern = asked
-            offset = pattern.base_offset(frame)
+            template = asked
+            offset = template.base_offset(frame)
             if offset is not None:
                 return correlation_id, offset
-            api_key, version = ApiKey.PRODUCE, pattern.version
+            api_key, version = ApiKey.PRODUCE, template.version
         position = response_body_position(frame, api_key=api_key, api_version=version)
         if api_key == ApiKey.API_VERSIONS and _is_version_refused(frame, position):
             version = 0
         response = decode(response_class(api_key), version, frame, position)
-        if pattern is not None:
-            pattern.learn(frame, response)
+        if template is not None:
+            template.learn(frame, response)
         return correlation_id, response
 
 

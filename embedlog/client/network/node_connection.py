@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.network.security import Credentials, SaslExchange
-    from wire.produce_lane import LanePattern, LaneRequest, ProduceLane
+    from wire.produce_template import ProduceTarget, ProduceTemplate, RecordsRequest
     from wire.schema import Payload
 
     Write = Callable[[list[Payload]], None]
@@ -34,7 +34,7 @@ _SOFTWARE_VERSION = "0.1.0"
 _PRODUCE = 0
 _SASL_HANDSHAKE = 17
 _API_VERSIONS = 18
-_PATTERNS_MAX = 1024
+_TEMPLATES_MAX = 1024
 
 _THROTTLED_SINCE = {
     0: 6, 1: 8, 2: 3, 3: 6, 8: 4, 9: 4, 10: 2, 11: 3, 12: 2, 13: 2, 14: 2, 15: 2, 16: 2, 18: 2,
@@ -132,8 +132,8 @@ class NodeConnection:
         self._protocol = ClientConnection(client_id)
         self._waiting: deque[_Request] = deque()
         self._in_flight: deque[_Request] = deque()
-        self._patterns: dict[ProduceLane, LanePattern] = {}
-        """Of the lanes that were used since the versions are known."""
+        self._templates: dict[ProduceTarget, ProduceTemplate] = {}
+        """Of the targets that were used since the versions are known."""
         self._setup_deadline_ms = 0
         self._asked_again = False
 
@@ -255,9 +255,9 @@ class NodeConnection:
         message = request.message
         declared = type(message).__declaration__
         if declared is None:
-            if self._write_on_lane(request, write, now_ms):
+            if self._write_records(request, write, now_ms):
                 return
-            message = request.message = message.lane.message(message.records)
+            message = request.message = message.target.message(message.records)
             declared = type(message).__declaration__
         assert self.versions is not None, self
         assert declared is not None, message
@@ -282,30 +282,30 @@ class NodeConnection:
         else:
             request.pending.complete(None)
 
-    def _write_on_lane(self, request: _Request, write: Write, now_ms: int) -> bool:
+    def _write_records(self, request: _Request, write: Write, now_ms: int) -> bool:
         """Write a produce request that is not made a message; False if the node is too old."""
-        asked: LaneRequest = request.message
-        pattern = self._patterns.get(asked.lane) or self._pattern(asked.lane)
-        if pattern is None:
+        asked: RecordsRequest = request.message
+        template = self._templates.get(asked.target) or self._template(asked.target)
+        if template is None:
             return False
-        request.api_key, request.version = _PRODUCE, pattern.version
+        request.api_key, request.version = _PRODUCE, template.version
         self.used_ms = now_ms
         self._in_flight.append(request)
-        write(self._protocol.send_records(pattern, asked.records))
+        write(self._protocol.send_records(template, asked.records))
         return True
 
-    def _pattern(self, lane: ProduceLane) -> LanePattern | None:
-        """The pattern of a lane that was not used yet; None if the node is too old for one."""
-        from wire.produce_lane import LanePattern, pattern_version
+    def _template(self, target: ProduceTarget) -> ProduceTemplate | None:
+        """The template of a target that was not used yet; None if the node is too old for one."""
+        from wire.produce_template import ProduceTemplate, template_version
 
         assert self.versions is not None, self
-        version = pattern_version(self.versions.get(_PRODUCE))
+        version = template_version(self.versions.get(_PRODUCE))
         if version is None:
             return None
-        if len(self._patterns) >= _PATTERNS_MAX:
-            self._patterns.clear()
-        pattern = self._patterns[lane] = LanePattern(lane, version, self._client_id)
-        return pattern
+        if len(self._templates) >= _TEMPLATES_MAX:
+            self._templates.clear()
+        template = self._templates[target] = ProduceTemplate(target, version, self._client_id)
+        return template
 
     def _ask_versions(self, version: int | None, write: Write) -> None:
         from wire.schema import declaration
@@ -330,7 +330,7 @@ class NodeConnection:
         if response.error_code:
             raise error_for(response.error_code, f"{self.address} refused ApiVersions")
         self.versions = listed
-        self._patterns.clear()
+        self._templates.clear()
         if self._credentials is not None:
             self._authenticate(write)
             return

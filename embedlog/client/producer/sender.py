@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.metadata import Metadata
-    from embedlog.client.producer.produce_lanes import ProduceLanes
+    from embedlog.client.producer.produce_targets import ProduceTargets
     from embedlog.client.producer.producer_batch import ProducerBatch
     from embedlog.client.producer.record_accumulator import RecordAccumulator
     from embedlog.client.producer.transaction_manager import TransactionManager
     from embedlog.client.settings import Settings
     from embedlog.transport import Transport
-    from wire.produce_lane import LaneRequest
+    from wire.produce_template import RecordsRequest
     from wire.schemas.produce import ProduceResponse
 
 _WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
@@ -94,11 +94,11 @@ class Sender:
         self._straight_until_ms = 0
         """Until then neither metadata nor the age of batches ask for a whole pass."""
         self._request_timeout_ms: int = settings["request.timeout.ms"]
-        self._lanes: ProduceLanes | None = None
+        self._targets: ProduceTargets | None = None
         if not self._in_process and self._acks:
-            from embedlog.client.producer.produce_lanes import lanes_of
+            from embedlog.client.producer.produce_targets import targets_of
 
-            self._lanes = lanes_of(transport, metadata, self._acks, self._request_timeout_ms)
+            self._targets = targets_of(transport, metadata, self._acks, self._request_timeout_ms)
         if self._in_process:
             # A pass for a full batch must not also send the one that was begun a moment ago.
             self._linger_ms = max(self._linger_ms, 1)
@@ -203,8 +203,8 @@ class Sender:
     def _drain_and_send(self, now_ms: int) -> int | None:
         """Send what may be sent; milliseconds until more may be, if time decides."""
         self._now_ms = now_ms
-        if self._lanes is not None:
-            self._send_lone_batches(self._lanes)
+        if self._targets is not None:
+            self._send_lone_batches(self._targets)
         while True:
             drained = self._accumulator.drain(
                 now_ms,
@@ -229,13 +229,13 @@ class Sender:
             if not drained.batches or self._answers or self.outcomes.settled:
                 return delay
 
-    def _send_lone_batches(self, lanes: ProduceLanes) -> None:
+    def _send_lone_batches(self, targets: ProduceTargets) -> None:
         """Send what waits while it is all for one partition, which is how most is sent."""
         take = self._accumulator.take_lone
         found = take(self._metadata.leader, self._may_be_sent)
         if found is None:
             return
-        lanes.hold()
+        targets.hold()
         try:
             while found is not None:
                 batch, node_id = found
@@ -244,7 +244,7 @@ class Sender:
                 self._send(node_id, [batch])
                 found = take(self._metadata.leader, self._may_be_sent)
         finally:
-            lanes.release()
+            targets.release()
 
     def _may_be_sent(self, batch: ProducerBatch, node_id: int) -> bool:
         """Does the node take a batch now, and does the order of numbers allow this one?"""
@@ -305,15 +305,15 @@ class Sender:
         else:
             pending.add_callback(lambda _: self._answer_arrived(sent))
 
-    def _request(self, sent: _Sent) -> ProduceRequest | LaneRequest | None:
+    def _request(self, sent: _Sent) -> ProduceRequest | RecordsRequest | None:
         """The request for the batches of `sent` that fit into one; the others are queued again."""
-        if self._lanes is not None and len(sent.batches) == 1:
+        if self._targets is not None and len(sent.batches) == 1:
             (batch,) = sent.batches
             if not self._fits(batch):
                 sent.batches.clear()
                 return None
             self.metrics.batch_sent(batch, sent.sent_ms)
-            return self._lanes.request(batch)
+            return self._targets.request(batch)
         topics: dict[str, TopicProduceData] = {}
         for batch in list(sent.batches):
             if not self._fits(batch):

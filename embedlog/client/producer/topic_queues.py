@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import TopicInfo
     from embedlog.client.producer.partitioner import NodeLatencies
     from embedlog.client.producer.producer_batch import ProducerBatch
-    from wire.produce_lane import ProduceLane
+    from wire.produce_template import ProduceTarget
 
 _RATIO_WORSE_STEP = 0.05
 _RATIO_BETTER_STEP = 0.005
@@ -19,7 +19,7 @@ _RATIO_BETTER_STEP = 0.005
 class PartitionQueue:
     """The batches of one partition that wait for the sender, oldest first."""
 
-    __slots__ = ("batches", "is_muted", "lane", "open", "partition", "topic")
+    __slots__ = ("batches", "is_muted", "target", "open", "partition", "topic")
 
     def __init__(self, topic: TopicQueues, partition: int) -> None:
         self.topic = topic
@@ -29,7 +29,7 @@ class PartitionQueue:
         """The last batch, while records may still join it."""
         self.is_muted = False
         """One request at a time (max.in.flight 1), and one is under way."""
-        self.lane: ProduceLane | None = None
+        self.target: ProduceTarget | None = None
         """What its requests have in common, once the sender has made one."""
 
     def close_open(self) -> None:

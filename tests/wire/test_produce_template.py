@@ -1,4 +1,4 @@
-"""What goes along a lane equals, byte for byte, what the encoder makes; so do the answers."""
+"""What follows a template equals, byte for byte, what the encoder makes; so do the answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wire.connection import ClientConnection, ServerConnection
-from wire.produce_lane import LanePattern, ProduceLane, pattern_version
+from wire.produce_template import ProduceTarget, ProduceTemplate, template_version
 from wire.schemas.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -26,8 +26,8 @@ VERSIONS = st.integers(9, 13)
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
 
-def _lane(name: str = "t", index: int = 0, acks: int = -1) -> ProduceLane:
-    return ProduceLane(name=name, topic_id=ID, index=index, acks=acks, timeout_ms=30_000)
+def _target(name: str = "t", index: int = 0, acks: int = -1) -> ProduceTarget:
+    return ProduceTarget(name=name, topic_id=ID, index=index, acks=acks, timeout_ms=30_000)
 
 
 def _answer(version: int, correlation_id: int, response: ProduceResponse) -> memoryview:
@@ -52,13 +52,13 @@ def _good(offset: int, version: int = 13, *, log_start: int = 0) -> ProduceRespo
 def test_requests_are_those_of_the_encoder(
     version: int, client_id: str | None, name: str, index: int, acks: int, sizes: list[int]
 ) -> None:
-    lane = _lane(name, index, acks)
-    pattern = LanePattern(lane, version, client_id)
+    target = _target(name, index, acks)
+    template = ProduceTemplate(target, version, client_id)
     general, quick = ClientConnection(client_id), ClientConnection(client_id)
     for size in sizes:
         records = b"r" * size
-        whole = b"".join(general.send(lane.message(records), version))
-        assert b"".join(quick.send_records(pattern, records)) == whole
+        whole = b"".join(general.send(target.message(records), version))
+        assert b"".join(quick.send_records(template, records)) == whole
 
 
 @given(version=VERSIONS, offsets=st.lists(INT64, min_size=1, max_size=4), log_start=INT64)
@@ -66,9 +66,9 @@ def test_a_good_answer_is_its_base_offset_from_the_second_on(
     version: int, offsets: list[int], log_start: int
 ) -> None:
     connection = ClientConnection("me")
-    pattern = LanePattern(_lane(), version, "me")
+    template = ProduceTemplate(_target(), version, "me")
     for number, offset in enumerate([7, *offsets]):
-        connection.send_records(pattern, b"records")
+        connection.send_records(template, b"records")
         frame = _answer(version, number, _good(offset, version, log_start=log_start))
         wanted = offset if number else _good(7, version, log_start=log_start)
         assert connection.receive(frame) == (number, wanted)
@@ -97,9 +97,9 @@ _OTHERS: dict[str, Callable[[Any, Any], object]] = {
 @pytest.mark.parametrize("what", _OTHERS)
 def test_an_answer_that_says_more_is_decoded(version: int, what: str) -> None:
     connection = ClientConnection("me")
-    pattern = LanePattern(_lane(), version, "me")
+    template = ProduceTemplate(_target(), version, "me")
     for number in range(4):
-        connection.send_records(pattern, b"records")
+        connection.send_records(template, b"records")
         response = _good(5, version)
         if number % 2:
             _OTHERS[what](response.responses[0].partition_responses[0], response)
@@ -108,28 +108,28 @@ def test_an_answer_that_says_more_is_decoded(version: int, what: str) -> None:
 
 
 def test_what_has_tagged_fields_nobody_knows_is_not_learnt() -> None:
-    pattern = LanePattern(_lane(), 13, "me")
+    template = ProduceTemplate(_target(), 13, "me")
     response = _good(5)
     response.responses[0].unknown_tags = {77: b"x"}
     frame = _answer(13, 0, response)
-    pattern.learn(frame, response)
-    assert pattern.base_offset(frame) is None
+    template.learn(frame, response)
+    assert template.base_offset(frame) is None
 
 
 def test_answers_that_differ_each_time_are_soon_learnt_no_more() -> None:
-    pattern = LanePattern(_lane(), 13, "me")
+    template = ProduceTemplate(_target(), 13, "me")
     for start in range(8):
         frame = _answer(13, 0, _good(5, log_start=start))
-        assert pattern.base_offset(frame) is None
-        pattern.learn(frame, _good(5, log_start=start))
+        assert template.base_offset(frame) is None
+        template.learn(frame, _good(5, log_start=start))
     frame = _answer(13, 0, _good(5, log_start=100))
-    pattern.learn(frame, _good(5, log_start=100))
-    assert pattern.base_offset(frame) is None
+    template.learn(frame, _good(5, log_start=100))
+    assert template.base_offset(frame) is None
 
 
 def test_old_brokers_get_messages() -> None:
-    assert pattern_version(None) is None
-    assert pattern_version((0, 8)) is None
-    assert pattern_version((0, 9)) == 9
-    assert pattern_version((3, 99)) == 13
-    assert pattern_version((14, 20)) is None
+    assert template_version(None) is None
+    assert template_version((0, 8)) is None
+    assert template_version((0, 9)) == 9
+    assert template_version((3, 99)) == 13
+    assert template_version((14, 20)) is None

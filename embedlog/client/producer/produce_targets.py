@@ -1,8 +1,8 @@
-"""The lanes that a sender's requests over the network take: one for each partition."""
+"""What a sender's requests over the network are for: a target for each partition."""
 
 from __future__ import annotations
 
-from wire.produce_lane import LaneRequest, ProduceLane
+from wire.produce_template import ProduceTarget, RecordsRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from embedlog.transport import Transport
 
 
-class ProduceLanes:
+class ProduceTargets:
     """Makes the requests that hold one batch."""
 
     __slots__ = ("_acks", "_metadata", "_timeout_ms", "hold", "release")
@@ -26,28 +26,28 @@ class ProduceLanes:
         self._acks = acks
         self._timeout_ms = timeout_ms
 
-    def request(self, batch: ProducerBatch) -> LaneRequest:
+    def request(self, batch: ProducerBatch) -> RecordsRequest:
         """The request for a batch. Requires: it is encoded, and its topic is known."""
         assert type(batch.encoded) is bytes, batch
-        lane = batch.queue.lane
+        target = batch.queue.target
         topic_id = self._metadata.topics[batch.topic].topic_id
-        if lane is None or lane.topic_id != topic_id:
-            lane = batch.queue.lane = ProduceLane(
+        if target is None or target.topic_id != topic_id:
+            target = batch.queue.target = ProduceTarget(
                 name=batch.topic,
                 topic_id=topic_id,
                 index=batch.partition,
                 acks=self._acks,
                 timeout_ms=self._timeout_ms,
             )
-        return LaneRequest(lane, batch.encoded)
+        return RecordsRequest(target, batch.encoded)
 
 
-def lanes_of(
+def targets_of(
     transport: Transport, metadata: Metadata, acks: int, timeout_ms: int
-) -> ProduceLanes | None:
-    """The lanes, if the transport makes bytes of what is sent."""
+) -> ProduceTargets | None:
+    """The targets, if the transport makes bytes of what is sent."""
     from embedlog.client.network.network_client import NetworkClient
 
     if not isinstance(transport, NetworkClient):
         return None
-    return ProduceLanes(transport, metadata, acks, timeout_ms)
+    return ProduceTargets(transport, metadata, acks, timeout_ms)

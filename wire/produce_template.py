@@ -1,9 +1,9 @@
 """Produce requests of one partition, which are alike but for the records; and their answers.
 
-    lane = ProduceLane(name="t", topic_id=topic_id, index=0, acks=-1, timeout_ms=30_000)
-    pattern = LanePattern(lane, version=13, client_id="me")
-    buffers = pattern.frame(correlation_id, records)
-    offset = pattern.base_offset(frame_of_the_response)
+    target = ProduceTarget(name="t", topic_id=topic_id, index=0, acks=-1, timeout_ms=30_000)
+    template = ProduceTemplate(target, version=13, client_id="me")
+    buffers = template.frame(correlation_id, records)
+    offset = template.base_offset(frame_of_the_response)
 
 What is around the records is encoded once, by the one encoder. The first good answer is decoded
 as any; one that differs from it in the base offset only says just as much, which a comparison of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wire.schema import Payload
 
 _FIRST_VERSION = 9
-"""The first flexible one: before it a pattern would look different, and brokers are old."""
+"""The first flexible one: before it a template would look different, and brokers are old."""
 
 _IDS_SINCE = 13
 """From here on topics have ids in place of names."""
@@ -49,7 +49,7 @@ _LESSONS_MAX = 8
 """So many answers in a row that were learnt for nothing: they differ each time."""
 
 
-class ProduceLane:
+class ProduceTarget:
     """A partition, and what all requests for it say beside the records."""
 
     __slots__ = ("acks", "index", "name", "timeout_ms", "topic_id")
@@ -71,19 +71,19 @@ class ProduceLane:
         return ProduceRequest(acks=self.acks, timeout_ms=self.timeout_ms, topic_data=[topic])
 
 
-class LaneRequest:
-    """A produce request, not yet a message: the records, and the lane that they take."""
+class RecordsRequest:
+    """A produce request, not yet a message: the records, and what they are for."""
 
-    __slots__ = ("lane", "records")
+    __slots__ = ("target", "records")
     __declaration__ = None
     """Where messages have what they are."""
 
-    def __init__(self, lane: ProduceLane, records: Payload) -> None:
-        self.lane = lane
+    def __init__(self, target: ProduceTarget, records: Payload) -> None:
+        self.target = target
         self.records = records
 
 
-def pattern_version(served: tuple[int, int] | None) -> int | None:
+def template_version(served: tuple[int, int] | None) -> int | None:
     """The newest version that both sides know; None if there is none, or too old a one."""
     if served is None:
         return None
@@ -92,8 +92,8 @@ def pattern_version(served: tuple[int, int] | None) -> int | None:
     return version if version >= max(_FIRST_VERSION, served[0]) else None
 
 
-class LanePattern:
-    """The bytes that the requests of a lane share, and their good answers, on one connection."""
+class ProduceTemplate:
+    """The bytes that the requests of a target share, and their good answers, on one connection."""
 
     __slots__ = (
         "_after",
@@ -106,20 +106,20 @@ class LanePattern:
         "_offset_position",
         "_records_size",
         "_size",
-        "lane",
+        "target",
         "version",
     )
 
-    def __init__(self, lane: ProduceLane, version: int, client_id: str | None) -> None:
+    def __init__(self, target: ProduceTarget, version: int, client_id: str | None) -> None:
         assert version >= _FIRST_VERSION, version
-        self.lane = lane
+        self.target = target
         self.version = version
         head = encode_request_header(
             api_key=ApiKey.PRODUCE, api_version=version, correlation_id=0, client_id=client_id
         )
-        body = encode(lane.message(b""), version)
+        body = encode(target.message(b""), version)
         # The records are their size and one more, then their bytes: here one byte for none.
-        marked = encode(lane.message(b"\xff"), version)
+        marked = encode(target.message(b"\xff"), version)
         position = next(at for at, byte in enumerate(body) if byte != marked[at])
         assert (body[position], marked[position : position + 2]) == (1, b"\x02\xff")
         self._before = head[_AFTER_HEAD:] + body[:position]
@@ -181,28 +181,28 @@ class LanePattern:
         head = encode_response_header(
             api_key=ApiKey.PRODUCE, api_version=self.version, correlation_id=0
         )
-        pattern = head + encode(ProduceResponse(responses=[named]), self.version)
+        whole = head + encode(ProduceResponse(responses=[named]), self.version)
         mark = _BASE_OFFSET.pack(_MARK)
-        position = pattern.find(mark)
+        position = whole.find(mark)
         end = position + _BASE_OFFSET.size
         start = _CORRELATION_ID_SIZE
-        alike = pattern[start:position], _BASE_OFFSET.pack(answer.base_offset), pattern[end:]
-        if pattern.count(mark) != 1 or b"".join(alike) != bytes(frame)[start:]:
+        alike = whole[start:position], _BASE_OFFSET.pack(answer.base_offset), whole[end:]
+        if whole.count(mark) != 1 or b"".join(alike) != bytes(frame)[start:]:
             return  # it has tagged fields that nobody here knows
         self._answer_start, _, self._answer_end = alike
-        self._answer_size = len(pattern)
+        self._answer_size = len(whole)
         self._offset_position = position
 
     def _is_plain(self, response: ProduceResponse) -> bool:
-        """Does it say that the lane's records are written as they are, and no more?"""
+        """Does it say that the target's records are written as they are, and no more?"""
         if response.throttle_time_ms or len(response.responses) != 1:
             return False
         (topic,) = response.responses
         if len(topic.partition_responses) != 1:
             return False
         (answer,) = topic.partition_responses
-        lane = self.lane
+        target = self.target
         by_id = self.version >= _IDS_SINCE
-        is_ours = topic.topic_id == lane.topic_id if by_id else topic.name == lane.name
+        is_ours = topic.topic_id == target.topic_id if by_id else topic.name == target.name
         is_written = answer.error_code == 0 and answer.log_append_time_ms == -1
-        return is_ours and answer.index == lane.index and is_written
+        return is_ours and answer.index == target.index and is_written

@@ -1,4 +1,4 @@
-"""A producer over the network, whose requests of one partition take lanes."""
+"""A producer over the network, whose requests of one partition follow a template."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_brokers_time_is_told_where_the_topic_stamps_at_append(
             assert producer.send("t", b"v", timestamp_ms=5).result().timestamp > 5
 
 
-def test_a_topic_made_anew_gets_a_lane_of_its_own(cluster: embedlog.Cluster) -> None:
+def test_a_topic_made_anew_gets_a_target_of_its_own(cluster: embedlog.Cluster) -> None:
     transport = LoopbackTransport(cluster)
     with Producer(transport) as producer, cluster.admin() as admin:
         assert _offsets(producer, 3) == [0, 1, 2]
