@@ -98,11 +98,7 @@ def broker(name: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def brokers(*, with_kafka: bool = True) -> Iterator[dict[str, str]]:
+def brokers() -> Iterator[dict[str, str]]:
     """The addresses of all of them at once, by name."""
     with contextlib.ExitStack() as stack:
-        yield {
-            name: stack.enter_context(broker(name))
-            for name in names()
-            if with_kafka or name != KAFKA
-        }
+        yield {name: stack.enter_context(broker(name)) for name in names()}

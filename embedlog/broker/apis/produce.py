@@ -146,14 +146,7 @@ def _append_lone(
         info = manager.append(partition, records, acks=acks, is_awaited=context.is_awaited)
     except errors.KafkaError:
         return None
-    first_offset, last_offset, append_time, start_offset, is_duplicate, latest, _ = info
-    answer = PartitionProduceResponse(
-        index=index,
-        base_offset=first_offset,
-        # Kafka tells the timestamp of a duplicate, also on topics that do not set it.
-        log_append_time_ms=latest if is_duplicate else append_time,
-        log_start_offset=start_offset,
-    )
+    answer, last_offset = _written(index, info), info[1]
     answers = TopicProduceResponse(
         name=topic.name, topic_id=topic.topic_id, partition_responses=[answer]
     )
@@ -253,18 +246,26 @@ def _append(
         acks=acks,
         magic_limits=CURRENT_MAGIC if version >= _FIRST_WITH_BATCHES_ONLY else ANY_MAGIC,
     )
-    answer = PartitionProduceResponse(
-        index=data.index,
-        base_offset=info.first_offset,
-        # Kafka tells the timestamp of a duplicate, also on topics that do not set it.
-        log_append_time_ms=info.max_timestamp if info.duplicate else info.log_append_time_ms,
-        log_start_offset=info.log_start_offset,
-    )
+    answer = _written(data.index, info)
     if acks != 0:
         required_offset = info.last_offset + 1
         if partition.log.high_watermark < required_offset and (acks == -1 or partition.syncs):
             produce.appended.append(AppendedPartition(partition, required_offset, answer))
     return answer
+
+
+def _written(
+    index: int, info: tuple[int, int, int, int, bool, int, int]
+) -> PartitionProduceResponse:
+    """The answer about records that were appended as `info`, a LogAppendInfo, says."""
+    first_offset, _, append_time, start_offset, is_duplicate, latest, _ = info
+    return PartitionProduceResponse(
+        index=index,
+        base_offset=first_offset,
+        # Kafka tells the timestamp of a duplicate, also on topics that do not set it.
+        log_append_time_ms=latest if is_duplicate else append_time,
+        log_start_offset=start_offset,
+    )
 
 
 def _has_transactional_records(request: ProduceRequest) -> bool:

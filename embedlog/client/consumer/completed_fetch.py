@@ -198,13 +198,8 @@ class CompletedFetch:
         found = cut(view, position + HEADER_SIZE, end, count)
         if found is None:
             return None
-        self._position = end
-        self._batches = None
-        state.offset = base_offset + last_offset_delta + 1
-        state.offset_epoch = epoch
         kind = attributes >> 3
-        if epoch != self.head[2] or kind != self.head[3]:
-            self.head = (*state.topic_partition, epoch, kind)
+        self._move_past(end, base_offset + last_offset_delta + 1, epoch, kind)
         keys, values, deltas = found
         timestamps = repeat(max_timestamp) if kind else timestamps_with(base_timestamp, deltas)
         offsets = range(base_offset, base_offset + count)
@@ -256,15 +251,23 @@ class CompletedFetch:
             return None
         if self._check_crcs and crc32c(batch.buffer[ATTRIBUTES_POSITION:]) != batch.crc:
             return None
-        self._position = position + batch.size
-        self._batches = None
-        epoch = batch.partition_leader_epoch
-        state.offset = batch.base_offset + batch.last_offset_delta + 1
-        state.offset_epoch = epoch
+        next_offset = batch.base_offset + batch.last_offset_delta + 1
         kind = (attributes & TIMESTAMP_TYPE_BIT) >> 3
-        if epoch != self.head[2] or kind != self.head[3]:
-            self.head = (*state.topic_partition, epoch, kind)
+        self._move_past(position + batch.size, next_offset, batch.partition_leader_epoch, kind)
         return batch
+
+    def _move_past(self, end: int, next_offset: int, epoch: int, kind: int) -> None:
+        """A batch that was read without `_next_batch` is handed out whole."""
+        self._position = end
+        self._batches = None
+        state = self.state
+        state.offset = next_offset
+        state.offset_epoch = epoch
+        self._note_head(epoch, kind)
+
+    def _note_head(self, epoch: int, kind: int) -> None:
+        if epoch != self.head[2] or kind != self.head[3]:
+            self.head = (*self.state.topic_partition, epoch, kind)
 
     def _take_from_legacy(self, batch: LegacyBatch) -> tuple[RecordBatch, int] | None:
         if self._index == self._end:
@@ -318,9 +321,7 @@ class CompletedFetch:
                     self._pass_over(batch)
                     continue
                 self._batch = batch
-                epoch, kind = batch.partition_leader_epoch, batch.timestamp_type
-                if epoch != self.head[2] or kind != self.head[3]:
-                    self.head = (*self.state.topic_partition, epoch, kind)
+                self._note_head(batch.partition_leader_epoch, batch.timestamp_type)
                 return batch
         except RecordsError as error:
             raise self._unreadable(error) from error
