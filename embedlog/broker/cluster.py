@@ -247,8 +247,6 @@ class Cluster:
         listener = listen(self.broker, host, port, allow_remote_plaintext=allow_remote_plaintext)
         listener.start()
         self._listeners.append(listener)
-        addresses = [f"{name}://{at}:{number}" for name, at, number in self.broker.endpoints]
-        self.config.set_static("listeners", ",".join(addresses))
         return listener
 
     # Life

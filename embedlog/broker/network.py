@@ -188,6 +188,7 @@ class BrokerListener:
         self.host, self.port = self._listener.address
         self._endpoint = (LISTENER_NAME, *(advertised or self._listener.address))
         broker.endpoints.append(self._endpoint)
+        self._show_address()
         self._resign = broker.runtime.scheduler.on_notify(self._listener.wake)
 
     @property
@@ -225,6 +226,12 @@ class BrokerListener:
         self._resign()
         if self._endpoint in self._broker.endpoints:
             self._broker.endpoints.remove(self._endpoint)
+
+    def _show_address(self) -> None:
+        """Let the setting `listeners` say what is served."""
+        config, is_first = self._broker.config, len(self._broker.endpoints) == 1
+        others = () if is_first else config.listeners
+        config.set_static("listeners", ",".join((*others, f"{LISTENER_NAME}://{self.address}")))
 
 
 def listen(
@@ -278,15 +285,27 @@ def advertised_address(config: BrokerConfig) -> tuple[str, int] | None:
     Raises:
         ConfigError: it does not name one plaintext address.
     """
-    listeners = config.advertised_listeners
+    return _address(config, "advertised.listeners")
+
+
+def listen_address(config: BrokerConfig) -> tuple[str, int] | None:
+    """What `listeners` says; None when it was not set. Not to be asked once something listens.
+
+    Raises:
+        ConfigError: it does not name one plaintext address.
+    """
+    return _address(config, "listeners") if config.is_set("listeners") else None
+
+
+def _address(config: BrokerConfig, setting: str) -> tuple[str, int] | None:
+    listeners = config.value(setting)
     if not listeners:
         return None
+    assert isinstance(listeners, tuple), (setting, listeners)
     name, _, address = listeners[0].partition("://")
     host, _, port = address.rpartition(":")
     if len(listeners) != 1 or name != LISTENER_NAME or not host or not port.isdigit():
-        raise ConfigError(
-            f"advertised.listeners={','.join(listeners)}: expected {LISTENER_NAME}://host:port"
-        )
+        raise ConfigError(f"{setting}={','.join(listeners)}: expected {LISTENER_NAME}://host:port")
     return host.strip("[]"), int(port)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from embedlog.broker.cluster import Cluster
     from embedlog.broker.network import BrokerListener
 
+HOST = "127.0.0.1"
 PORT = 9092
 PORT_MAX = 65535
 
@@ -53,11 +54,13 @@ def add_command(commands: _SubParsersAction[Any]) -> None:
         formatter_class=help_formatter,
     )
     parser.add_argument(
-        "--data", metavar="DIR", help="keep everything in DIR (default: in memory only)"
+        "--data",
+        metavar="DIR",
+        help="keep everything in DIR, or where log.dirs says (default: in memory only)",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    parser.add_argument("--host", help=f"address to listen on (that of listeners, or {HOST})")
     parser.add_argument(
-        "--port", type=_port, default=PORT, help="port to listen on, 0 for any (%(default)s)"
+        "--port", type=_port, help=f"port to listen on, 0 for any (that of listeners, or {PORT})"
     )
     parser.add_argument(
         "--durability",
@@ -143,24 +146,37 @@ def _open(arguments: Namespace) -> Cluster:
 
     from embedlog.broker.cluster import Cluster
 
-    durability = arguments.durability
-    if durability is None and arguments.data is not None:
+    directory, durability = _directory(arguments), arguments.durability
+    if durability is None and directory is not None:
         durability = dict(arguments.config).get("embedlog.durability", "os")
     with catch_warnings(record=True) as warnings:
         simplefilter("always")
         try:
-            cluster = Cluster(arguments.data, dict(arguments.config), durability=durability)
+            cluster = Cluster(directory, dict(arguments.config), durability=durability)
         except (FileExistsError, NotADirectoryError):
-            raise CannotOpen(f"{arguments.data}: not a directory") from None
+            raise CannotOpen(f"{directory}: not a directory") from None
     for warning in warnings:
         print(f"embedlog: warning: {warning.message}", file=stderr)
     return cluster
 
 
-def _listen(cluster: Cluster, arguments: Namespace) -> BrokerListener:
-    from embedlog.broker.network import listen
+def _directory(arguments: Namespace) -> str | None:
+    """Where the log is kept: `--data`, or what Kafka's settings name; None in memory."""
+    if arguments.data is not None:
+        return str(arguments.data)
+    settings = dict(arguments.config)
+    directory: str | None = settings.get("log.dirs") or settings.get("log.dir")
+    if directory is not None and "," in directory:
+        raise CannotOpen(f"log.dirs={directory}: one directory is all that is used")
+    return directory
 
-    host, port = arguments.host, arguments.port
+
+def _listen(cluster: Cluster, arguments: Namespace) -> BrokerListener:
+    from embedlog.broker.network import listen, listen_address
+
+    host, port = listen_address(cluster.config) or (HOST, PORT)
+    host = host if arguments.host is None else arguments.host
+    port = port if arguments.port is None else arguments.port
     try:
         return listen(
             cluster.broker,

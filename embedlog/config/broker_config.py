@@ -26,12 +26,13 @@ SOURCE_DYNAMIC_DEFAULT = 3
 SOURCE_STATIC = 4
 SOURCE_DEFAULT = 5
 
-_ROLES = {
-    "process.roles": "broker,controller",
-    "controller.listener.names": "CONTROLLER",
-    "controller.quorum.voters": "1@localhost:9093",
-}
-"""What every embedlog broker is; Kafka wants these spelled out."""
+_NODE_ID = 1
+"""Of a broker that was not told its number."""
+
+_UNSET_NODE_ID = "-1"
+
+_NODE_ID_NAMES = ("node.id", "broker.id")
+"""Two names of one setting: the second is the older one."""
 
 _DEDUPE_SIZE_MIN = 1 << 20
 """Memory for the keys of logs under compaction that each thread needs more than."""
@@ -57,7 +58,7 @@ class BrokerConfig:
 
     __slots__ = ("_layers", "logger_levels", "node_id", "unknown")
 
-    def __init__(self, values: Mapping[str, object] | None = None, *, node_id: int = 1) -> None:
+    def __init__(self, values: Mapping[str, object] | None = None) -> None:
         """Settings by Kafka's names; values as text or as Python values.
 
         A name that does not exist is kept in `unknown` and warned about once with the nearest
@@ -66,11 +67,10 @@ class BrokerConfig:
         Raises:
             ConfigError: a value that its setting does not take.
         """
-        self.node_id = node_id
         self.unknown: dict[str, str] = {}
         self.logger_levels = {"root": "INFO"}
         """Levels of loggers by name, which live as long as the broker does."""
-        static = {**_ROLES, "node.id": str(node_id), "broker.id": str(node_id)}
+        static: dict[str, str] = {}
         for name, value in (values or {}).items():
             text = text_of(value)
             if text is None:
@@ -81,7 +81,8 @@ class BrokerConfig:
                 static[name] = text
             elif not name.startswith("listener.name."):
                 self.unknown[name] = text
-        self._layers = _Layers({}, {}, static)
+        self.node_id = _node_id(static)
+        self._layers = _Layers({}, {}, {**_roles(self.node_id), **static, **_ids(self.node_id)})
         self.check_together()
         if self.unknown:
             _warn(self.unknown)
@@ -137,7 +138,7 @@ class BrokerConfig:
 
     def with_dynamic(self, cluster: Texts, broker: Texts) -> BrokerConfig:
         """What the settings would be after such changes; these stay as they are."""
-        other = BrokerConfig(node_id=self.node_id)
+        other = BrokerConfig({"node.id": self.node_id})
         other._layers = _Layers(broker, cluster, self._layers.static)
         return other
 
@@ -193,6 +194,38 @@ class _Layers:
             if key.name in texts:
                 return types.parse(key.name, key.type, texts[key.name])
         return key.default_value()
+
+
+def _node_id(settings: Texts) -> int:
+    """The number of the broker that is started with `settings`.
+
+    Raises:
+        ConfigError: its two names say different ones.
+    """
+    numbers = {
+        name: int(settings[name])
+        for name in _NODE_ID_NAMES
+        if settings.get(name, _UNSET_NODE_ID) != _UNSET_NODE_ID
+    }
+    if len(set(numbers.values())) > 1:
+        raise ConfigError(
+            "You must set `node.id` to the same value as `broker.id`: "
+            + ", ".join(f"{name}={number}" for name, number in numbers.items())
+        )
+    return next(iter(numbers.values()), _NODE_ID)
+
+
+def _ids(node_id: int) -> dict[str, str]:
+    return dict.fromkeys(_NODE_ID_NAMES, str(node_id))
+
+
+def _roles(node_id: int) -> dict[str, str]:
+    """What every embedlog broker is; Kafka wants it spelled out."""
+    return {
+        "process.roles": "broker,controller",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"{node_id}@localhost:9093",
+    }
 
 
 def normalise_names(values: Mapping[str, object]) -> dict[str, object]:

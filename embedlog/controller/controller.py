@@ -90,10 +90,14 @@ class Controller:
         config: BrokerConfig,
         *,
         cluster_id: str | None = None,
-        node_ids: Sequence[int] = (1,),
+        node_ids: Sequence[int] = (),
     ) -> None:
-        """Replay the log. A log without a cluster gets one: `cluster_id`, or a random one."""
-        self.image = metadata_log.replay(_before_the_log(node_ids, config))
+        """Replay the log. A log without a cluster gets one: `cluster_id`, or a random one.
+
+        The brokers are `node_ids`; the one that `config` is of when none are named.
+        """
+        nodes = node_ids or (config.node_id,)
+        self.image = metadata_log.replay(_before_the_log(nodes, config))
         """The present state; take the reference once."""
         self.on_change: Callable[[MetadataDelta], None] = _ignore
         """Called after every change, under the controller lock, in the order of changes."""

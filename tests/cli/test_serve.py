@@ -17,6 +17,7 @@ import pytest
 
 from embedlog.cli import VERSION
 from tests.broker.wire_client import WireClient, fetch, fetched_values, produce
+from wire.schemas.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +30,7 @@ class Server:
 
     def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(
-            [*COMMAND, "serve", "--port", "0", *arguments],
+            [*COMMAND, "serve", *arguments],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -54,8 +55,8 @@ class Server:
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[Server]:
-    server = Server(*arguments)
+def serving(*arguments: str, port: str | None = "0") -> Iterator[Server]:
+    server = Server(*(() if port is None else ("--port", port)), *arguments)
     try:
         yield server
     finally:
@@ -138,6 +139,34 @@ def test_settings_reach_the_broker() -> None:
         make_topic(client, "events")
         answer = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="events")]), 9)
         assert len(answer.topics[0].partitions) == 7
+
+
+def test_kafkas_own_settings_say_who_it_is_where_it_listens_and_where_the_log_is(
+    tmp_path: Path,
+) -> None:
+    settings = ("node.id=0", "listeners=PLAINTEXT://127.0.0.1:0", f"log.dirs={tmp_path}")
+    arguments = [word for setting in settings for word in ("--config", setting)]
+    with serving(*arguments, port=None) as server, server.client() as client:
+        assert f"data in {tmp_path};" in server.lines[1]
+        make_topic(client, "events")
+        answer = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="events")]), 9)
+        assert [node.node_id for node in answer.brokers] == [0]
+        assert answer.controller_id == 0
+        assert [each.replica_nodes for each in answer.topics[0].partitions] == [[0]]
+        expected = {
+            "node.id": "0",
+            "broker.id": "0",
+            "listeners": f"PLAINTEXT://127.0.0.1:{server.port}",
+            "log.dirs": str(tmp_path),
+        }
+        broker = DescribeConfigsResource(
+            resource_type=4, resource_name="0", configuration_keys=list(expected)
+        )
+        (result,) = client.ask(DescribeConfigsRequest(resources=[broker]), 4).results
+        assert {config.name: config.value for config in result.configs} == expected
+    status, _, said = run("serve", "--data", str(tmp_path), "--port", "0")
+    assert status == 2
+    assert "the directory belongs to node '0', this is 1" in said
 
 
 def test_an_unknown_setting_is_a_warning_in_one_line() -> None:

@@ -68,6 +68,10 @@ def test_retention_counts_in_the_unit_that_is_set() -> None:
             "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner"
             " thread.",
         ),
+        (
+            {"node.id": 2, "broker.id": 3},
+            "You must set `node.id` to the same value as `broker.id`: node.id=2, broker.id=3",
+        ),
         ({"num.partitions": object}, "a setting is text, a number, a truth value or a list"),
     ],
 )
@@ -75,6 +79,25 @@ def test_a_wrong_value_is_refused(values: dict[str, object], message: str) -> No
     with pytest.raises(ConfigError) as caught:
         BrokerConfig(values)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("values", "node_id"),
+    [
+        ({}, 1),
+        ({"node.id": 0}, 0),
+        ({"broker.id": "7"}, 7),
+        ({"node.id": 4, "broker.id": -1}, 4),
+        ({"node.id": 5, "broker.id": 5}, 5),
+    ],
+)
+def test_a_broker_has_the_number_that_either_setting_gives_it(
+    values: dict[str, object], node_id: int
+) -> None:
+    config = BrokerConfig(values)
+    assert config.node_id == config.value("node.id") == config.value("broker.id") == node_id
+    assert config.with_dynamic({}, {}).node_id == node_id
+    assert config.controller_quorum_voters == (f"{node_id}@localhost:9093",)
 
 
 def test_an_unknown_name_is_kept_and_warned_about_with_the_nearest() -> None:
