@@ -463,3 +463,26 @@ def test_close_does_not_wait_for_a_fetch_that_waits() -> None:
         before = cluster.runtime.clock.monotonic_ms()
         consumer.close()
         assert cluster.runtime.clock.monotonic_ms() == before
+
+
+def test_columns_of_batches_that_are_laid_out_alike_come_together(broker: ScriptedBroker) -> None:
+    for number in range(12):
+        put(broker, *[b"%02d" % number] * 10)
+    with earliest(broker) as consumer:
+        for _ in range(3):
+            consumer.seek(HERE, 15)
+            found = consumer.poll_columns(10, max_records=50)
+            assert sum(map(len, found)) == 55, "the last batch passes the limit"
+            assert consumer.position(HERE) == 70
+            found += consumer.poll_columns(10)
+            assert [v for each in found for v in each.values()] == [
+                b"%02d" % (offset // 10) for offset in range(15, 120)
+            ]
+            assert [o for each in found for o in each.offsets.tolist()] == [*range(15, 120)]
+        assert len(found) < 11
+        damage(broker, 5)
+        consumer.seek(HERE, 10)
+        found = consumer.poll_columns(10)
+        assert sum(map(len, found)) == 40, "what comes before is handed out first"
+        with pytest.raises(RecordUnreadable, match="one-0 at offset 50: .*crc"):
+            consumer.poll_columns(10)

@@ -32,13 +32,13 @@ _arange: tuple[Any, Any] | None = None
 
 
 class RecordColumns:
-    """Offsets, timestamps, and the places of keys and values of `count` records.
+    """Offsets, timestamps, and the places of keys and values of the `count` records of a batch.
 
     Each column is an int64 array, made when first asked for. A null key or value has a negative
     size, and a position that means nothing.
     """
 
-    __slots__ = ("_arrays", "_batch", "_cache", "_data", "_runs", "buffer", "count")
+    __slots__ = ("_arrays", "_batch", "_cache", "_data", "buffer", "count", "runs")
 
     def __init__(
         self,
@@ -52,7 +52,8 @@ class RecordColumns:
         self.buffer = buffer
         self.count = batch.record_count
         self._batch = batch
-        self._runs = runs or []
+        self.runs = runs or []
+        """How the records are laid out, if they are so in runs."""
         self._arrays = arrays
         self._data = data  # the buffer, in the form that is read fastest
         self._cache: dict[str, Int64s] = {}
@@ -95,7 +96,7 @@ class RecordColumns:
         if self._arrays is not None:
             return cut(self._data, self._arrays.key_positions, self._arrays.key_sizes)
         keys: list[bytes | None] = []
-        for run in self._runs:
+        for run in self.runs:
             keys += field_of(self._data, run, run.key_at, run.key_size)
         return keys
 
@@ -104,7 +105,7 @@ class RecordColumns:
         if self._arrays is not None:
             return cut(self._data, self._arrays.value_positions, self._arrays.value_sizes)
         values: list[bytes | None] = []
-        for run in self._runs:
+        for run in self.runs:
             values += field_of(self._data, run, run.value_at, run.value_size)
         return values
 
@@ -121,7 +122,7 @@ class RecordColumns:
         if self._arrays is not None:
             column: Int64s = getattr(self._arrays, name)
             return column
-        return self._column(name, lambda: self._per_run(RUN_PLACES[name]))
+        return self._column(name, lambda: per_run(self.runs, self.count, RUN_PLACES[name]))
 
     def _make_offsets(self) -> Int64s:
         base_offset = self._batch.base_offset
@@ -141,15 +142,7 @@ class RecordColumns:
         base_timestamp = np.int64(self._batch.base_timestamp)
         if self._arrays is not None:
             return self._arrays.deltas + base_timestamp
-        return self._per_run(_deltas) + base_timestamp
-
-    def _per_run(self, column_of: Callable[[Run], Int64s | int]) -> Int64s:
-        import numpy as np
-
-        column = np.empty(self.count, np.int64)
-        for run in self._runs:
-            column[run.index : run.index + run.count] = column_of(run)
-        return column
+        return per_run(self.runs, self.count, _deltas) + base_timestamp
 
 
 def columns(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> RecordColumns:
@@ -177,6 +170,16 @@ def columns(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> RecordCol
     if arrays is None:
         arrays = fields_of(parse_records(data, batch.record_count))
     return RecordColumns(batch, payload, data, arrays=arrays)
+
+
+def per_run(runs: list[Run], count: int, column_of: Callable[[Run], Int64s | int]) -> Int64s:
+    """The columns of all runs of `count` records, one after the other."""
+    import numpy as np
+
+    column = np.empty(count, np.int64)
+    for run in runs:
+        column[run.index : run.index + run.count] = column_of(run)
+    return column
 
 
 def _load_arange() -> tuple[Any, Any]:

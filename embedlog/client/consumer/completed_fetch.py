@@ -14,6 +14,7 @@ from embedlog.client.errors import RecordUnreadable
 from wire.records import RecordBatch, RecordsError, build_batch, iter_batches, tuples
 from wire.records.batch import (
     ATTRIBUTES_POSITION,
+    CODEC_MASK,
     CONTROL_BIT,
     ENTRY_HEAD,
     HEADER,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from embedlog.client.consumer.consumer_record import ConsumerRecord
     from embedlog.client.consumer.subscription_state import PartitionState
+    from wire.records.columns import RecordColumns
     from wire.records.legacy import LegacyBatch
     from wire.schemas.fetch import PartitionData
 
@@ -204,6 +206,39 @@ class CompletedFetch:
         timestamps = repeat(max_timestamp) if kind else timestamps_with(base_timestamp, deltas)
         offsets = range(base_offset, base_offset + count)
         return Rows(offsets, timestamps, repeat(None) if keys is None else keys, values)
+
+    def take_columns(self, count_max: int) -> tuple[RecordColumns, int] | None:
+        """The next whole batches, and the index of the first record at the position; None at end.
+
+        One batch, or several that follow each other if they are laid out alike: as many as
+        `count_max` records need. The position moves past them.
+
+        Raises:
+            RecordUnreadable: as `take`.
+        """
+        from wire.records.alike import find_alike, remember
+        from wire.records.columns import columns
+
+        state = self.state
+        if self._index == self._end and self._error is None:
+            alike = find_alike(
+                self._view,
+                self._position,
+                offset=state.offset,
+                count_max=count_max,
+                check_crcs=self._check_crcs,
+            )
+            if alike is not None:
+                self._move_past(alike.end, alike.next_offset, alike.epoch, alike.timestamp_type)
+                return alike, 0
+        taken = self.take_batch()
+        if taken is None:
+            return None
+        batch, start = taken
+        found = columns(batch)
+        if not batch.attributes & CODEC_MASK:
+            remember(batch, found)
+        return found, start
 
     def take_batch(self) -> tuple[RecordBatch, int] | None:
         """The next whole batch and the index of its first record at the position; None at the end.

@@ -208,11 +208,11 @@ class PolledBatch:
 
 
 class PolledColumns:
-    """Records of one record batch as columns, read in place: offsets, timestamps, positions.
+    """Records that follow each other as columns, read in place: offsets, timestamps, positions.
 
-    `columns` holds the whole batch, `start` is the index of its first record at the position:
-    nearly always 0. `columns.buffer` maps the log when the batch is not compressed, so that
-    nothing is copied.
+    They are those of one record batch, or of several that are laid out alike. `columns` holds whole
+    batches, `start` is the index of the first record at the position: nearly always 0.
+    `columns.buffer` maps the log when the records are not compressed, so that nothing is copied.
     """
 
     __slots__ = ("columns", "leader_epoch", "start", "timestamp_type", "topic_partition")

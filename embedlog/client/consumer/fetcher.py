@@ -433,20 +433,18 @@ class Fetcher:
 
     def columns(self, count_max: int) -> list[PolledColumns] | None:
         """As `records`, but whole record batches read in place, the last may pass `count_max`."""
-        from wire.records.columns import columns
-
         found: list[PolledColumns] = []
         left = count_max
         try:
             for key, fetch in self._ready():
                 while left > 0:
-                    taken = fetch.take_batch()
+                    taken = fetch.take_columns(left)
                     if taken is None:
                         break
-                    batch, start = taken
+                    columns, start = taken
                     _, _, epoch, kind = fetch.head
-                    found.append(PolledColumns(key, epoch, kind, columns(batch), start))
-                    left -= batch.record_count - start
+                    found.append(PolledColumns(key, epoch, kind, columns, start))
+                    left -= columns.count - start
                 if left <= 0:
                     break
         except RecordUnreadable:

@@ -1,0 +1,233 @@
+"""Batches read as one: the very columns that each of them has alone."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.wire.records.batches import NOW, batch_of_payload, build, columns
+from tests.wire.records.test_reading import rows_of
+from wire.records import RecordBatch, RecordsError, alike, build_batch, iter_batches
+from wire.records.alike import AlikeColumns, find_alike, remember
+from wire.records.batch import HEADER_SIZE, stamp
+
+COUNT_MAX = 1 << 30
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike, "_layouts", {})
+    monkeypatch.setattr(alike, "_seen", set())
+
+
+def learn(data: bytes) -> None:
+    """As a reader does who meets such a batch twice."""
+    for _ in range(2):
+        batch = RecordBatch(data)
+        remember(batch, batch.columns())
+
+
+def joined(batches: list[bytes], *, epoch: int = 3, gap: int = 0) -> memoryview:
+    """The batches as a log has them: each begins `gap` offsets behind the one before it."""
+    stamped = []
+    offset = 0
+    for data in batches:
+        copy = bytearray(data)
+        stamp(copy, base_offset=offset, leader_epoch=epoch)
+        offset = RecordBatch(copy).next_offset + gap
+        stamped.append(bytes(copy))
+    return memoryview(b"".join(stamped))
+
+
+def at_most(run_count: int) -> None:
+    for layout in alike._layouts.values():
+        layout.run_count = run_count
+
+
+def find(view: memoryview, position: int = 0, **more: Any) -> AlikeColumns | None:
+    asked = {"offset": 0, "count_max": COUNT_MAX, "check_crcs": True, **more}
+    return find_alike(view, position, **asked)
+
+
+def found_all(view: memoryview, **more: Any) -> tuple[list[Any], list[int]]:
+    """The rows of all batches, by whatever way finds them; and how many came at once each time."""
+    rows: list[Any] = []
+    counts = []
+    position = 0
+    while position < len(view):
+        found = find(view, position, **more)
+        if found is None:
+            batch = RecordBatch(view, position)
+            assert not more.get("check_crcs", True) or batch.is_valid_crc()
+            alone = batch.columns()
+            rows += zip(rows_of(alone), alone.keys(), alone.values(), strict=True)
+            position += batch.size
+            counts.append(1)
+            continue
+        assert len(found) == found.count == len(found.offsets)
+        assert bytes(found.buffer) == bytes(view[position + HEADER_SIZE : found.end])
+        rows += zip(rows_of(found), found.keys(), found.values(), strict=True)
+        counts.append((found.end - position) // RecordBatch(view, position).size)
+        position = found.end
+        assert found.next_offset == rows[-1][0][0] + 1
+    return rows, counts
+
+
+def rows_alone(view: memoryview) -> list[Any]:
+    rows: list[Any] = []
+    for batch in iter_batches(view):
+        assert isinstance(batch, RecordBatch)
+        found = batch.columns()
+        rows += zip(rows_of(found), found.keys(), found.values(), strict=True)
+    return rows
+
+
+def batch_of(count: int, value_size: int, number: int, key: bytes | None = None) -> bytes:
+    values = [bytes([(index + number) % 256]) * value_size for index in range(count)]
+    keys = None if key is None else [bytes([number % 256]) + key] * count
+    stamps = [NOW + number + (index * number) % 60 for index in range(count)]
+    return build_batch(values, keys=keys, timestamps=stamps)
+
+
+@pytest.mark.parametrize("key", [None, b"", b"key", b"k" * 70])
+@pytest.mark.parametrize("count", [8, 63, 64, 65, 401, 8200])
+@pytest.mark.parametrize("value_size", [0, 1, 57, 100])
+def test_a_known_layout_is_read_in_runs_that_grow(
+    value_size: int, count: int, key: bytes | None
+) -> None:
+    batches = [batch_of(count, value_size, number, key) for number in range(8)]
+    learn(batches[0])
+    for gap in (0, 5):
+        view = joined(batches, gap=gap)
+        for check_crcs in (False, True):
+            rows, counts = found_all(view, check_crcs=check_crcs)
+            assert rows == rows_alone(view)
+            assert count > 8000 or gap or counts != [1] * 8
+    assert value_size > 60 or count > 1000 or counts == [8]
+
+
+@given(
+    arguments=st.lists(columns(count_max=150), min_size=1, max_size=3),
+    order=st.lists(st.integers(0, 2), min_size=1, max_size=12),
+    gap=st.sampled_from([0, 0, 3]),
+)
+@settings(max_examples=100, deadline=None)
+def test_any_batches_read_as_each_alone(arguments: Any, order: list[int], gap: int) -> None:
+    batches = [build(each) for each in arguments]
+    for data in batches:
+        learn(data)
+    view = joined([batches[index % len(batches)] for index in order], gap=gap)
+    for _ in range(2):
+        assert found_all(view)[0] == rows_alone(view)
+
+
+def test_null_values_and_the_time_of_the_log() -> None:
+    nulls = build_batch([None] * 20, keys=[b"k"] * 20, timestamps=NOW)
+    by_log = build_batch([b"vv"] * 20, timestamps=[*range(NOW, NOW + 20)], timestamp_type=1)
+    for data in (nulls, by_log):
+        learn(data)
+        view = joined([data] * 6)
+        assert found_all(view)[0] == rows_alone(view)
+        assert found_all(view)[1] != [1] * 6
+
+
+@pytest.mark.parametrize("key", [None, b"key"])
+@pytest.mark.parametrize("count", [8, 65])
+def test_no_byte_is_overlooked(count: int, key: bytes | None) -> None:
+    batches = [batch_of(count, 9, number, key) for number in range(4)]
+    learn(batches[0])
+    view = joined(batches)
+    size = len(view) // 4
+    for at in range(2 * size, 3 * size, 1 if count < 50 else 5):
+        for change in (0x01, 0x02, 0x80):
+            at_most(4)
+            changed = bytearray(view)
+            changed[at] ^= change
+            damaged = memoryview(bytes(changed))
+            if at >= 2 * size + HEADER_SIZE:
+                found = find(damaged)
+                assert found is not None
+                assert found.end == 2 * size, "the checksum is wrong"
+            # Without a checksum: what is read is what would be read of each alone.
+            position = 0
+            while (found := find(damaged, position, check_crcs=False)) is not None:
+                expected = rows_alone(damaged[position : found.end])
+                rows = zip(rows_of(found), found.keys(), found.values(), strict=True)
+                assert list(rows) == expected, (at, change)
+                position = found.end
+            assert position >= 2 * size
+
+
+def test_what_a_run_ends_with() -> None:
+    batch = batch_of(20, 10, 1)
+    learn(batch)
+    size = len(batch)
+    view = joined([batch] * 8)
+
+    def count_of(changed: memoryview | bytes, position: int = 0, **more: Any) -> int:
+        at_most(8)
+        found = find(memoryview(changed), position, **more)
+        return 0 if found is None else found.count // 20
+
+    assert count_of(view) == 8
+    assert count_of(view, count_max=1) == 1
+    assert count_of(view, count_max=20) == 1
+    assert count_of(view, count_max=21) == 2, "the last may pass the limit"
+    assert count_of(view[:-1]) == 7, "not whole"
+    assert count_of(view[: HEADER_SIZE - 1]) == 0
+    assert count_of(view, offset=1) == 0, "begins before the position"
+    assert count_of(view, size, offset=20) == 7
+    other_epoch = bytes(view[: 3 * size]) + bytes(joined([batch] * 5, epoch=4))
+    assert count_of(other_epoch) == 3
+    assert count_of(bytes(view[: 3 * size]) + bytes(view)) == 3, "offsets go back"
+    other = build_batch([b"v" * 10] * 20, timestamps=NOW, producer_id=5, producer_epoch=0,
+                        base_sequence=0)  # fmt: skip
+    assert len(other) == size
+    assert count_of(joined([batch, other, batch])) == 3, "whoever wrote them"
+    special = build_batch([b"v" * 10] * 20, timestamps=NOW, producer_id=5, producer_epoch=0,
+                          base_sequence=0, transactional=True)  # fmt: skip
+    assert count_of(joined([batch, special, batch])) == 1
+    assert count_of(joined([special, batch])) == 0
+    assert count_of(joined([build_batch([b"v"] * 20, timestamps=NOW)])) == 0, "not known"
+
+
+def test_times_further_off_are_no_layout_that_is_kept() -> None:
+    far = build_batch([b"v"] * 20, timestamps=[NOW] + [NOW + 70] * 19)
+    near = build_batch([b"v" * 10] * 20, timestamps=NOW)
+    for data in (far, near):
+        learn(data)
+    assert [*alike._layouts] == [(len(near), 20)]
+
+
+def test_bad_records_with_a_right_checksum_are_for_others() -> None:
+    good = batch_of(20, 10, 1)
+    learn(good)
+    payload = bytearray(RecordBatch(good).payload())
+    random = Random(20)
+    for _ in range(200):
+        changed = bytearray(payload)
+        changed[random.randrange(len(payload))] ^= 1 << random.randrange(8)
+        bad = batch_of_payload(bytes(changed), 20)
+        view = joined([bad])
+        try:
+            expected: Any = rows_alone(view)
+        except RecordsError:
+            expected = None
+        found = find(view)
+        if found is not None:
+            assert list(zip(rows_of(found), found.keys(), found.values(), strict=True)) == expected
+
+
+def test_what_is_kept_is_bounded() -> None:
+    for size in range(alike.SEEN_MAX + 10):
+        data = build_batch([b"v" * size] * 8, timestamps=NOW)
+        batch = RecordBatch(data)
+        remember(batch, batch.columns())
+        assert len(alike._seen) <= alike.SEEN_MAX
+    for size in range(alike.LAYOUTS_MAX + 5):
+        learn(build_batch([b"v" * size] * 8, timestamps=NOW))
+        assert len(alike._layouts) <= alike.LAYOUTS_MAX
