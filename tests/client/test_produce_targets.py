@@ -71,3 +71,37 @@ def test_a_connection_that_is_made_anew_learns_again(cluster: embedlog.Cluster) 
         assert _offsets(producer, 3) == [0, 1, 2]
         transport.channels.cut()
         assert _offsets(producer, 3) == [3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"enable_idempotence": False},
+        {"enable_idempotence": True},
+        {"enable_idempotence": True, "compression_type": "gzip"},
+        {"enable_idempotence": False, "max_in_flight_requests_per_connection": 1},
+        {"enable_idempotence": True, "max_in_flight_requests_per_connection": 2},
+        {"enable_idempotence": False, "acks": "0"},
+        # Batches are cut before they are sent, with others of their queue behind them.
+        {"enable_idempotence": False, "max_request_size": 1500},
+        {"enable_idempotence": True, "max_request_size": 1500},
+    ],
+)
+def test_a_backlog_is_written_in_the_order_of_sending(
+    cluster: embedlog.Cluster, settings: dict[str, Any]
+) -> None:
+    address = cluster.listen("127.0.0.1", 0).address
+    values = [b"%d" % number * 60 for number in range(900)]
+    with Producer(address, settings, batch_size=4000) as producer:
+        futures = [producer.send("t", value) for value in values]
+        producer.flush()
+        if settings.get("acks") != "0":
+            assert [each.result().offset for each in futures] == list(range(900))
+        assert producer.metrics()["record-send-total"] == 900
+    with cluster.consumer() as consumer:
+        consumer.assign([("t", 0)])
+        consumer.seek_to_beginning()
+        found: list[bytes | None] = []
+        while len(found) < 900:
+            found += [each.value for each in consumer.poll(1000)]
+    assert found == values

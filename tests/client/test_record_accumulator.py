@@ -277,3 +277,71 @@ def test_the_ratio_grows_fast_and_shrinks_slowly() -> None:
     topic.compression_ratio = 0.5
     topic.learn_ratio(0.51)
     assert topic.compression_ratio == pytest.approx(0.55)
+
+
+class Lone(Bench):
+    """One partition whose queue holds three closed batches and an open one."""
+
+    def __init__(self, leader: int = 1) -> None:
+        super().__init__([leader])
+        queue = self.queue = self.topic.queue(0)
+        for _ in range(7):
+            self.append(queue, bytes(450))
+        assert [batch.is_closed for batch in queue.batches] == [True, True, True, False]
+
+    def take(
+        self, room: int, claim: Any = None, size_max: int = 1000
+    ) -> tuple[int, int, bool] | None:
+        """The node, how many batches, and whether others wait for room."""
+        found = self.accumulator.take_lone(
+            lambda topic, partition: self.leaders[0] if self.leaders[0].leader >= 0 else None,
+            lambda node_id: room,
+            claim,
+            size_max,
+        )
+        return None if found is None else (found[0], len(found[1]), found[2])
+
+
+def test_of_a_lone_queue_as_many_are_taken_as_there_is_room() -> None:
+    bench = Lone()
+    assert bench.take(2) == (1, 2, True)
+    assert bench.take(0) == (1, 0, True)
+    assert bench.take(2) == (1, 1, False), "the open one may linger"
+    assert bench.take(2) is None
+    bench.queue.close_open()
+    assert bench.take(2) == (1, 1, False)
+    assert not bench.accumulator.active
+
+
+def test_of_a_lone_queue_are_taken_those_that_may_be_claimed() -> None:
+    bench = Lone()
+    first = bench.queue.batches[0]
+    assert bench.take(3, lambda batch: batch is first) == (1, 1, True)
+    assert bench.take(3, lambda batch: False) == (1, 0, True)
+
+
+def test_what_is_not_as_usual_with_a_lone_queue_is_left_to_drain() -> None:
+    bench = Lone()
+    assert bench.take(-1) is None, "the node is not connected"
+    bench.queue.is_muted = True
+    assert bench.take(1) is None
+    bench.queue.is_muted = False
+    bench.queue.batches[0].retry_at_ms = 5
+    assert bench.take(1) is None
+    bench.queue.batches[0].retry_at_ms = 0
+    assert bench.take(1, size_max=500) is None, "it may have to be cut"
+    bench.queue.batches[1].retry_at_ms = 5
+    assert bench.take(2) == (1, 1, False)
+    assert Lone(leader=-1).take(1) is None
+    many = Lone()
+    many.topic.info.partitions.append(PartitionInfo(1, 1, 0))
+    many.append(many.topic.queue(1), bytes(450))
+    assert many.take(1) is None
+
+
+def test_the_first_that_are_closed_may_be_encoded_ahead() -> None:
+    bench = Lone()
+    batches = list(bench.queue.batches)
+    assert bench.accumulator.closed_first(2) == batches[:2]
+    assert bench.accumulator.closed_first(9) == batches[:3]
+    assert Bench([1]).accumulator.closed_first(9) == []

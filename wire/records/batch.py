@@ -45,10 +45,12 @@ MAGIC_POSITION = 16
 CRC_POSITION = 17
 ATTRIBUTES_POSITION = 21  # the checksum covers the bytes from here on
 MAX_TIMESTAMP_POSITION = 35
+PRODUCER_POSITION = 43  # of its id, epoch and first sequence
 
 HEADER = Struct(">qiibIhiqqqhii")
 FRAME_HEAD = Struct(">qiibI")  # the header up to its crc
 CHECKED_HEAD = Struct(">hiqqqhii")  # the header after it
+PRODUCER = Struct(">qhi")
 ENTRY_HEAD = Struct(">qiib")  # offset, size after LOG_OVERHEAD, epoch (or legacy crc), magic
 LENGTH_MIN = 14  # a magic 0 message with null key and null value
 SEQUENCE_MAX = 0x7FFF_FFFF

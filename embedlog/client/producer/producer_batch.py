@@ -9,7 +9,7 @@ from __future__ import annotations
 from embedlog.client.producer.delivery import BatchMetadata, RecordMetadata
 from embedlog.client.producer.record_sizes import BATCH_OVERHEAD, exact_size
 from embedlog.common import deque
-from wire.records.builder import build_batch
+from wire.records.builder import build_batch, renumbered
 from wire.records.built import BuiltBatch, NotPlain
 
 TYPE_CHECKING = False
@@ -228,11 +228,15 @@ class ProducerBatch:
         return stamps[0] if len(stamps) == 1 else stamps
 
     def set_producer(self, producer_id: int, epoch: int, base_sequence: int) -> None:
-        """Number the records for an idempotent producer; bytes made before are forgotten."""
+        """Number the records for an idempotent producer."""
         self.producer_id = producer_id
         self.producer_epoch = epoch
         self.base_sequence = base_sequence
-        self.encoded = None
+        encoded = self.encoded
+        if type(encoded) is bytes:
+            self.encoded = renumbered(encoded, producer_id, epoch, base_sequence)
+        else:
+            self.encoded = None
 
     def split(self, part_size_max: int) -> list[ProducerBatch]:
         """Cut into batches of about `part_size_max` bytes; this one's outcome becomes theirs.

@@ -9,6 +9,7 @@ is over, or the partition has another leader than the one that failed (KIP-951).
 from __future__ import annotations
 
 from _thread import allocate_lock
+from itertools import islice
 
 from embedlog.client.producer.buffer_pool import BufferPool
 from embedlog.client.producer.delivery import DeliveryFuture
@@ -23,6 +24,7 @@ from embedlog.client.producer.record_sizes import (
 )
 from embedlog.client.producer.record_sizes import headers_size as headers_size
 from embedlog.client.producer.topic_queues import PartitionQueue, TopicQueues
+from embedlog.common import deque
 from embedlog.errors import ClosedError
 
 TYPE_CHECKING = False
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
 
     LeaderOf = Callable[[str, int], PartitionInfo | None]
     MayBeSent = Callable[[ProducerBatch, int], bool]
+    RoomAt = Callable[[int], int]
+    """By node: how many batches it takes now; negative when it is not to be had."""
+    Claim = Callable[[ProducerBatch], bool]
+    """May the batch be sent, after all that were claimed before it? Then it will be."""
 
 _RATIO_MARGIN = 1.05
 NEVER = 1 << 62
@@ -291,12 +297,12 @@ class RecordAccumulator:
         return found
 
     def take_lone(
-        self, leader_of: LeaderOf, may_be_sent: MayBeSent
-    ) -> tuple[ProducerBatch, int] | None:
+        self, leader_of: LeaderOf, room_at: RoomAt, claim: Claim | None, size_max: int
+    ) -> tuple[int, deque[ProducerBatch], bool] | None:
         """As `drain`, when a single queue holds anything and begins with a batch that is closed.
 
-        The batch, and the node that it is to be sent to; None also when there is no such batch:
-        `drain` says then what there is.
+        The node; batches for it of at most `size_max` bytes, no more than `room_at(node)`, while
+        `claim(batch)` agrees; and whether others only wait for room. None when `drain` has to look.
         """
         lock = self.lock
         lock.acquire()
@@ -304,19 +310,38 @@ class RecordAccumulator:
             if len(self.active) != 1:
                 return None
             (queue,) = self.active
-            batch = queue.batches[0]
-            if not batch.is_closed or batch.retry_at_ms or queue.is_muted:
+            waiting = queue.batches
+            batch = waiting[0]
+            if not _is_plain(batch, size_max) or queue.is_muted:
                 return None
             leader = leader_of(batch.topic, batch.partition)
-            if leader is None or not may_be_sent(batch, leader.leader):
+            if leader is None:
                 return None
-            queue.batches.popleft()
-            if not queue.batches:
-                del self.active[queue]
-            batch.leader_epoch = leader.leader_epoch
+            node_id, epoch = leader.leader, leader.leader_epoch
+            room = room_at(node_id)
+            if room < 0:
+                return None
+            taken: deque[ProducerBatch] = deque()
+            while room and (claim is None or claim(batch)):
+                taken.append(waiting.popleft())
+                batch.leader_epoch = epoch
+                if not waiting:
+                    del self.active[queue]
+                    return node_id, taken, False
+                batch = waiting[0]
+                if not _is_plain(batch, size_max):
+                    return node_id, taken, False
+                room -= 1
         finally:
             lock.release()
-        return batch, leader.leader
+        return node_id, taken, True
+
+    def closed_first(self, count: int) -> list[ProducerBatch]:
+        """The first closed batches of the queue that was served longest ago, at most `count`."""
+        with self.lock:
+            queue = next(iter(self.active), None)
+            first = [] if queue is None else list(islice(queue.batches, count))
+        return [batch for batch in first if batch.is_closed]
 
     def take_first(self, queue: PartitionQueue) -> ProducerBatch:
         """Remove the first batch for the sender, closing it. Requires: the lock."""
@@ -429,6 +454,11 @@ class RecordAccumulator:
 
     def _choose_sticky(self, topic: TopicQueues) -> PartitionQueue:
         return topic.choose_sticky(self.latencies, adaptive=self._adaptive)
+
+
+def _is_plain(batch: ProducerBatch, size_max: int) -> bool:
+    """Is the batch closed, small enough, and not one that is sent again?"""
+    return batch.is_closed and not batch.retry_at_ms and batch.size <= size_max
 
 
 def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:

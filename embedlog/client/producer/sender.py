@@ -59,6 +59,9 @@ class _Sent:
 class Sender:
     """Drains the accumulator of one producer."""
 
+    _awaits_room = False
+    """Do batches of a lone queue wait until answers make room?"""
+
     def __init__(
         self,
         transport: Transport,
@@ -110,6 +113,7 @@ class Sender:
         self._answers: deque[_Sent] = deque()
         self._watched: Pending[Any] | None = None
         self._failures_seen = 0
+        self._claim = None if transactions is None else transactions.claim
         self._unready: dict[int, None] = {}
         """Nodes that batches wait for."""
         self._expiry_ms = 0
@@ -125,7 +129,7 @@ class Sender:
         A user's callback that raises ends the pass with its exception; the next one goes on with
         the callback after it.
         """
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self._now_ms = self._clock.monotonic_ms()
         accumulator = self._accumulator
         settled = self.outcomes.settled
         accumulator.has_sendable = False
@@ -135,14 +139,20 @@ class Sender:
                 if not accumulator.active:
                     return None
         while True:
-            while self._answers:
-                self._take_answer(self._answers.popleft(), now_ms)
+            if self._answers:
+                while self._answers:
+                    self._take_answer(self._answers.popleft(), now_ms)
+                if self._targets is not None and now_ms < self._expiry_ms:
+                    # First this: the broker works while the outcomes are told.
+                    self._send_lone_batches(self._targets)
             if settled:
                 self._tell()
                 if not accumulator.active and not self._sent and not self._metadata.is_asking:
                     return None
             delay = self._advance(now_ms)
             if not self._answers and not settled:
+                if self._awaits_room:
+                    self._encode_ahead()
                 return delay
 
     @property
@@ -202,9 +212,8 @@ class Sender:
 
     def _drain_and_send(self, now_ms: int) -> int | None:
         """Send what may be sent; milliseconds until more may be, if time decides."""
-        self._now_ms = now_ms
-        if self._targets is not None:
-            self._send_lone_batches(self._targets)
+        if self._targets is not None and self._send_lone_batches(self._targets):
+            return None
         while True:
             drained = self._accumulator.drain(
                 now_ms,
@@ -229,22 +238,47 @@ class Sender:
             if not drained.batches or self._answers or self.outcomes.settled:
                 return delay
 
-    def _send_lone_batches(self, targets: ProduceTargets) -> None:
-        """Send what waits while it is all for one partition, which is how most is sent."""
+    def _send_lone_batches(self, targets: ProduceTargets) -> bool:
+        """Send what waits while it is all for one partition, which is how most is sent.
+
+        True when what is left only waits until answers make room.
+        """
+        # No codec doubles what it is given: none of these has to be cut.
+        size_max = self._request_size_max >> 1
         take = self._accumulator.take_lone
-        found = take(self._metadata.leader, self._may_be_sent)
+        found = take(self._metadata.leader, self._room_at, self._claim, size_max)
         if found is None:
-            return
-        targets.hold()
-        try:
-            while found is not None:
-                batch, node_id = found
-                if self._transactions is not None:
-                    self._transactions.number(batch)
-                self._send(node_id, [batch])
-                found = take(self._metadata.leader, self._may_be_sent)
-        finally:
-            targets.release()
+            self._awaits_room = False
+            return False
+        node_id, batches, self._awaits_room = found
+        if batches:
+            targets.hold()
+            try:
+                while batches:
+                    self._send(node_id, [batches.popleft()])
+            finally:
+                while batches:  # a defect
+                    self._accumulator.put_back(batches.pop())
+                targets.release()
+        return self._awaits_room
+
+    def _encode_ahead(self) -> None:
+        """Make the bytes of what is sent next, while the broker is at work.
+
+        Without that one of them works and the other waits, in turns.
+        """
+        for batch in self._accumulator.closed_first(self._in_flight_max):
+            batch.encode(self._codec, self._level)
+
+    def _room_at(self, node_id: int) -> int:
+        """How many batches may be sent to the node now; -1 when it is not connected."""
+        room = self._in_flight_max - self._in_flight.get(node_id, 0)
+        if room > 0 and not self._transport.is_ready(node_id):
+            return -1
+        latencies = self._accumulator.latencies
+        if latencies.is_watching:
+            latencies.batch_was_ready(node_id, self._now_ms, could_be_sent=room > 0)
+        return max(room, 0)
 
     def _may_be_sent(self, batch: ProducerBatch, node_id: int) -> bool:
         """Does the node take a batch now, and does the order of numbers allow this one?"""

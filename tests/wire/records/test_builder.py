@@ -19,7 +19,7 @@ from tests.wire.records.batches import (
     timestamps,
 )
 from wire.records import BatchBuilder, RecordBatch, build_batch, size_upper_bound, tuples
-from wire.records.builder import PATCHED_SIZE_MIN
+from wire.records.builder import PATCHED_SIZE_MIN, renumbered
 
 
 @given(columns())
@@ -135,6 +135,23 @@ def test_closing_again_renumbers_sequences() -> None:
     again = RecordBatch(builder.close(producer_id=2, producer_epoch=0, base_sequence=8))
     assert (first.codec, first.base_sequence, again.base_sequence) == (4, 0, 8)
     assert list(first.records()) == list(again.records())
+
+
+@pytest.mark.parametrize("count", [1, 2, 200])
+@pytest.mark.parametrize("codec", [0, 1])
+def test_a_renumbered_batch_is_the_one_built_with_those_numbers(count: int, codec: int) -> None:
+    values = [b"v" * number for number in range(count)]
+    plain = build_batch(values, timestamps=NOW, codec=codec)
+    kept = bytes(bytearray(plain))
+    numbers: dict[str, int] = {
+        "producer_id": 1 << 40,
+        "producer_epoch": 7,
+        "base_sequence": 2**31 - 1,
+    }
+    expected = build_batch(values, timestamps=NOW, codec=codec, **numbers)
+    assert renumbered(plain, *numbers.values()) == expected
+    assert renumbered(expected, -1, -1, -1) == plain
+    assert plain == kept, "who holds the bytes already sees them unchanged"
 
 
 def test_room_is_for_the_first_record_and_for_what_fits() -> None:
