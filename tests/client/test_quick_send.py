@@ -1,4 +1,4 @@
-"""The straight line through `send` for small records without a key equals the general way."""
+"""The straight line through `send` for small records equals the general way."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import embedlog
+from embedlog.client.producer.partitioner import murmur2
 from embedlog.client.producer.producer import Producer
 from embedlog.runtime import Clock, Random, Runtime, Scheduler
 from embedlog.testing import sim_runtime
@@ -81,7 +82,7 @@ def _batches(way: Way, sent: list[Record], **settings: Any) -> list[Any]:
 @example(sent=[(0, None), (7990, None), (8289, None)])
 def test_batches_are_those_of_the_general_way(way: str, sent: list[Record]) -> None:
     quick = _batches(WAYS[way], sent)
-    general = _batches(WAYS[way], sent, on_delivery=lambda *_: None)
+    general = _batches(WAYS[way], sent, headers=())
     assert quick == general
 
 
@@ -90,7 +91,7 @@ def test_batches_are_those_of_the_general_way(way: str, sent: list[Record]) -> N
 def test_many_records_of_one_size_fill_the_same_batches(way: str, size: int) -> None:
     sent: list[Record] = [(size, None)] * (100_000 // (size + 10) + 20)
     quick = _batches(WAYS[way], sent)
-    assert quick == _batches(WAYS[way], sent, on_delivery=lambda *_: None)
+    assert quick == _batches(WAYS[way], sent, headers=())
 
 
 def test_a_key_serializer_is_not_asked_about_no_key() -> None:
@@ -106,3 +107,38 @@ def test_a_key_serializer_is_not_asked_about_no_key() -> None:
         producer.send("t", b"v", "key").result()
         producer.send_batch("t", [b"v", b"w"], keys=[None, "other"]).result()
     assert asked == ["key", "other"]
+
+
+def test_records_with_keys_go_elsewhere_once_the_topic_has_more_partitions() -> None:
+    keys = [b"key-%d" % number for number in range(40)]
+    with (
+        embedlog.open() as cluster,
+        embedlog.Admin(cluster) as admin,
+        Producer(cluster) as producer,
+    ):
+        cluster.create_topic("t", 1)
+        for _ in range(2):
+            assert {producer.send("t", b"v", key).result().partition for key in keys} == {0}
+        admin.create_partitions({"t": 4}).check()
+        named = [murmur2(key) & 0x7FFF_FFFF for key in keys]
+        producer._metadata.request_update()
+        producer.flush()
+        for _ in range(2):
+            found = [producer.send("t", b"v", key).result().partition for key in keys]
+        assert found == [number % 4 for number in named]
+
+
+def test_a_callback_hears_of_each_record_with_and_without_a_key() -> None:
+    heard: list[tuple[int, int, int]] = []
+    with embedlog.open() as cluster, Producer(cluster, OURS) as producer:
+        cluster.create_topic("t", 1)
+        for number in range(300):
+            key = b"k" * (number % 3) if number % 2 else None
+            producer.send(
+                "t",
+                bytes(number),
+                key,
+                on_delivery=lambda metadata, error: heard.append(metadata[2:3] + metadata[4:]),
+            )
+        producer.flush()
+    assert heard == [(number, number % 3 if number % 2 else -1, number) for number in range(300)]

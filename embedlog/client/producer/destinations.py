@@ -96,7 +96,7 @@ class Destinations:
         if self._partitioner is not None:
             return self._named(queues, self._partitioner(queues.info, key, value))
         if key is not None and not self._ignores_keys:
-            return queues.queue(self._hashes(key) % len(queues.info.partitions))
+            return queues.queue_of(key)
         return self._accumulator.sticky_queue(queues)
 
     def divide(

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _SEED = 0x9747B28C
 _FACTOR = 0x5BD1E995
 _MASK = 0xFFFF_FFFF
-_POSITIVE = 0x7FFF_FFFF
-_CACHED_KEYS_MAX = 65_536
+POSITIVE = 0x7FFF_FFFF
+CACHED_KEYS_MAX = 65_536
 
 
 def murmur2(data: bytes) -> int:
@@ -63,9 +63,9 @@ class KeyHashes:
     def __call__(self, key: bytes) -> int:
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= _CACHED_KEYS_MAX:
+            if len(self._known) >= CACHED_KEYS_MAX:
                 self._known.clear()
-            found = self._known[key] = murmur2(key) & _POSITIVE
+            found = self._known[key] = murmur2(key) & POSITIVE
         return found
 
 

@@ -29,7 +29,12 @@ from embedlog.client.producer.producer_records import (
     checked_headers,
     serialized,
 )
-from embedlog.client.producer.producer_settings import PRODUCER, complete
+from embedlog.client.producer.producer_settings import (
+    PRODUCER,
+    complete,
+    interceptors,
+    transactions,
+)
 from embedlog.client.producer.record_accumulator import RecordAccumulator
 from embedlog.client.producer.record_sizes import (
     SMALL_OVERHEAD,
@@ -48,14 +53,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.connect import Target
-    from embedlog.client.interceptors import InterceptorChain
     from embedlog.client.metadata import PartitionInfo
     from embedlog.client.producer.delivery import DeliveryCallback
     from embedlog.client.producer.producer_batch import Headers
     from embedlog.client.producer.topic_queues import PartitionQueue
-    from embedlog.client.producer.transaction_manager import TransactionManager
     from embedlog.client.settings import Settings
-    from embedlog.transport import Transport
 
 _THREAD_STOP_MS = 10_000
 _TIMESTAMP_MAX = 2**63 - 1
@@ -93,9 +95,10 @@ class Producer:
         runtime = transport.runtime
         self._clock = runtime.clock
         self._wall_ms = runtime.clock.wall_ms
+        self._read_clock = runtime.clock.wall_ns_reader()
         self._serialize_key = settings["key.serializer"]
         self._serialize_value = settings["value.serializer"]
-        self._interceptors = _interceptors(settings)
+        self._interceptors = interceptors(settings)
         self._limits = RecordLimits(settings)
         self._metadata = Metadata(transport, settings, create_topics=True)
         self._accumulator = RecordAccumulator(
@@ -106,7 +109,7 @@ class Producer:
             self._metadata,
             self._accumulator,
             settings,
-            transactions=_transactions(transport, settings),
+            transactions=transactions(transport, settings),
         )
         threaded = not transport.in_process and (settings["linger.ms"] > 0 or self._always_threaded)
         self._is_eager = not transport.in_process and not threaded
@@ -120,7 +123,7 @@ class Producer:
         )
         self._topics = self._destinations.known
         self._quick_topics = {} if self._is_choosy else self._topics
-        """Where a small record without a key needs no closer look."""
+        """Where a small record needs no closer look."""
         self._lock = self._accumulator.lock
         self._accumulator.needs_attention = self._is_eager
         self._memory = MemoryWait(self._accumulator, self._driver, settings, self._clock)
@@ -145,10 +148,11 @@ class Producer:
 
     @property
     def _is_choosy(self) -> bool:
-        """Does even a small record without a key need a closer look?"""
+        """Does even a small record need a closer look?"""
         return (
             self._is_eager
             or self._serialize_value is not None
+            or self._serialize_key is not None
             or self._settings["partitioner.class"] is not None
             or self._interceptors is not None
             or self._limits.size_max < _LEAST_USUAL_SIZE
@@ -175,35 +179,30 @@ class Producer:
         max.block.ms for metadata and for room in buffer.memory), fails the future and the callback.
 
         Raises:
-            ClosedError: the producer is closed.
-            SerializationError: a serializer raised.
-            TypeError: value or key is not bytes; ValueError: the timestamp is negative.
+            ClosedError: the producer is closed; SerializationError: a serializer raised;
+                TypeError: value or key is not bytes; ValueError: the timestamp is negative.
         """
         queues = self._quick_topics.get(topic)
         # Any other record takes the long way round; this is the one that comes by millions.
-        if (
-            queues is None
-            or type(value) is not bytes
-            or len(value) > SMALL_VALUE_MAX
-            or key is not None
-            or partition is not None
-            or timestamp_ms is not None
-            or headers is not None
-            or on_delivery is not None
+        if (queues is None or type(value) is not bytes) or (
+            partition is not None or timestamp_ms is not None or headers is not None
         ):
             return self._send_any(topic, value, key, partition, timestamp_ms, headers, on_delivery)
-        read_clock = self._wall_ms
-        stamp = read_clock()
+        lock, read_clock = self._lock, self._read_clock
+        stamp = read_clock() // 1_000_000  # ms
         size = len(value)
-        lock = self._lock
-        lock.acquire()  # `with` costs 160 ns more
-        try:
-            queue = queues.sticky_queue
-            if queue is not None:
+        queue = queues.sticky_queue
+        if key is not None:
+            queue = queues.by_key.get(key) if type(key) is bytes else None
+            size += 0 if queue is None else len(key)
+        if queue is not None and size <= SMALL_VALUE_MAX:
+            lock.acquire()  # `with` costs 160 ns more
+            try:
                 batch = queue.open
                 if batch is not None:
                     size += batch.size + SMALL_OVERHEAD
-                    if size < batch.plain_size_limit:
+                    keys = batch.keys
+                    if size < batch.small_size_limit and (key is None or keys is not None):
                         batch.size = size
                         values = batch.values
                         future = DeliveryFuture()
@@ -211,11 +210,15 @@ class Producer:
                         future.index = len(values)
                         values.append(value)
                         batch.timestamps.append(stamp)
+                        if keys is not None:
+                            keys.append(key)
+                        if on_delivery is not None:
+                            batch.add_callback(on_delivery)
                         return future
-        finally:
-            lock.release()
-        # The record begins a batch, or may be the last of one.
-        return self._send_one(topic, value, None, None, stamp, None, None)
+            finally:
+                lock.release()
+        # The record begins a batch, or may be the last of one, or is the first with its key.
+        return self._send_one(topic, value, key, None, stamp, None, on_delivery)
 
     def _send_any(  # noqa: PLR0917  the arguments of send, passed on
         self,
@@ -474,22 +477,6 @@ class Producer:
 
         self._memory.until(is_appended, began_ms)
         return appended[0]
-
-
-def _interceptors(settings: Settings) -> InterceptorChain | None:
-    if not settings["interceptor.classes"]:
-        return None
-    from embedlog.client.interceptors import InterceptorChain
-
-    return InterceptorChain(settings["interceptor.classes"], settings)
-
-
-def _transactions(transport: Transport, settings: Settings) -> TransactionManager | None:
-    if not settings["enable.idempotence"]:
-        return None
-    from embedlog.client.producer.transaction_manager import TransactionManager
-
-    return TransactionManager(transport, settings)
 
 
 def _milliseconds(seconds: float | None) -> int | None:

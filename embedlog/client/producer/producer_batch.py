@@ -46,7 +46,6 @@ class ProducerBatch:
     """Of so many records `size` is exact, and"""
     measured_size = 0
     """this much it is."""
-    keys: list[bytes | None] | None = None
     headers: list[Headers] | None = None
     callbacks: deque[tuple[int, DeliveryCallback]] | None = None
     record_count = 0
@@ -107,9 +106,10 @@ class ProducerBatch:
         self.delivery = delivery
         self.created_ms = created_ms
         self.size_limit = size_limit
-        self.plain_size_limit = size_limit
-        """What it may grow to by small values without key and headers, one like the other. 0 when
-        there are others in it, or when it is closed: then more is to be done than to append."""
+        self.small_size_limit = size_limit
+        """What it may grow to by small records without headers, one like the other. 0 when there
+        are others in it, or when it is closed: then more is to be done than to append."""
+        self.keys: list[bytes | None] | None = None  # of the class it would cost each `send` 60 ns
         self.values: list[bytes | None] = []
         self.timestamps: list[int] = []
         """One for each record; a bulk batch may have one for all."""
@@ -131,14 +131,13 @@ class ProducerBatch:
         """Append the key of the record whose value was appended last."""
         if self.keys is None:
             self.keys = [None] * (len(self.values) - 1)
-            self.plain_size_limit = 0
         self.keys.append(key)
 
     def add_headers(self, headers: Headers) -> None:
         """Append the headers of the record whose value was appended last."""
         if self.headers is None:
             self.headers = [()] * (len(self.values) - 1)
-            self.plain_size_limit = 0
+            self.small_size_limit = 0
         self.headers.append(headers)
 
     def add_callback(self, callback: DeliveryCallback) -> None:
@@ -164,7 +163,7 @@ class ProducerBatch:
     def close(self) -> None:
         """No record is added from here on."""
         self.is_closed = True
-        self.plain_size_limit = 0
+        self.small_size_limit = 0
         self.record_count = len(self.values)
 
     # Sending

@@ -7,7 +7,10 @@ from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.client.interceptors import InterceptorChain
+    from embedlog.client.producer.transaction_manager import TransactionManager
     from embedlog.client.settings import Definitions, Settings
+    from embedlog.transport import Transport
 
 PRODUCER: Definitions = {
     **COMMON,
@@ -92,3 +95,21 @@ def _idempotence(given: Settings, *, in_process: bool) -> bool:
     if conflicts and asked:
         raise ConfigError(f"enable.idempotence=true contradicts {', '.join(conflicts)}")
     return not conflicts and (asked is True or not in_process)
+
+
+def interceptors(settings: Settings) -> InterceptorChain | None:
+    """Those that the settings name, imported only then."""
+    if not settings["interceptor.classes"]:
+        return None
+    from embedlog.client.interceptors import InterceptorChain
+
+    return InterceptorChain(settings["interceptor.classes"], settings)
+
+
+def transactions(transport: Transport, settings: Settings) -> TransactionManager | None:
+    """What numbers the batches of an idempotent producer."""
+    if not settings["enable.idempotence"]:
+        return None
+    from embedlog.client.producer.transaction_manager import TransactionManager
+
+    return TransactionManager(transport, settings)

@@ -17,7 +17,6 @@ from embedlog.client.producer.partitioner import NodeLatencies, StickyPartition
 from embedlog.client.producer.producer_batch import ProducerBatch
 from embedlog.client.producer.record_sizes import BATCH_OVERHEAD as BATCH_OVERHEAD
 from embedlog.client.producer.record_sizes import (
-    SMALL_OVERHEAD,
     SMALL_SLACK,
     SMALL_VALUE_MAX,
     exact_record_size,
@@ -105,7 +104,10 @@ class RecordAccumulator:
                 sticky = StickyPartition(self._batch_size, self._below)
                 made = TopicQueues(info.name, sticky, info)
                 found = self._topics.setdefault(info.name, made)
+        is_resized = len(info.partitions) != len(found.info.partitions)
         found.info = info
+        if is_resized:
+            found.by_key = {}  # after the info: whoever fills it has seen that
         return found
 
     def append(  # noqa: PLR0917  called for every record: keywords cost 40 ns
@@ -150,7 +152,7 @@ class RecordAccumulator:
             if headers is not None or batch.headers is not None:
                 batch.add_headers(headers or ())
             if size > SMALL_VALUE_MAX:
-                batch.plain_size_limit = 0
+                batch.small_size_limit = 0
             if callback is not None:
                 batch.add_callback(callback)
             if batch.size >= batch.size_limit and (not self._is_exact or _is_full(batch)):
@@ -480,8 +482,7 @@ def _has_room(  # noqa: PLR0917  the arguments of append
     headers: Headers | None,
 ) -> bool:
     """Does the record fit in after all, counted to the byte?"""
-    is_small = value is not None and estimate == len(value) + SMALL_OVERHEAD
-    if is_small and batch.plain_size_limit and key is None and headers is None:
+    if headers is None and estimate <= SMALL_VALUE_MAX and batch.small_size_limit:
         least = batch.size + estimate - SMALL_SLACK * (len(batch.values) + 1)
         if least > batch.size_limit:
             return False

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from embedlog.client.producer.partitioner import StickyPartition
+from embedlog.client.producer.partitioner import (
+    CACHED_KEYS_MAX,
+    POSITIVE,
+    StickyPartition,
+    murmur2,
+)
 from embedlog.common import deque
 
 TYPE_CHECKING = False
@@ -55,13 +60,15 @@ class PartitionQueue:
 class TopicQueues:
     """The queues of one topic, and which of them records without a key join."""
 
-    __slots__ = ("compression_ratio", "info", "name", "queues", "sticky", "sticky_queue")
+    __slots__ = ("by_key", "compression_ratio", "info", "name", "queues", "sticky", "sticky_queue")
 
     def __init__(self, name: str, sticky: StickyPartition, info: TopicInfo) -> None:
         self.name = name
         self.info = info
         """The topic as metadata last described it."""
         self.queues: dict[int, PartitionQueue] = {}
+        self.by_key: dict[bytes, PartitionQueue] = {}
+        """Where records with these keys go, as long as the topic has so many partitions."""
         self.sticky = sticky
         self.sticky_queue: PartitionQueue | None = None
         """The queue of the sticky partition; None when another is to be chosen."""
@@ -73,6 +80,20 @@ class TopicQueues:
         found = self.queues.get(partition)
         if found is None:
             found = self.queues[partition] = PartitionQueue(self, partition)
+        return found
+
+    def queue_of(self, key: bytes) -> PartitionQueue:
+        """The queue that the hash of `key` decides, remembered: hashing 8 bytes takes 1 us.
+
+        When the memory is full it is emptied; a dict that evicts one by one would cost each hit.
+        """
+        by_key = self.by_key
+        found = by_key.get(key)
+        if found is None:
+            hashed = murmur2(key) & POSITIVE
+            if len(by_key) >= CACHED_KEYS_MAX:
+                by_key.clear()
+            found = by_key[key] = self.queue(hashed % len(self.info.partitions))
         return found
 
     def learn_ratio(self, observed: float) -> None:
