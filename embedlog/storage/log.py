@@ -14,18 +14,18 @@ answering reads. A full disk poisons nothing: the append fails and the log is as
 
 from __future__ import annotations
 
-from struct import Struct
-
 from embedlog.errors import CorruptRecord, KafkaError
 from embedlog.storage.append_origin import AppendOrigin
 from embedlog.storage.log_state import LogState, segments_from
 from embedlog.storage.log_validator import validate
 from embedlog.storage.log_values import LogAppendInfo, LogRead
-from embedlog.storage.producer_append import judge, load_aborted
-from embedlog.storage.producer_entry import Duplicate
+from embedlog.storage.ordinary_batch import ordinary
+from embedlog.storage.producer_append import judge_marker, load_aborted
+from embedlog.storage.producer_entry import NO_OFFSET, Duplicate
 from embedlog.storage.reader import NOTHING, cut, read_older, verify
 from embedlog.storage.segment import HINTS_MAX
-from wire.records.batch import LOG_OVERHEAD
+from embedlog.storage.validated_batch import MAGIC
+from wire.records.batch import CONTROL_BIT, FRAME_HEAD, LOG_OVERHEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from embedlog.storage.transaction_index import AbortedTransaction
     from embedlog.storage.validated_batch import ValidatedBatch
     from wire.records.built import BuiltBatch
-
-_STAMP = Struct(">qii")
-"""The first 16 bytes of a batch, which its checksum does not cover: base offset, size, epoch."""
 
 
 class Log(LogState):
@@ -74,7 +71,7 @@ class Log(LogState):
             KafkaError: by the rules of `log_validator` and `producer_state`; KafkaStorageError
                 when the disk refuses. Nothing was appended.
         """
-        batch = validate(
+        batch = ordinary(records, self.config, now_ms) or validate(
             records,
             config=self.config,
             origin=origin,
@@ -87,23 +84,27 @@ class Log(LogState):
         first_offset = segment.end[0]
         if self._failure is not None or self._applied_offset != first_offset:
             self._check_usable()
-        update = None
+        update: ProducerUpdate | None = None
         if batch.producer_id > -1:
             try:
-                judged = judge(
-                    self.producers,
-                    batch,
-                    first_offset=first_offset,
-                    origin=origin,
-                    verification=verification,
-                    transaction_version=transaction_version,
-                )
+                if batch.attributes & CONTROL_BIT:
+                    update = judge_marker(
+                        self.producers,
+                        batch,
+                        first_offset=first_offset,
+                        origin=origin,
+                        transaction_version=transaction_version,
+                    )
+                else:
+                    judged = self.producers.prepare(
+                        batch, first_offset=first_offset, origin=origin, verification=verification
+                    )
+                    if isinstance(judged, Duplicate):
+                        return self._duplicate(judged)
+                    update = judged
             except KafkaError as error:
                 error.log_start_offset = self.log_start_offset
                 raise
-            if isinstance(judged, Duplicate):
-                return self._duplicate(judged)
-            update = judged
         return self._append(batch, leader_epoch, now_ms, update)
 
     def _append(
@@ -125,11 +126,11 @@ class Log(LogState):
             _, position, largest, holder = segment.end
         if latest > largest:
             largest, holder = latest, last_offset
-        _STAMP.pack_into(batch.header, 0, first_offset, size - LOG_OVERHEAD, leader_epoch)
+        head = FRAME_HEAD.pack(first_offset, size - LOG_OVERHEAD, leader_epoch, MAGIC, batch.crc)
         if segment.zeroed:
             self._keep_window(segment, size)
         try:
-            segment.write((batch.header, batch.body), size)
+            segment.write((head, *batch.checked), size)
         except OSError as error:
             raise self._write_failed(segment, error) from error
         # This publishes the batch. Whatever comes behind is made good by the next append if an
@@ -147,6 +148,27 @@ class Log(LogState):
         return LogAppendInfo(
             (first_offset, last_offset, append_time, start_offset, False, latest, size)
         )
+
+    def _apply(self, update: ProducerUpdate) -> None:
+        """Bring the producer state up to a published batch."""
+        aborted = self.producers.apply(update)
+        if aborted is not None:
+            self._segments[-1].note_aborted(aborted)
+        is_stable = self._first_unstable_offset is None
+        if not (is_stable and update.entry.current_txn_first_offset == NO_OFFSET):
+            self._first_unstable_offset = self.producers.first_unstable_offset(self.high_watermark)
+
+    def commit(self, synced_only: bool) -> None:
+        """Raise the high watermark to the log's end, or to how far the log is synced."""
+        end = self._segments[-1].end[0]
+        if synced_only and self.synced_offset < end:
+            end = self.synced_offset
+        if end <= self.high_watermark:
+            return
+        if self._first_unstable_offset is None:
+            self.high_watermark = end
+        else:
+            self.update_high_watermark(end)
 
     def append_as_follower(
         self, records: Buffer, *, leader_epoch: int | None = None, now_ms: int | None = None

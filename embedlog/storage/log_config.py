@@ -52,11 +52,21 @@ class LogConfig:
     """Immutable by convention: a change of configuration makes a new one.
 
     `compact` and `delete` say what `cleanup_policy` lists; `log_append_time` says whether the
-    broker's clock stamps the records. A segment is appended to for `segment_age_ms` at most:
-    compaction leaves the last one alone, so max.compaction.lag.ms bounds it too.
+    broker's clock stamps the records. `keeps_plain` says that a plain batch is stored as it was
+    sent, and `batch_size_max` how large a batch may be for both limits. A segment is appended to
+    for `segment_age_ms` at most: compaction leaves the last one alone, so max.compaction.lag.ms
+    bounds it too.
     """
 
-    __slots__ = (*DEFAULTS, "compact", "delete", "log_append_time", "segment_age_ms")
+    __slots__ = (
+        *DEFAULTS,
+        "batch_size_max",
+        "compact",
+        "delete",
+        "keeps_plain",
+        "log_append_time",
+        "segment_age_ms",
+    )
 
     if TYPE_CHECKING:
         cleanup_policy: str
@@ -86,8 +96,10 @@ class LogConfig:
         segment_ms: int
         producer_id_expiration_ms: int
         durability: str
+        batch_size_max: int
         compact: bool
         delete: bool
+        keeps_plain: bool
         log_append_time: bool
         segment_age_ms: int
 
@@ -108,6 +120,10 @@ class LogConfig:
         self.compact = "compact" in policies
         self.delete = "delete" in policies
         self.log_append_time = self.message_timestamp_type == "LogAppendTime"
+        self.keeps_plain = (
+            self.compression_type in ("producer", "uncompressed") and not self.log_append_time
+        )
+        self.batch_size_max = min(self.max_message_bytes, self.segment_bytes)
         age_ms = self.segment_ms
         self.segment_age_ms = min(age_ms, self.max_compaction_lag_ms) if self.compact else age_ms
 

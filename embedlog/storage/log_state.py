@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from embedlog.storage.leader_epochs import LeaderEpochs
     from embedlog.storage.log_config import LogConfig
     from embedlog.storage.open_files import OpenFiles
-    from embedlog.storage.producer_entry import ProducerUpdate
     from embedlog.storage.producer_state import ProducerStateManager
     from wire.records.batch import RecordBatch
 
@@ -262,13 +261,6 @@ class LogState:
         except OSError as second:
             return self.poison(second)
         return self.refused(error)
-
-    def _apply(self, update: ProducerUpdate) -> None:
-        """Bring the producer state up to a published batch."""
-        aborted = self.producers.apply(update)
-        if aborted is not None:
-            self._segments[-1].note_aborted(aborted)
-        self._first_unstable_offset = self.producers.first_unstable_offset(self.high_watermark)
 
     def replay(self, batch: RecordBatch) -> None:
         """Bring the producer state up to a published batch that its leader has judged."""

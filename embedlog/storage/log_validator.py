@@ -17,12 +17,9 @@
 
     *  the produce response carries the log start offset      +  and one error per bad record
 
-A `BuiltBatch` has proved most of this by its making; what depends on the topic is asked of its
-facts. When that is not all in order, its bytes are checked like any others.
-
-A batch that needs no new codec is not copied: only its header is, for the leader's stamp. What
-Kafka stores verbatim is stored verbatim here: odd offset deltas of uncompressed batches, unused
-attribute bits, header keys that are not UTF-8, negative timestamps.
+Most batches never come here: see `ordinary_batch`. A batch that needs no new codec or timestamp is
+not copied. What Kafka stores verbatim is stored verbatim here: odd offset deltas of uncompressed
+batches, unused attribute bits, header keys that are not UTF-8, negative timestamps.
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ from embedlog import errors
 from embedlog.storage.append_origin import AppendOrigin
 from embedlog.storage.record_errors import NO_TIMESTAMP, as_kafka_error, check_records
 from embedlog.storage.record_set import check_rest, check_size, first_entry
-from embedlog.storage.validated_batch import ValidatedBatch, ValidatedBuiltBatch
+from embedlog.storage.validated_batch import of_batch
 from wire.records.batch import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -48,6 +45,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import Buffer
     from embedlog.storage.log_config import LogConfig
+    from embedlog.storage.validated_batch import ValidatedBatch
     from wire.records.scan import ScanResult
 
 _FOUND_BEFORE_THE_LOG = (2, 10)
@@ -67,17 +65,13 @@ def validate(
     """Check the one batch in `records` and make it ready to be stamped and written.
 
     `now_ms` is wall time. `magic_limits` are the formats the request's version may carry: (2, 2)
-    since Produce 3, (0, 2) before. The result's body is a view of `records` whenever possible.
+    since Produce 3, (0, 2) before. The result holds a view of `records` whenever possible.
 
     Raises:
         KafkaError: by the table above. `log_start_offset` is set on those marked with a star,
             -1 on the others; `record_errors` lists the bad records.
     """
-    if isinstance(records, BuiltBatch):
-        if _is_fit(records, config, now_ms):
-            return ValidatedBuiltBatch(records)
-        records = bytes(records)
-    view = memoryview(records)
+    view = memoryview(bytes(records) if isinstance(records, BuiltBatch) else records)
     batch = _good_batch(view, config)
     if batch is None:
         offset, size, magic = first_entry(view, magic_limits)
@@ -107,22 +101,6 @@ def validate(
             f"{config.segment_bytes}."
         )
     return validated
-
-
-def _is_fit(built: BuiltBatch, config: LogConfig, now_ms: int) -> bool:
-    """Whether a log of this configuration takes the batch, and as it is."""
-    size = built.size
-    return (
-        size <= config.max_message_bytes
-        and size <= config.segment_bytes
-        and built.min_timestamp >= 0
-        and built.max_timestamp - now_ms <= config.message_timestamp_after_max_ms
-        and now_ms - built.min_timestamp <= config.message_timestamp_before_max_ms
-        and (config.compression_type == "producer" or config.compression_type == "uncompressed")
-        and not config.log_append_time
-        and (built.first_null_key_index < 0 or not config.compact)
-        and (built.producer_id < 0 or built.base_sequence >= 0)
-    )
 
 
 # The batch
@@ -234,26 +212,20 @@ def _checked_records(
     if config.compression_type != "producer":
         rebuilt = _rebuild(batch, config, now_ms)
         if rebuilt is not None:
-            return _validated_rebuilt(*rebuilt, config, now_ms, topic_partition)
+            return _validated_rebuilt(rebuilt, config, now_ms, topic_partition)
     if config.log_append_time:
-        return ValidatedBatch(
+        return of_batch(
             batch,
             attributes=attributes | TIMESTAMP_TYPE_BIT,
             max_timestamp=now_ms,
-            offset_of_max_timestamp=0 if codec else batch.last_offset_delta,
             log_append_time_ms=now_ms,
         )
-    latest, slot = facts.max_timestamp, facts.max_timestamp_index
-    if sent_as_log_append_time:
-        # Every record of such a batch has the batch's timestamp, whatever its delta says.
-        latest, slot = batch.max_timestamp, 0
-    if latest <= NO_TIMESTAMP:
-        latest, slot = NO_TIMESTAMP, -1
-    return ValidatedBatch(
+    # Every record of a batch with that bit has the batch's timestamp, whatever its delta says.
+    latest = batch.max_timestamp if sent_as_log_append_time else facts.max_timestamp
+    return of_batch(
         batch,
         attributes=attributes & ~TIMESTAMP_TYPE_BIT,
-        max_timestamp=latest,
-        offset_of_max_timestamp=slot,
+        max_timestamp=max(NO_TIMESTAMP, latest),
         log_append_time_ms=-1,
     )
 
@@ -271,7 +243,7 @@ def _looks_bad(facts: ScanResult, config: LogConfig, now_ms: int) -> bool:
 # What cannot be stored as it came
 
 
-def _rebuild(batch: RecordBatch, config: LogConfig, now_ms: int) -> tuple[RecordBatch, int] | None:
+def _rebuild(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch | None:
     """The batch in the topic's codec; None if it is so already.
 
     Kafka keeps odd offsets of plain batches, and never compresses plain control batches.
@@ -294,25 +266,20 @@ def _convert_legacy(
     from embedlog.storage.record_conversion import convert_legacy
 
     converted = convert_legacy(view, config=config, now_ms=now_ms, topic_partition=topic_partition)
-    return _validated_rebuilt(*converted, config, now_ms, topic_partition)
+    return _validated_rebuilt(converted, config, now_ms, topic_partition)
 
 
 def _validated_rebuilt(
-    batch: RecordBatch,
-    offset_of_max_timestamp: int,
-    config: LogConfig,
-    now_ms: int,
-    topic_partition: object,
+    batch: RecordBatch, config: LogConfig, now_ms: int, topic_partition: object
 ) -> ValidatedBatch:
     if batch.size > config.max_message_bytes:
         raise errors.MessageTooLarge(
             f"Message batch size is {batch.size} bytes in append to partition {topic_partition} "
             f"which exceeds the maximum configured size of {config.max_message_bytes}."
         )
-    return ValidatedBatch(
+    return of_batch(
         batch,
         attributes=batch.attributes,
         max_timestamp=max(NO_TIMESTAMP, batch.max_timestamp),
-        offset_of_max_timestamp=offset_of_max_timestamp,
         log_append_time_ms=now_ms if config.log_append_time else -1,
     )

@@ -15,7 +15,7 @@ from _bisect import bisect_left, bisect_right
 from struct import pack, unpack
 
 from embedlog.errors import CorruptRecord
-from embedlog.storage.column import Column, compact
+from embedlog.storage.column import LIST_LENGTH_MAX, Column, compact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ class OffsetIndex:
         entries = self._entries
         if not entries or entry > entries[-1]:
             entries.append(entry)
-            self._entries = compact(entries)
+            if len(entries) > LIST_LENGTH_MAX:
+                self._entries = compact(entries)
 
     def lookup(self, offset: int) -> tuple[int, int]:
         """The last entry whose batch ends at or before `offset`, as (that end, position).

@@ -1,4 +1,4 @@
-"""Where appends and the producer state meet: judging batches, replaying them, snapshots."""
+"""Where appends and the producer state meet: judging markers, replaying them, snapshots."""
 
 from __future__ import annotations
 
@@ -14,33 +14,30 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from embedlog.runtime.files import Files
-    from embedlog.storage.producer_entry import Duplicate, ProducerUpdate, VerificationState
+    from embedlog.storage.producer_entry import ProducerUpdate
     from embedlog.storage.segment import Segment
     from embedlog.storage.transaction_index import AbortedTransaction
     from embedlog.storage.validated_batch import ValidatedBatch
 
 _NEVER_EXPIRES = 2**63 - 1
+NO_EPOCH = -1
 
 
-def judge(
+def judge_marker(
     producers: ProducerStateManager,
     batch: ValidatedBatch,
     *,
     first_offset: int,
     origin: int,
-    verification: VerificationState | None,
     transaction_version: int,
-) -> Duplicate | ProducerUpdate | None:
-    """What a batch that would get `first_offset` does to the producer state; changes nothing.
+) -> ProducerUpdate | None:
+    """What a control batch at `first_offset` would do to the producer state; changes nothing.
 
     Raises:
-        KafkaError: as `ProducerStateManager.prepare` and `prepare_marker`.
+        KafkaError: as `ProducerStateManager.prepare_marker`.
     """
-    if not batch.is_control:
-        return producers.prepare(
-            batch, first_offset=first_offset, origin=origin, verification=verification
-        )
-    marker = read_marker(batch.batch)
+    sent = batch.stamped(base_offset=first_offset, leader_epoch=NO_EPOCH)
+    marker = read_marker(RecordBatch(sent))
     if marker is None:
         return None
     committed, coordinator_epoch, timestamp = marker

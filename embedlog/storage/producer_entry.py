@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from _operator import itemgetter
+
+TYPE_CHECKING = False
+
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
@@ -20,18 +24,30 @@ def last_sequence(base_sequence: int, last_offset_delta: int) -> int:
     return (base_sequence + last_offset_delta) % SEQUENCE_COUNT
 
 
-class CachedBatch:
-    """One of a producer's last batches, as much of it as recognising a retry takes."""
+class CachedBatch(tuple[int, int, int, int]):
+    """One of a producer's last batches, as much of it as recognising a retry takes.
 
-    __slots__ = ("last_offset", "last_sequence", "offset_delta", "timestamp")
+    A tuple, because one is made per append.
+    """
 
-    def __init__(
-        self, *, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int
-    ) -> None:
-        self.last_sequence = last_sequence
-        self.last_offset = last_offset
-        self.offset_delta = offset_delta
-        self.timestamp = timestamp
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def last_sequence(self) -> int: ...
+        @property
+        def last_offset(self) -> int: ...
+        @property
+        def offset_delta(self) -> int: ...
+        @property
+        def timestamp(self) -> int: ...
+
+    else:
+        last_sequence = property(itemgetter(0))
+        last_offset = property(itemgetter(1))
+        offset_delta = property(itemgetter(2))
+        timestamp = property(itemgetter(3))
 
     @property
     def base_offset(self) -> int:
@@ -60,6 +76,7 @@ class ProducerStateEntry:
         "coordinator_epoch",
         "current_txn_first_offset",
         "last_timestamp",
+        "next_sequence",
         "producer_epoch",
         "producer_id",
     )
@@ -83,6 +100,32 @@ class ProducerStateEntry:
         self.last_timestamp = last_timestamp
         self.current_txn_first_offset = current_txn_first_offset
         """Where the open transaction began, -1 when none is open."""
+        self.next_sequence = (self.last_sequence + 1) % SEQUENCE_COUNT
+        """The first sequence that the next batch of `producer_epoch` must have."""
+
+    def with_batch(
+        self,
+        *,
+        epoch: int,
+        sequence: int,
+        last_offset: int,
+        offset_delta: int,
+        timestamp: int,
+        transaction_start: int,
+    ) -> ProducerStateEntry:
+        """The entry after a batch of that epoch and first sequence was written."""
+        last = last_sequence(sequence, offset_delta)
+        kept = self.batches[1 - BATCHES_KEPT :] if self.producer_epoch == epoch else ()
+        # Not by the constructor: its keywords would take longer than all that is done here.
+        entry = _new(ProducerStateEntry)
+        entry.producer_id = self.producer_id
+        entry.producer_epoch = epoch
+        entry.batches = (*kept, CachedBatch((last, last_offset, offset_delta, timestamp)))
+        entry.coordinator_epoch = self.coordinator_epoch
+        entry.last_timestamp = timestamp
+        entry.current_txn_first_offset = transaction_start
+        entry.next_sequence = (last + 1) % SEQUENCE_COUNT
+        return entry
 
     @property
     def last_sequence(self) -> int:
@@ -110,6 +153,9 @@ class ProducerStateEntry:
             f"last_timestamp={self.last_timestamp}, "
             f"current_txn_first_offset={self.current_txn_first_offset})"
         )
+
+
+_new = object.__new__
 
 
 class VerificationState:

@@ -83,11 +83,7 @@ def _unpack(row: tuple[int, ...]) -> ProducerStateEntry:
     producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, first_offset = row
     batches: tuple[CachedBatch, ...] = ()
     if offset >= 0:
-        batches = (
-            CachedBatch(
-                last_sequence=sequence, last_offset=offset, offset_delta=delta, timestamp=timestamp
-            ),
-        )
+        batches = (CachedBatch((sequence, offset, delta, timestamp)),)
     return ProducerStateEntry(
         producer_id,
         producer_epoch=epoch,

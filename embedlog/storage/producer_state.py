@@ -24,12 +24,10 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.storage.append_origin import AppendOrigin
 from embedlog.storage.producer_entry import (
-    BATCHES_KEPT,
     NO_OFFSET,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     SEQUENCE_COUNT,
-    CachedBatch,
     CompletedTransaction,
     Duplicate,
     ProducerStateEntry,
@@ -162,20 +160,20 @@ class ProducerStateManager:
             return None
         epoch = batch.producer_epoch
         sequence = batch.base_sequence
-        entry = self._entries.get(producer_id)
-        if origin == AppendOrigin.CLIENT and entry is not None:
-            last = last_sequence(sequence, batch.last_offset_delta)
-            known = entry.find_duplicate(epoch, sequence, last)
-            if known is not None:
-                return Duplicate(known)
-        if entry is None:
-            entry = ProducerStateEntry(producer_id)
-        if origin != AppendOrigin.REPLICATION:
-            self._check_epoch(entry, epoch, first_offset)
-        if origin == AppendOrigin.CLIENT:
-            if verification is not None:
-                self._check_verified_sequence(entry, sequence, first_offset, verification)
-            self._check_sequence(entry, epoch, sequence, first_offset)
+        delta = batch.last_offset_delta
+        entry = self._entries.get(producer_id) or ProducerStateEntry(producer_id)
+        is_next = sequence == entry.next_sequence and epoch == entry.producer_epoch
+        if not is_next or verification is not None:
+            if origin == AppendOrigin.CLIENT:
+                known = entry.find_duplicate(epoch, sequence, last_sequence(sequence, delta))
+                if known is not None:
+                    return Duplicate(known)
+            if origin != AppendOrigin.REPLICATION:
+                self._check_epoch(entry, epoch, first_offset)
+            if origin == AppendOrigin.CLIENT:
+                if verification is not None:
+                    self._check_verified_sequence(entry, sequence, first_offset, verification)
+                self._check_sequence(entry, epoch, sequence, first_offset)
         transaction_start = entry.current_txn_first_offset
         if batch.is_transactional:
             if transaction_start == NO_OFFSET:
@@ -184,7 +182,16 @@ class ProducerStateManager:
             raise errors.InvalidTxnState(
                 f"Expected transactional write from {self._at(entry, first_offset)}"
             )
-        return ProducerUpdate(_with_batch(entry, batch, first_offset, transaction_start))
+        return ProducerUpdate(
+            entry.with_batch(
+                epoch=epoch,
+                sequence=sequence,
+                last_offset=first_offset + delta,
+                offset_delta=delta,
+                timestamp=batch.max_timestamp,
+                transaction_start=transaction_start,
+            )
+        )
 
     def prepare_marker(
         self,
@@ -427,30 +434,6 @@ class ProducerStateManager:
 
     def _at(self, entry: ProducerStateEntry, offset: int) -> str:
         return f"producer {entry.producer_id} at offset {offset} in partition {self.name}"
-
-
-def _with_batch(
-    entry: ProducerStateEntry, batch: BatchFacts, first_offset: int, transaction_start: int
-) -> ProducerStateEntry:
-    """The entry after `batch` was written at `first_offset`."""
-    epoch = batch.producer_epoch
-    delta = batch.last_offset_delta
-    timestamp = batch.max_timestamp
-    written = CachedBatch(
-        last_sequence=last_sequence(batch.base_sequence, delta),
-        last_offset=first_offset + delta,
-        offset_delta=delta,
-        timestamp=timestamp,
-    )
-    kept = entry.batches[1 - BATCHES_KEPT :] if entry.producer_epoch == epoch else ()
-    return ProducerStateEntry(
-        entry.producer_id,
-        producer_epoch=epoch,
-        batches=(*kept, written),
-        coordinator_epoch=entry.coordinator_epoch,
-        last_timestamp=timestamp,
-        current_txn_first_offset=transaction_start,
-    )
 
 
 def read_marker(batch: RecordBatch) -> tuple[bool, int, int] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.storage.record_errors import NO_TIMESTAMP, as_kafka_error, check_records
+from embedlog.storage.record_errors import as_kafka_error, check_records
 from embedlog.storage.record_set import check_size
 from wire.records.batch import Codec, RecordBatch, TimestampType, iter_batches
 from wire.records.builder import build_batch
@@ -28,14 +28,9 @@ def rebuild(
     config: LogConfig,
     now_ms: int,
     source: RecordBatch | None = None,
-) -> tuple[RecordBatch, int]:
-    """A new batch with consecutive offsets of these records, and the producer of `source`.
-
-    The second value is the offset delta of the first record with the greatest timestamp.
-    """
+) -> RecordBatch:
+    """A new batch with consecutive offsets of these records, and the producer of `source`."""
     timestamps = [record.timestamp for record in records]
-    latest = max(timestamps)
-    slot = 0 if config.log_append_time else timestamps.index(latest)
     headers = [record.headers for record in records]
     built = build_batch(
         [record.value for record in records],
@@ -52,13 +47,12 @@ def rebuild(
         base_sequence=-1 if source is None else source.base_sequence,
         transactional=source is not None and source.is_transactional,
     )
-    has_timestamp = config.log_append_time or latest > NO_TIMESTAMP
-    return RecordBatch(built), slot if has_timestamp else -1
+    return RecordBatch(built)
 
 
 def convert_legacy(
     view: memoryview, *, config: LogConfig, now_ms: int, topic_partition: object
-) -> tuple[RecordBatch, int]:
+) -> RecordBatch:
     """One batch of magic 2 for a message set of magic 0 or 1 (Produce 0 to 2), as `rebuild`.
 
     A message set may hold many plain messages, or one compressed wrapper.
@@ -76,7 +70,7 @@ def convert_legacy(
 
 def _convert_legacy(
     view: memoryview, config: LogConfig, now_ms: int, topic_partition: object
-) -> tuple[RecordBatch, int]:
+) -> RecordBatch:
     batches = _legacy_batches(view, topic_partition)
     codec = Codec.NONE
     for batch in batches:

@@ -174,15 +174,19 @@ class Segment:
 
     def index(self, last_offset: int, position: int, size: int, interval: int) -> None:
         """Count a published batch; every `interval` bytes the indexes get an entry."""
-        if self._since_index_entry > interval:
-            self._since_index_entry = 0
-            self.index_room -= 1
-            if self.index_room <= 0:
-                self.time_max = -1
-            self.offset_index.append(last_offset, position)
-            end = self.end
-            self.time_index.append(end[2], end[3])
-        self._since_index_entry += size
+        if self._since_index_entry <= interval:
+            self._since_index_entry += size
+            return
+        self._since_index_entry = size
+        self.index_room -= 1
+        if self.index_room <= 0:
+            self.time_max = -1
+        offset_index, time_index = self._offset_index, self._time_index
+        if offset_index is None or time_index is None:
+            offset_index, time_index = self.offset_index, self.time_index
+        offset_index.append(last_offset, position)
+        _, _, largest, holder = self.end
+        time_index.append(largest, holder)
 
     def expect_stored_indexes(self) -> None:
         """The file existed before: its indexes are read when they are first needed."""

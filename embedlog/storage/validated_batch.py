@@ -1,159 +1,133 @@
-"""A batch that passed validation: 61 header bytes to stamp, and a body that nobody copied."""
+"""A batch that passed validation: what a leader writes, but for the head that it puts before it.
+
+position  size
+0         21    FRAME_HEAD: base offset, length, leader epoch, magic, checksum
+21        ...   `checked`: what the checksum covers, as it came whenever possible
+"""
 
 from __future__ import annotations
 
-from struct import Struct
-
 from wire.records.batch import (
-    ATTRIBUTES_POSITION,
-    CRC_POSITION,
+    CHECKED_HEAD,
+    FRAME_HEAD,
     HEADER_SIZE,
-    MAX_TIMESTAMP_POSITION,
+    LOG_OVERHEAD,
+    TRANSACTIONAL_BIT,
     RecordBatch,
 )
 from wire.records.crc32c import crc32c
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.runtime.files import Bytes
     from wire.records.built import BuiltBatch
 
-_INT16 = Struct(">h")
-_INT32 = Struct(">i")
-_UINT32 = Struct(">I")
-_INT64 = Struct(">q")
-_LEADER_EPOCH_POSITION = 12
+MAGIC = 2
 
 
 class ValidatedBatch:
     """What a leader writes for one produced batch, and the facts its log keeps of it.
 
-    `header` is this object's own copy; the log stamps its offset and epoch into it. `body` is a
-    view of the caller's bytes unless the batch had to be rebuilt. The attributes suffice as
-    `BatchFacts` of the producer state.
+    `checked` are the bytes after the head, in order; `size` counts the head too. `max_timestamp`
+    is the one that is stored, `log_append_time_ms` what the produce response says: -1 on a
+    CreateTime topic. The others are header fields. These suffice as `BatchFacts` of the producer
+    state.
     """
 
     __slots__ = (
-        "batch",
-        "body",
-        "crc_changed",
-        "header",
+        "attributes",
+        "base_sequence",
+        "checked",
+        "crc",
         "last_offset_delta",
         "log_append_time_ms",
         "max_timestamp",
-        "offset_of_max_timestamp",
+        "producer_epoch",
         "producer_id",
         "size",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  one per append: the keywords would cost as much as the rest
         self,
-        batch: RecordBatch,
-        *,
-        attributes: int,
+        checked: tuple[Bytes, ...],
+        crc: int,
+        size: int,
+        last_offset_delta: int,
         max_timestamp: int,
-        offset_of_max_timestamp: int,
         log_append_time_ms: int,
+        attributes: int,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
     ) -> None:
-        view = batch.buffer
-        self.batch = batch
-        """The batch before its header was changed; keeps `body` alive."""
-        self.header = bytearray(view[:HEADER_SIZE])
-        self.body: bytes | memoryview = view[HEADER_SIZE:]
-        self.size = batch.size
-        self.last_offset_delta = batch.last_offset_delta
-        self.producer_id = batch.producer_id
+        self.checked = checked
+        self.crc = crc
+        self.size = size
+        self.last_offset_delta = last_offset_delta
         self.max_timestamp = max_timestamp
-        self.offset_of_max_timestamp = offset_of_max_timestamp
-        """As a delta to the first offset; -1 when no record has a timestamp."""
         self.log_append_time_ms = log_append_time_ms
-        """What the produce response says: -1 on a CreateTime topic."""
-        if attributes == batch.attributes and max_timestamp == batch.max_timestamp:
-            self.crc_changed = False
-        else:
-            self.crc_changed = True
-            self._rewrite(attributes, max_timestamp)
-
-    @property
-    def record_count(self) -> int:
-        """The number of records in the body."""
-        return self.batch.record_count
-
-    @property
-    def producer_epoch(self) -> int:
-        """The epoch of `producer_id`, -1 for none."""
-        return self.batch.producer_epoch
-
-    @property
-    def base_sequence(self) -> int:
-        """The sequence of the first record, -1 for none."""
-        return self.batch.base_sequence
+        self.attributes = attributes
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
 
     @property
     def is_transactional(self) -> bool:
         """True if the batch belongs to a transaction."""
-        return self.batch.is_transactional
+        return self.attributes & TRANSACTIONAL_BIT != 0
 
-    @property
-    def is_control(self) -> bool:
-        """True if the records are markers for the machinery, not for applications."""
-        return self.batch.is_control
-
-    @property
-    def buffers(self) -> list[bytes | bytearray | memoryview]:
-        """The bytes to write, in order."""
-        return [self.header, self.body]
-
-    def stamp(self, *, base_offset: int, leader_epoch: int) -> None:
-        """Write the leader's two fields into the header; the checksum does not cover them."""
-        _INT64.pack_into(self.header, 0, base_offset)
-        _INT32.pack_into(self.header, _LEADER_EPOCH_POSITION, leader_epoch)
-
-    def _rewrite(self, attributes: int, max_timestamp: int) -> None:
-        header = self.header
-        _INT16.pack_into(header, ATTRIBUTES_POSITION, attributes)
-        _INT64.pack_into(header, MAX_TIMESTAMP_POSITION, max_timestamp)
-        crc = crc32c(self.body, crc32c(header[ATTRIBUTES_POSITION:]))
-        _UINT32.pack_into(header, CRC_POSITION, crc)
+    def stamped(self, *, base_offset: int, leader_epoch: int) -> bytes:
+        """A copy of the whole batch, as the leader would write it there."""
+        length = self.size - LOG_OVERHEAD
+        head = FRAME_HEAD.pack(base_offset, length, leader_epoch, MAGIC, self.crc)
+        return b"".join([head, *self.checked])
 
 
-class ValidatedBuiltBatch(ValidatedBatch):
-    """The same of a batch that was built here, whose header need not be parsed."""
+def of_batch(
+    batch: RecordBatch, *, attributes: int, max_timestamp: int, log_append_time_ms: int
+) -> ValidatedBatch:
+    """`batch` with these attributes and this timestamp in its header; no record is copied."""
+    view = batch.buffer
+    checked: tuple[Bytes, ...] = (view[FRAME_HEAD.size :],)
+    crc = batch.crc
+    if attributes != batch.attributes or max_timestamp != batch.max_timestamp:
+        head = CHECKED_HEAD.pack(
+            attributes,
+            batch.last_offset_delta,
+            batch.base_timestamp,
+            max_timestamp,
+            batch.producer_id,
+            batch.producer_epoch,
+            batch.base_sequence,
+            batch.record_count,
+        )
+        checked = head, view[HEADER_SIZE:]
+        crc = crc32c(checked[1], crc32c(head))
+    return ValidatedBatch(
+        checked,
+        crc,
+        batch.size,
+        batch.last_offset_delta,
+        max_timestamp,
+        log_append_time_ms,
+        attributes,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+    )
 
-    __slots__ = ("_built",)
 
-    def __init__(self, built: BuiltBatch) -> None:
-        self._built = built
-        self.header = bytearray(built.header)
-        self.body = built.body
-        self.size = built.size
-        self.last_offset_delta = built.count - 1
-        self.producer_id = built.producer_id
-        self.max_timestamp = built.max_timestamp
-        self.offset_of_max_timestamp = built.max_timestamp_index
-        self.log_append_time_ms = -1
-        self.crc_changed = False
-
-    @property
-    def batch(self) -> RecordBatch:  # type: ignore[override]
-        """The batch before its header was changed, made when it is asked for."""
-        return RecordBatch(bytes(self._built))
-
-    @property
-    def producer_epoch(self) -> int:
-        return self._built.producer_epoch
-
-    @property
-    def base_sequence(self) -> int:
-        return self._built.base_sequence
-
-    @property
-    def record_count(self) -> int:
-        return self._built.count
-
-    @property
-    def is_transactional(self) -> bool:
-        return False
-
-    @property
-    def is_control(self) -> bool:
-        return False
+def of_built(built: BuiltBatch) -> ValidatedBatch:
+    """A batch that was built here, whose header need not be parsed."""
+    return ValidatedBatch(
+        (built.checked_head, built.body),
+        built.crc,
+        built.size,
+        built.count - 1,
+        built.max_timestamp,
+        -1,
+        0,
+        built.producer_id,
+        built.producer_epoch,
+        built.base_sequence,
+    )

@@ -12,7 +12,7 @@ from embedlog.common import TopicPartition
 from embedlog.storage.append_origin import AppendOrigin
 from embedlog.storage.log_config import NO_LIMIT, LogConfig
 from embedlog.storage.log_validator import validate
-from embedlog.storage.validated_batch import ValidatedBuiltBatch
+from embedlog.storage.ordinary_batch import ordinary
 from wire.records.built import BuiltBatch
 
 NOW = 1_700_000_000_000
@@ -34,7 +34,7 @@ configs = st.fixed_dictionaries(
 
 def outcome(records: Any, config: LogConfig) -> Any:
     try:
-        batch = validate(
+        batch = ordinary(records, config, NOW) or validate(
             records,
             config=config,
             origin=AppendOrigin.CLIENT,
@@ -47,14 +47,12 @@ def outcome(records: Any, config: LogConfig) -> Any:
     facts = (
         batch.size,
         batch.last_offset_delta,
-        batch.record_count,
         batch.max_timestamp,
-        batch.offset_of_max_timestamp,
         batch.log_append_time_ms,
         (batch.producer_id, batch.producer_epoch, batch.base_sequence),
-        (batch.is_transactional, batch.is_control),
+        batch.attributes,
     )
-    return b"".join(batch.buffers), facts, bytes(batch.batch.buffer)
+    return batch.stamped(base_offset=0, leader_epoch=-1), facts
 
 
 @given(st.lists(st.tuples(fields, fields, stamps), min_size=1, max_size=6), configs, st.booleans())
@@ -77,7 +75,7 @@ def test_the_validator_treats_both_the_same(
 
 def test_an_ordinary_topic_takes_it_without_another_look() -> None:
     built = BuiltBatch([b"a", b"b"], timestamps=NOW)
-    batch = validate(built, config=LogConfig(), origin=AppendOrigin.CLIENT, now_ms=NOW)
-    assert type(batch) is ValidatedBuiltBatch
-    batch.stamp(base_offset=7, leader_epoch=1)
-    assert built.header[:8] == bytes(8), "whoever stamps it has a copy"
+    batch = ordinary(built, LogConfig(), NOW)
+    assert batch is not None
+    assert batch.checked[1] is built.body
+    assert batch.stamped(base_offset=0, leader_epoch=-1) == bytes(built)

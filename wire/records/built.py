@@ -30,7 +30,7 @@ class BuiltBatch:
     """One batch of magic 2: not compressed, no control batch, without record headers.
 
     Offsets begin at 0 and have no gaps, and each record's timestamp is its creator's. Immutable:
-    whoever stamps the header copies it. `bytes(batch)` equals what `build_batch` makes of the same.
+    a log writes a head of its own. `bytes(batch)` equals what `build_batch` makes of the same.
 
     >>> batch = BuiltBatch([b"a", None], timestamps=5)
     >>> (batch.count, batch.size, batch.max_timestamp, batch.first_null_key_index)
@@ -40,9 +40,10 @@ class BuiltBatch:
     __slots__ = (
         "base_sequence",
         "body",
+        "checked_head",
         "count",
+        "crc",
         "first_null_key_index",
-        "header",
         "max_timestamp",
         "max_timestamp_index",
         "min_timestamp",
@@ -100,11 +101,10 @@ class BuiltBatch:
                     assert len(keys) == count, (len(keys), count)
                     self.first_null_key_index = keys.index(None) if None in keys else -1
                 body = b"".join(encode_records(values, keys, deltas, None))
-        checked = CHECKED_HEAD.pack(0, count - 1, base, latest, *producer, count)
+        self.checked_head = head = CHECKED_HEAD.pack(0, count - 1, base, latest, *producer, count)
         self.producer_id, self.producer_epoch, self.base_sequence = producer
-        self.size = size = HEADER_SIZE + len(body)
-        crc = crc32c(body, crc32c(checked, 0))
-        self.header = FRAME_HEAD.pack(0, size - LOG_OVERHEAD, -1, 2, crc) + checked
+        self.size = HEADER_SIZE + len(body)
+        self.crc = crc32c(body, crc32c(head, 0))
         self.body = body
         self.count = count
         self.max_timestamp = latest
@@ -115,7 +115,8 @@ class BuiltBatch:
         return self.size
 
     def __bytes__(self) -> bytes:
-        return self.header + self.body
+        frame_head = FRAME_HEAD.pack(0, self.size - LOG_OVERHEAD, -1, 2, self.crc)
+        return b"".join([frame_head, self.checked_head, self.body])
 
     def __repr__(self) -> str:
         return f"<BuiltBatch of {self.count} records, {self.size} bytes>"

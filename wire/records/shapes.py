@@ -44,7 +44,7 @@ _seen: dict[tuple[int, int], int] = {}
 class Shape:
     """What stands around the keys and values of batches that are laid out alike."""
 
-    __slots__ = ("_around", "_bits", "_cut", "_fixed", "_places", "_skim", "has_keys")
+    __slots__ = ("_around", "_bits", "_cut", "_fixed", "_places", "_signs", "_skim", "has_keys")
 
     def __init__(self, pieces: list[bytes], sizes: list[int], places: list[int]) -> None:
         """`sizes` of what is between the pieces; `places` of the deltas in the joined pieces."""
@@ -52,13 +52,15 @@ class Shape:
         form = [f"{len(piece)}s{size}" for piece, size in zip(pieces, sizes, strict=False)]
         self._skim = Struct("x".join([*form, "1s"])).unpack_from
         self._cut = Struct("s".join([*form, "1s"])).unpack_from
-        self._around = tuple(pieces)
-        joined = b"".join(pieces)
-        fixed = bytearray(b"\xff" * len(joined))
+        self._around = around = b"".join(pieces)
+        fixed = bytearray(b"\xff" * len(around))
+        signs = bytearray(len(around))
         for place in places:
             fixed[place] = 0x80
-        self._bits = int.from_bytes(joined, "little")
+            signs[place] = 0x01
+        self._bits = int.from_bytes(around, "little")
         self._fixed = int.from_bytes(fixed, "little")
+        self._signs = int.from_bytes(signs, "little")
         self._places = _as_slices(places)
 
     def deltas(self, data: Buffer, position: int) -> bytes | None:
@@ -66,13 +68,28 @@ class Shape:
 
         They are zig-zag numbers of one byte each, or none at all if all are 0.
         """
-        around = self._skim(data, position)
+        around = b"".join(self._skim(data, position))
         return b"" if around == self._around else self._deltas_in(around)
+
+    def delta_range(self, data: Buffer, position: int) -> tuple[int, int] | None:
+        """The least and the greatest of the timestamp deltas; None if this is not their shape."""
+        around = b"".join(self._skim(data, position))
+        if around == self._around:
+            return 0, 0
+        found = int.from_bytes(around, "little") ^ self._bits
+        if found & self._fixed:
+            return None
+        deltas = self._at_places(around)
+        if found & self._signs:
+            # Some are negative.
+            decoded = [(raw >> 1) ^ -(raw & 1) for raw in set(deltas)]
+            return min(decoded), max(decoded)
+        return min(deltas) >> 1, max(deltas) >> 1
 
     def columns(self, data: Buffer, position: int) -> Columns | None:
         """Copies of the keys and values, and the deltas; None if this is not their shape."""
         fields = self._cut(data, position)
-        around = fields[0::2]
+        around = b"".join(fields[0::2])
         deltas = b"" if around == self._around else self._deltas_in(around)
         if deltas is None:
             return None
@@ -80,11 +97,16 @@ class Shape:
             return fields[1::4], fields[3::4], deltas
         return None, fields[1::2], deltas
 
-    def _deltas_in(self, around: tuple[bytes, ...]) -> bytes | None:
-        found = b"".join(around)
-        if (int.from_bytes(found, "little") ^ self._bits) & self._fixed:
+    def _deltas_in(self, around: bytes) -> bytes | None:
+        if (int.from_bytes(around, "little") ^ self._bits) & self._fixed:
             return None
-        return b"".join([found[some] for some in self._places])
+        return self._at_places(around)
+
+    def _at_places(self, around: bytes) -> bytes:
+        deltas = b""
+        for places in self._places:  # one, of up to 64 records
+            deltas += around[places]
+        return deltas
 
 
 def _as_slices(places: list[int]) -> list[slice]:
@@ -108,6 +130,11 @@ def shape_of(data: Buffer, position: int, end: int, count: int) -> Shape | None:
     """
     known = _shapes.get((end - position, count))
     return _meet(data, position, end, count) if known is None else known
+
+
+def known_shape(size: int, count: int) -> Shape | None:
+    """The shape of `count` records of that size together; unlike `shape_of` it makes none."""
+    return _shapes.get((size, count))
 
 
 def cut(data: Buffer, position: int, end: int, count: int) -> Columns | None:

@@ -89,7 +89,7 @@ def test_times_at_the_end_of_time_wrap_around_as_in_java(base_timestamp: int) ->
 
 
 @given(columns(count_max=150), columns(count_max=150))
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_no_answer_depends_on_what_was_met(first: dict[str, Any], second: dict[str, Any]) -> None:
     for arguments in (first, second):
         batch = RecordBatch(build(arguments))
