@@ -119,7 +119,7 @@ class Partition:
                 if self.is_leader and leader_epoch > self.log.latest_epoch:
                     self.log.assign_epoch(leader_epoch)
             if self.is_leader:
-                self._advance_high_watermark()
+                self.log.commit(self.syncs)
 
     def configure(self, *, min_insync_replicas: int) -> None:
         """Obey other settings from the next append on; the log has them already."""
@@ -127,7 +127,7 @@ class Partition:
             self.min_isr = min(min_insync_replicas, max(1, len(self.replicas)))
             self.syncs = self.log.config.durability == "fsync"
             if self.is_leader:
-                self._advance_high_watermark()
+                self.log.commit(self.syncs)
 
     def retire(self) -> None:
         """The topic is gone: nothing is appended or read from here on."""
@@ -180,13 +180,14 @@ class Partition:
             NotEnoughReplicas: acks is -1 and too few replicas are in sync; nothing was written.
             KafkaError: the log refused the records; nothing was written.
         """
+        log = self.log
         with self.lock:
             if not self.is_leader or current_leader_epoch != NO_EPOCH:
                 self.check_leader(current_leader_epoch)
             if acks == -1 and len(self.isr) < self.min_isr:
                 raise errors.NotEnoughReplicas()
             try:
-                info = self.log.append_as_leader(
+                info = log.append_as_leader(
                     records,
                     leader_epoch=self.leader_epoch,
                     origin=origin,
@@ -195,9 +196,9 @@ class Partition:
                 )
             except errors.KafkaError as error:
                 if error.code in _TOLD_WITH_LOG_START:
-                    error.log_start_offset = self.log.log_start_offset
+                    error.log_start_offset = log.log_start_offset
                 raise
-            self._advance_high_watermark()
+            log.commit(self.syncs)
         return info
 
     def sync(self) -> None:
@@ -210,16 +211,7 @@ class Partition:
         """
         self.log.sync(self.log.log_end_offset)
         with self.lock:
-            self._advance_high_watermark()
-
-    def _advance_high_watermark(self) -> None:
-        """Let readers see what is committed; never less than before. Requires: the lock."""
-        log = self.log
-        committed = log.log_end_offset
-        if self.syncs:
-            committed = min(committed, log.synced_offset)
-        if committed > log.high_watermark:
-            log.update_high_watermark(committed)
+            self.log.commit(self.syncs)
 
     def delete_records(self, offset: int) -> int:
         """Give up the records below `offset` (-1: the high watermark); return that offset.

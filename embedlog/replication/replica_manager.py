@@ -157,13 +157,16 @@ class ReplicaManager:
         info = partition.append(
             records, acks=acks, origin=origin, magic_limits=magic_limits, now_ms=self._wall_ms()
         )
-        self.appended(partition, is_awaited=is_awaited)
+        if partition.syncs:
+            self.appended(partition, is_awaited=is_awaited)
+        else:
+            self._wake_readers(partition)
         return info
 
     def appended(self, partition: Partition, *, is_awaited: bool = False) -> None:
         """Commit and wake after `Partition.append`, as `append` does. Requires: no lock."""
         if not partition.syncs:
-            self._complete_committed(partition)
+            self._wake_readers(partition)
         elif is_awaited:
             self._sync(partition)
         else:
@@ -195,16 +198,14 @@ class ReplicaManager:
         except errors.KafkaStorageError:
             # The log remembers, and refuses writes; those who wait learn of it below.
             assert partition.log.failure is not None, partition.topic_partition
-        self._complete_committed(partition)
+        self._wake_readers(partition)
+        self.produce_purgatory.check_and_complete(partition.topic_partition)
 
-    def _complete_committed(self, partition: Partition) -> None:
+    def _wake_readers(self, partition: Partition) -> None:
         """The high watermark has moved. Requires: no partition lock."""
-        key = partition.topic_partition
-        self.fetch_purgatory.check_and_complete(key)
+        self.fetch_purgatory.check_and_complete(partition.topic_partition)
         if partition.followers:
             self._tell_sessions(partition)
-        if partition.syncs:
-            self.produce_purgatory.check_and_complete(key)
 
     def _complete_all(self, partition: Partition) -> None:
         key = partition.topic_partition

@@ -19,7 +19,9 @@ from wire.schemas.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
+    ProduceResponse,
     TopicProduceData,
+    TopicProduceResponse,
 )
 
 CURRENT = range(3, 14)
@@ -57,6 +59,24 @@ def test_records_get_the_next_offsets(client: Client, version: int) -> None:
         assert first.log_start_offset == 0
     assert send(client, topic, version, simple(b"c")).base_offset == 2
     assert stored(client, topic) == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize("version", [9, 13])
+def test_the_response_has_every_field(client: Client, version: int) -> None:
+    topic = client.make_topic()
+    response = client.call(produce(topic, version, simple(b"a")), version)
+    [answers] = response.responses
+    assert response == ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=answers.name,
+                topic_id=answers.topic_id,
+                partition_responses=[
+                    PartitionProduceResponse(index=0, base_offset=0, log_start_offset=0)
+                ],
+            )
+        ]
+    )
 
 
 @pytest.mark.parametrize("acks", [1, -1])
