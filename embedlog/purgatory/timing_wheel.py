@@ -195,10 +195,14 @@ class TimingWheel:
         self.move_time(now_ms)
         queue = self.queue
         expired: list[TimerTask] = []
-        bucket_count = 0
+        is_in_order = True
         while queue and queue[0][0] <= now_ms:
             expiration_ms, number = heappop(queue)
             bucket = self._levels[number].pop(expiration_ms // self._ticks[number])
+            if expired or number:
+                # Buckets of different levels overlap in time, a long jump skips the demotion, and
+                # in a coarse bucket the tasks stand as they came.
+                is_in_order = False
             if number:
                 self._demote(bucket, number, expired)
             else:
@@ -206,9 +210,7 @@ class TimingWheel:
                     if task._bucket is bucket:
                         task._bucket = None
                         expired.append(task)
-            bucket_count += 1
-        if bucket_count > 1:
-            # Buckets of different levels overlap in time, and a long jump skips the demotion.
+        if not is_in_order:
             expired.sort(key=_by_expiration)
         return expired
 

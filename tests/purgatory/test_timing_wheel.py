@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from embedlog.purgatory.timing_wheel import GHOSTS_KEPT, TimerTask, TimingWheel
@@ -186,6 +186,12 @@ STEPS = st.lists(
     tick_ms=st.sampled_from([1, 1, 1, 3, 10]),
     wheel_size=st.sampled_from([20, 2, 3, 7]),
     steps=STEPS,
+)
+@example(
+    start_ms=0,
+    tick_ms=1,
+    wheel_size=20,
+    steps=[("add", 401), ("add", 400), ("advance", 401)],
 )
 def test_the_wheel_equals_a_heap(start_ms, tick_ms, wheel_size, steps):
     """Same tasks, same order by tick, whatever is added, cancelled, added again, at any time."""
