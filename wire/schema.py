@@ -289,8 +289,15 @@ def _generate_init(cls: type[Message]) -> Any:
             scope[f"d{number}"] = field.default_value()
             parameters.append(f"{name}=d{number}")
         body.append(f"    self.{name} = {value}\n")
-    signature = ", ".join(["self", "*", *parameters]) if parameters else "self"
-    source = f"def __init__({signature}):\n{''.join(body)}    self.unknown_tags = NO_TAGS\n"
+    # All are keywords, but not declared so: the interpreter looks the default of a parameter that
+    # is nothing else up in a dict, 100 instructions each. What is given by place is refused.
+    signature = ", ".join(["self", "by_place=None", "/", *parameters])
+    source = (
+        f"def __init__({signature}):\n"
+        "    if by_place is not None:\n"
+        f"        raise TypeError('fields of {cls.__name__} are given by name')\n"
+        f"{''.join(body)}    self.unknown_tags = NO_TAGS\n"
+    )
     exec(compile(source, f"wire/generated/{cls.__name__}.__init__", "exec"), scope)
     return scope["__init__"]
 

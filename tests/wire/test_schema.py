@@ -85,9 +85,12 @@ def test_unknown_arguments_are_refused_at_first_and_later() -> None:
             Point(z=1)  # type: ignore[call-arg]
 
 
-def test_positional_arguments_are_refused() -> None:
-    with pytest.raises(TypeError):
-        Point(1, 2)  # type: ignore[misc]
+def test_positional_arguments_are_refused_at_first_and_later() -> None:
+    for _ in range(INTERPRETED_INSTANCES + 2):
+        with pytest.raises(TypeError):
+            Point(1, 2)  # type: ignore[misc]
+        with pytest.raises(TypeError):
+            Point(1)  # type: ignore[misc]
 
 
 def test_instances_take_no_other_attributes() -> None:
