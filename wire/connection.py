@@ -76,7 +76,10 @@ class ClientConnection:
             correlation_id=correlation_id,
             client_id=self.client_id,
         )
-        frame = _framed(head, request, version)
+        out: list[Payload] = [head]
+        buffers: list[Payload] = []
+        encode_into(request, version, out, buffers)
+        frame = frame_pieces(out, buffers)
         self._last_correlation_id = correlation_id
         self.next_correlation_id = (correlation_id + 1) & CORRELATION_ID_MAX
         if expect_response:
@@ -155,7 +158,10 @@ class ServerConnection:
         head = encode_response_header(
             api_key=api_key, api_version=version, correlation_id=correlation_id
         )
-        return _framed(head, response, version)
+        out: list[Payload] = [head]
+        buffers: list[Payload] = []
+        encode_into(response, version, out, buffers)
+        return frame_pieces(out, buffers)
 
 
 class RequestFrame:
@@ -187,10 +193,3 @@ class RequestFrame:
         """
         cls = request_class(self.api_key)
         return decode_from(cls, self.api_version, self.frame, self.position)[0]
-
-
-def _framed(head: bytes, message: Any, version: int) -> list[Payload]:
-    out: list[Payload] = [head]
-    buffers: list[Payload] = []
-    encode_into(message, version, out, buffers)
-    return frame_pieces(out, buffers)

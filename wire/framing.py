@@ -31,6 +31,7 @@ CHUNK_SIZE_FIRST = 4 * 1024
 CHUNK_SIZE_MAX = 64 * 1024
 
 _SIZE = struct.Struct(">i")
+_pack_size = _SIZE.pack
 _TLS_RECORDS = (0x15, 0x16)  # alert, handshake
 _TLS_MAJOR = 3
 
@@ -143,7 +144,7 @@ def frame_pieces(out: list[Payload], buffers: list[Payload]) -> list[Payload]:
     """
     if not buffers:
         body = b"".join(out)
-        return [_SIZE.pack(len(body)) + body]
+        return [_pack_size(len(body)) + body]
     if out:
         buffers.append(b"".join(out))
     # What comes before the first payload is small, so the size is joined to it.

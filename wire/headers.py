@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from wire.schema import Payload
 
 _REQUEST = struct.Struct(">hhih")
+_REQUEST_SIZE = _REQUEST.size
 _RESPONSE = struct.Struct(">i")
+_unpack_request = _REQUEST.unpack_from
+_pack_response = _RESPONSE.pack
+_pack_tagged = struct.Struct(">ix").pack
+
+_FIRST_TAGGED_RESPONSE = {**FIRST_FLEXIBLE, ApiKey.API_VERSIONS: 1 << 15}
+"""API key -> the first version with response v1; 1 << 15 is above all."""
 
 
 def request_header_version(api_key: int, version: int) -> int:
@@ -42,7 +49,10 @@ def response_header_version(api_key: int, version: int) -> int:
     >>> response_header_version(ApiKey.FETCH, 12), response_header_version(ApiKey.API_VERSIONS, 4)
     (1, 0)
     """
-    return 1 if api_key != ApiKey.API_VERSIONS and _is_flexible(api_key, version) else 0
+    try:
+        return 1 if version >= _FIRST_TAGGED_RESPONSE[api_key] else 0
+    except KeyError:
+        raise UnknownApi(api_key) from None
 
 
 def _is_flexible(api_key: int, version: int) -> bool:
@@ -76,15 +86,15 @@ def decode_request_header(frame: Payload) -> tuple[int, int, int, str | None, in
         MalformedMessage: the frame ends inside the header.
     """
     try:
-        api_key, api_version, correlation_id, size = _REQUEST.unpack_from(frame)
-        position = _REQUEST.size
+        api_key, api_version, correlation_id, size = _unpack_request(frame)
+        position = _REQUEST_SIZE
         client_id = None
         if size >= 0:
-            client_id = str(frame[position : position + size], "utf-8", "replace")
             position += size
-        if position > len(frame):
-            raise MalformedMessage(f"client id of {size} bytes passes the end at {len(frame)}")
-        if api_version >= FIRST_FLEXIBLE.get(api_key, api_version + 1):
+            if position > len(frame):
+                raise MalformedMessage(f"client id of {size} bytes passes the end at {len(frame)}")
+            client_id = str(frame[_REQUEST_SIZE:position], "utf-8", "replace")
+        if api_key in FIRST_FLEXIBLE and api_version >= FIRST_FLEXIBLE[api_key]:
             count = frame[position]
             position += 1
             if count:
@@ -96,9 +106,11 @@ def decode_request_header(frame: Payload) -> tuple[int, int, int, str | None, in
 
 def encode_response_header(*, api_key: int, api_version: int, correlation_id: int) -> bytes:
     """Return the header that goes before the body of such a response."""
-    if api_key != ApiKey.API_VERSIONS and _is_flexible(api_key, api_version):
-        return _RESPONSE.pack(correlation_id) + b"\0"
-    return _RESPONSE.pack(correlation_id)
+    try:
+        is_tagged = api_version >= _FIRST_TAGGED_RESPONSE[api_key]
+    except KeyError:
+        raise UnknownApi(api_key) from None
+    return _pack_tagged(correlation_id) if is_tagged else _pack_response(correlation_id)
 
 
 def decode_correlation_id(frame: Payload) -> int:

@@ -17,9 +17,12 @@ from embedlog.broker.context import RequestContext
 from embedlog.errors import ConfigError
 from embedlog.pending import Pending
 from wire.api_keys import ApiKey
-from wire.connection import RequestFrame, ServerConnection
+from wire.compiler import decode_from
+from wire.connection import ServerConnection
 from wire.error_codes import ErrorCode
 from wire.errors import MalformedMessage, UnknownApi, UnknownVersion
+from wire.headers import decode_request_header
+from wire.registry import request_class
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from wire.schema import Payload
 
 LISTENER_NAME = "PLAINTEXT"
+_API_VERSIONS = ApiKey.API_VERSIONS
 _SOFTWARE_NAMED_FROM = 3
 _JOIN_TIMEOUT_MS = 10_000
 _NO_ANSWER: tuple[Payload, ...] = ()
@@ -53,6 +57,8 @@ class BrokerService:
         self._broker = broker
         self._advertised = advertised
         self._respond = ServerConnection().respond
+        # By API key: the versions that are served, and the class of the requests.
+        self._served: dict[int, tuple[int, int, type[Any]]] = {}
         # By version: an ApiVersions response, and its frame but for the correlation id.
         self._api_versions: dict[int, tuple[object, bytes, bytes]] = {}
 
@@ -80,14 +86,15 @@ class BrokerService:
         context = connection.state
         assert isinstance(context, RequestContext), context
         try:
-            head = RequestFrame(frame)
-            context.api_key = head.api_key
-            context.api_version = head.api_version
-            context.correlation_id = head.correlation_id
-            context.client_id = head.client_id
-            if not dispatch.serves(head.api_key, head.api_version):
+            api_key, version, correlation_id, client_id, position = decode_request_header(frame)
+            context.api_key = api_key
+            context.api_version = version
+            context.correlation_id = correlation_id
+            context.client_id = client_id
+            first, last, request_type = self._served.get(api_key) or self._serve(api_key)
+            if not first <= version <= last:
                 return self._refuse(context)
-            request = head.decode()
+            request, _ = decode_from(request_type, version, frame, position)
         except (MalformedMessage, UnknownApi, UnknownVersion):
             connection.close()
             return _NO_ANSWER
@@ -96,6 +103,15 @@ class BrokerService:
             answer.add_callback(self._when_answered(context, request))
             return None
         return self._encode(context, request, answer)
+
+    def _serve(self, api_key: int) -> tuple[int, int, type[Any]]:
+        """What `_served` will say of the API; no versions for one that is not served."""
+        known = dispatch.HANDLERS.get(api_key)
+        if known is None:
+            return 0, -1, object
+        _, first, last = known
+        self._served[api_key] = served = (first, last, request_class(api_key))
+        return served
 
     def turn(self) -> int | None:
         """Run the broker's duties that are due."""
@@ -122,7 +138,7 @@ class BrokerService:
                 answer = dispatch.error_response(request, context, error)
         if answer is None:
             return _NO_ANSWER
-        if context.api_key == ApiKey.API_VERSIONS:
+        if context.api_key == _API_VERSIONS:
             _remember_software(context, request, answer)
             return self._encode_api_versions(context, answer)
         return self._respond(context.correlation_id, context.api_key, context.api_version, answer)
