@@ -39,7 +39,7 @@ class DelayedCommit(DelayedOperation):
         if code is None:
             return False
         self._error_code = code
-        return self.force_complete()
+        return self.complete_held()
 
     def on_complete(self) -> None:
         """Tell; records whose time ran out stay in the log."""

@@ -7,16 +7,12 @@ from abc import abstractmethod
 
 from embedlog.purgatory.timing_wheel import TimerTask
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 class DelayedOperation(TimerTask):
     """A subclass says when it can end (`try_complete`) and how it ends (`on_complete`).
 
         def try_complete(self) -> bool:
-            return self._has_enough_bytes() and self.force_complete()
+            return self._has_enough_bytes() and self.complete_held()
 
     Whoever wins `force_complete` runs `on_complete`; when that was the timer, `on_expiration`
     follows it.
@@ -33,21 +29,18 @@ class DelayedOperation(TimerTask):
     one after the other, and such a chain is no ring.
     """
 
-    __slots__ = ("_is_completed", "_lock")
+    __slots__ = ("_lock", "is_completed")
 
     def __init__(self, delay_ms: int) -> None:
         TimerTask.__init__(self, delay_ms)
         self._lock = RLock()
-        self._is_completed = False
-
-    @property
-    def is_completed(self) -> bool:
-        """Has a thread won the right to end it? `on_complete` may still be running there."""
-        return self._is_completed
+        self.is_completed = False
+        """Has a thread won the right to end it? `on_complete` may still be running there. Nobody
+        else assigns it."""
 
     @abstractmethod
     def try_complete(self) -> bool:
-        """Check the condition; end with `return self.force_complete()` when it holds, else False.
+        """Check the condition; end with `return self.complete_held()` when it holds, else False.
 
         Called under the operation's lock.
         """
@@ -61,39 +54,32 @@ class DelayedOperation(TimerTask):
 
     def force_complete(self) -> bool:
         """End the operation now, whatever its condition; True for the one caller that did."""
-        if self._is_completed:
+        if self.is_completed:
             return False
         with self._lock:
-            if self._is_completed:
+            if self.is_completed:
                 return False
             # Before on_complete: see the class's rule on locks.
-            self._is_completed = True
+            self.is_completed = True
+        self.cancel()
+        self.on_complete()
+        return True
+
+    def complete_held(self) -> bool:
+        """As `force_complete`. Requires: the operation's lock, so `try_complete` calls it."""
+        if self.is_completed:
+            return False
+        self.is_completed = True
         self.cancel()
         self.on_complete()
         return True
 
     def safe_try_complete(self) -> bool:
         """Try to complete under the lock; True when this call completed it."""
-        if self._is_completed:
+        if self.is_completed:
             return False
         with self._lock:
-            return not self._is_completed and self.try_complete()
-
-    def safe_try_complete_or_else(self, otherwise: Callable[[], None]) -> bool:
-        """As `safe_try_complete`; when that fails call `otherwise` and try once more.
-
-        `otherwise` makes the operation known to those who will try it later. The second try sees
-        what changed before they knew of it.
-        """
-        if self._is_completed:
-            return False
-        with self._lock:
-            if self._is_completed:
-                return False
-            if self.try_complete():
-                return True
-            otherwise()
-            return self.try_complete()
+            return not self.is_completed and self.try_complete()
 
     def run(self) -> None:
         """The time ran out."""

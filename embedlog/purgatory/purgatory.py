@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _thread import allocate_lock
+from _thread import RLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ class DelayedOperationPurgatory:
         self.purge_interval = purge_interval
         # One lock for all keys, held for a list operation at a time. (Kafka has 512 shards, for
         # threads that run in parallel; here they would only contend for the interpreter.)
-        self._lock = allocate_lock()
+        # An RLock for the reason given in `embedlog.pending`.
+        self._lock = RLock()
         self._watchers: dict[Hashable, list[DelayedOperation]] = {}
         self._estimated_total = 0
         self._purge_check_at = purge_interval
@@ -65,8 +66,16 @@ class DelayedOperationPurgatory:
         True when this call completed it. When its delay is not positive it expires in this call,
         which then returns False.
         """
+        return operation.safe_try_complete() or self.watch(operation, keys)
+
+    def watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
+        """As `try_complete_else_watch`, of an operation that could not be completed just now.
+
+        It is tried once listed: that sees what changed before those who will try it knew of it.
+        """
         assert keys, "an operation without keys could only time out"
-        if operation.safe_try_complete_or_else(lambda: self._watch(operation, keys)):
+        self._list(operation, keys)
+        if operation.safe_try_complete():
             return True
         if not operation.is_completed:
             self.timer.add(operation)
@@ -112,7 +121,7 @@ class DelayedOperationPurgatory:
         """Drop completed operations from all lists; return how many entries went."""
         return sum(self._unlist_completed(key) for key in list(self._watchers))
 
-    def _watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> None:
+    def _list(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> None:
         watchers = self._watchers
         with self._lock:
             for key in keys:

@@ -54,7 +54,8 @@ class Timer:
         lock = self._lock
         lock.acquire()
         try:
-            if now_ms != wheel.current_time_ms:
+            # In between a task of a few ms at most goes to a coarser level than it might.
+            if now_ms >= wheel.moves_at_ms or task.delay_ms <= 0:
                 wheel.move_time(now_ms)
             waits = wheel.add(task, now_ms + task.delay_ms)
             if waits and wheel.queue[0][0] < self._announced_ms:

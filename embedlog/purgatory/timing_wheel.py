@@ -130,6 +130,7 @@ class TimingWheel:
         "_ticks",
         "current_time_ms",
         "lock",
+        "moves_at_ms",
         "queue",
         "tick_ms",
         "wheel_size",
@@ -155,6 +156,8 @@ class TimingWheel:
         self._ends: list[int] = []  # exclusive: what each level reaches; increasing
         self.current_time_ms = start_ms - start_ms % tick_ms
         self._expired_end = self.current_time_ms + tick_ms
+        self.moves_at_ms = start_ms
+        """Until then `move_time` would only let the lowest level reach less than a turn further."""
         self._add_level()
 
     @property
@@ -238,6 +241,8 @@ class TimingWheel:
             return
         self.current_time_ms = now_ms - now_ms % self.tick_ms
         self._expired_end = self.current_time_ms + self.tick_ms
+        turn_ms = self.tick_ms * self.wheel_size
+        self.moves_at_ms = now_ms - now_ms % turn_ms + turn_ms
         ends = self._ends
         for number, tick_ms in enumerate(self._ticks):
             end = now_ms - now_ms % tick_ms + tick_ms * self.wheel_size

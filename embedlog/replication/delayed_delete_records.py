@@ -50,7 +50,7 @@ class DelayedDeleteRecords(DelayedOperation):
     def try_complete(self) -> bool:
         """Note which partitions have arrived; complete when all have."""
         self._waiting = [waiting for waiting in self._waiting if not _settle(waiting)]
-        return not self._waiting and self.force_complete()
+        return not self._waiting and self.complete_held()
 
     def on_complete(self) -> None:
         """Answer, with REQUEST_TIMED_OUT for partitions that have not arrived."""

@@ -67,7 +67,7 @@ class DelayedProduce(DelayedOperation):
                 code = self._storage_error
             waiting.answer.error_code = code
         self._waiting = undecided
-        return not undecided and self.force_complete()
+        return not undecided and self.complete_held()
 
     def on_complete(self) -> None:
         """Answer; the records of partitions that timed out stay in the log."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 
-import pytest
-
 from embedlog.purgatory.delayed_operation import DelayedOperation
 from embedlog.purgatory.timer import Timer
 from tests.purgatory.manual_clock import ManualClock, advance
@@ -21,7 +19,7 @@ class Operation(DelayedOperation):
 
     def try_complete(self) -> bool:
         self.events.append("try")
-        return self.can_complete and self.force_complete()
+        return self.can_complete and self.complete_held()
 
     def on_complete(self) -> None:
         assert self.is_completed
@@ -43,18 +41,7 @@ def test_a_completed_operation_is_not_tried():
     operation = Operation(can_complete=True)
     assert operation.safe_try_complete()
     assert not operation.safe_try_complete()
-    assert not operation.safe_try_complete_or_else(pytest.fail)
     assert operation.events == ["try", "complete"]
-
-
-def test_try_complete_or_else_tries_again_after_the_other():
-    operation = Operation()
-
-    def change() -> None:
-        operation.can_complete = True
-
-    assert operation.safe_try_complete_or_else(change)
-    assert operation.events == ["try", "try", "complete"]
 
 
 def test_on_complete_comes_before_on_expiration():

@@ -97,6 +97,20 @@ def test_no_delay_expires_in_the_call(clock):
     assert operation.log == ["op", "op expired"]
 
 
+def test_what_was_tried_just_now_is_tried_once_more_when_it_is_listed(clock):
+    waiting = purgatory(clock)
+    operation = Operation()
+    tried_with: list[int] = []
+
+    def try_complete() -> bool:
+        tried_with.append(waiting.watched)
+        return False
+
+    operation.try_complete = try_complete
+    assert not waiting.watch(operation, ["a", "b"])
+    assert (tried_with, waiting.delayed) == ([2], 1)
+
+
 def test_a_condition_that_came_true_between_try_and_watch_is_seen(clock):
     waiting = purgatory(clock)
 

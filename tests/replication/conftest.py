@@ -54,16 +54,21 @@ class LockWithOwner:
 def completed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kinds of operations that completed; each is refused while a partition lock is held."""
     kinds: list[str] = []
-    force_complete = DelayedOperation.force_complete
 
-    def checked(operation: DelayedOperation) -> bool:
-        assert not LockWithOwner.held_here(), f"{operation} completes under a partition lock"
-        won = force_complete(operation)
-        if won:
-            kinds.append(type(operation).__name__)
-        return won
+    def check(name: str) -> None:
+        complete = getattr(DelayedOperation, name)
 
-    monkeypatch.setattr(DelayedOperation, "force_complete", checked)
+        def checked(operation: DelayedOperation) -> bool:
+            assert not LockWithOwner.held_here(), f"{operation} completes under a partition lock"
+            won: bool = complete(operation)
+            if won:
+                kinds.append(type(operation).__name__)
+            return won
+
+        monkeypatch.setattr(DelayedOperation, name, checked)
+
+    check("force_complete")
+    check("complete_held")
     return kinds
 
 

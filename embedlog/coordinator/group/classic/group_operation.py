@@ -62,7 +62,7 @@ class GroupOperation(DelayedOperation):
 
     def try_complete(self) -> bool:
         """Complete when it is over."""
-        return self.is_over and self.force_complete()
+        return self.is_over and self.complete_held()
 
     def on_complete(self) -> None:
         """Whoever ended it has done what was to be done."""
