@@ -28,14 +28,12 @@ if TYPE_CHECKING:
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataDelta
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
-    from embedlog.pending import Pending
     from embedlog.replication.delayed_fetch import DelayedFetch
     from embedlog.replication.fetch_session import FetchSessions
     from embedlog.replication.partition import Partition
     from embedlog.runtime import Runtime
     from embedlog.storage.log_manager import LogManager
     from wire.schemas.api_versions import ApiVersionsResponse
-    from wire.schemas.fetch import FetchResponse
 
 _OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -173,11 +171,12 @@ class Broker:
     def park(self, connection: Connection, operation: DelayedFetch) -> None:
         """Note what a connection waits for; there is one request in flight per connection."""
         self._parked[connection] = operation
+        if operation.is_completed:
+            self.unpark(connection)
 
-        def answered(_: Pending[FetchResponse]) -> None:
-            self._parked.pop(connection, None)
-
-        operation.pending.add_callback(answered)
+    def unpark(self, connection: Connection) -> None:
+        """What the connection waited for, if it did, is being answered."""
+        self._parked.pop(connection, None)
 
     def connection_closed(self, connection: Connection) -> None:
         """Nobody waits at that connection any more: forget its parked request."""

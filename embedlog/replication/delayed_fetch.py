@@ -30,16 +30,21 @@ def fetch(
 ) -> FetchResponse | DelayedFetch:
     """Read; answer when there is enough or waiting is pointless, else park.
 
-    A parked fetch's `pending` will give the response.
+    A parked fetch's `pending` will give the response. One that waits at the end of its partitions,
+    as most do, is parked unread: reading would only find out the same.
     """
-    found = context.read(manager.partitions, params, manager.load)
-    if params.max_wait_ms <= 0 or found.size >= params.min_bytes or found.must_answer:
-        return respond(found)
-    keys = context.watch_keys(manager.partitions)
+    partitions = manager.partitions
+    may_wait = params.max_wait_ms > 0 and params.min_bytes > 0
+    keys = context.keys_at_end(partitions, params) if may_wait else ()
     if not keys:
-        return respond(found)
+        found = context.read(partitions, params, manager.load)
+        if not may_wait or found.size >= params.min_bytes or found.must_answer:
+            return respond(found)
+        keys = context.watch_keys(partitions)
+        if not keys:
+            return respond(found)
     operation = DelayedFetch(manager, params, context, respond)
-    if manager.fetch_purgatory.try_complete_else_watch(operation, keys):
+    if manager.fetch_purgatory.watch(operation, keys):
         return operation.pending.result()
     return operation
 
@@ -50,7 +55,6 @@ class DelayedFetch(DelayedOperation):
     __slots__ = (
         "_context",
         "_is_abandoned",
-        "_is_fresh",
         "_manager",
         "_params",
         "_respond",
@@ -64,13 +68,12 @@ class DelayedFetch(DelayedOperation):
         context: FetchContext,
         respond: Callable[[FetchRead], FetchResponse],
     ) -> None:
-        super().__init__(params.max_wait_ms)
+        DelayedOperation.__init__(self, params.max_wait_ms)
         self._manager = manager
         self._params = params
         self._context = context
         self._respond = respond
         self._is_abandoned = False
-        self._is_fresh = True
         self.pending: Pending[FetchResponse] = Pending()
 
     def try_complete(self) -> bool:
@@ -79,12 +82,8 @@ class DelayedFetch(DelayedOperation):
         Pointless: a partition went away, changed its leader or was truncated, or the reader's
         history parts from the log's.
         """
-        if self._is_fresh:
-            # It was read just now, and is tried again once it is watched.
-            self._is_fresh = False
-            return False
         ready = self._context.is_ready(self._manager.partitions, self._params)
-        return ready and self.force_complete()
+        return ready and self.complete_held()
 
     def on_complete(self) -> None:
         """Read once more, and answer; no error when the time was over, just what there is."""

@@ -14,7 +14,7 @@ the removal is seen by the reading, one that comes later adds it again; no lock 
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.replication.fetch_reader import read_partitions, readable_size
+from embedlog.replication.fetch_reader import READ_ERRORS, is_at_end, read_partitions, readable_size
 from embedlog.replication.partition import Isolation
 from wire.schemas.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 
@@ -53,7 +53,19 @@ class FullFetch:
         self.first: PartitionKey | None = None
         self.cut_at: PartitionKey | None = None
         self._begin_session = begin_session
-        self._known: list[FetchPartition] = []
+        self._known: Sequence[FetchPartition] = ()
+
+    def keys_at_end(self, partitions: Partitions, params: FetchParams) -> Sequence[Hashable]:
+        """As `watch_keys` if reading would find nothing, and no error; else, or in doubt, none."""
+        keys: list[Hashable] = []
+        for asked in self.wanted:
+            key = asked.key
+            partition = partitions.get(key)
+            if partition is None or not is_at_end(partition, params, asked):
+                return ()
+            keys.append(key)
+        self._known = self.wanted
+        return keys
 
     def read(self, partitions: Partitions, params: FetchParams, load: Load) -> FetchRead:
         """Read all the partitions."""
@@ -81,19 +93,23 @@ class FullFetch:
             partition = partitions.get(asked.key)
             if partition is None:
                 return True
-            missing -= _readable_size(partition, params, asked)
+            try:
+                missing -= readable_size(partition, params, asked)
+            except READ_ERRORS:
+                return True
             if missing <= 0:
                 return True
         return False
 
     def respond(self, found: FetchRead) -> FetchResponse:
         """The response with every partition."""
-        id = NO_SESSION
+        response = FetchResponse()
         if self._begin_session is not None:
             for asked, data in zip(found.asked, found.data, strict=True):
                 asked.note_answered(data)
-            id = self._begin_session()
-        return FetchResponse(session_id=id, responses=_by_topic(found.asked, found.data))
+            response.session_id = self._begin_session()
+        response.responses = _by_topic(found.asked, found.data)
+        return response
 
 
 class IncrementalFetch:
@@ -104,6 +120,30 @@ class IncrementalFetch:
     def __init__(self, session: FetchSession, epoch: int) -> None:
         self._session = session
         self._epoch = epoch
+
+    def keys_at_end(self, partitions: Partitions, params: FetchParams) -> Sequence[Hashable]:
+        """As `watch_keys` if reading would find no news; else none. Who has none is put to rest."""
+        session = self._session
+        if params.isolation != session.isolation:
+            return ()
+        active = session.active
+        for asked in list(active):
+            rests = False
+            try:
+                active.pop(asked, None)
+                partition = partitions.get(asked.key)
+                rests = (
+                    partition is not None
+                    and partition is asked.source
+                    and is_at_end(partition, params, asked)
+                    and asked.was_told(partition)
+                )
+            finally:
+                if not rests:
+                    active[asked] = None
+            if not rests:
+                return ()
+        return (session,)
 
     def read(self, partitions: Partitions, params: FetchParams, load: Load) -> FetchRead:
         """Read the active partitions, and put those to rest that have nothing to tell."""
@@ -150,7 +190,10 @@ class IncrementalFetch:
                 if asked.source is not None:
                     return True
                 continue  # it never existed; only those that did can end the wait
-            missing -= _readable_size(partition, params, asked)
+            try:
+                missing -= readable_size(partition, params, asked)
+            except READ_ERRORS:
+                return True
             if missing <= 0:
                 return True
         return False
@@ -172,15 +215,10 @@ class IncrementalFetch:
                     if data.records:
                         # So that a full answer does not starve the partitions behind it.
                         session.move_to_end(asked)
-        return FetchResponse(session_id=session.id, responses=_by_topic(told, news))
-
-
-def _readable_size(partition: Partition, params: FetchParams, asked: FetchPartition) -> int:
-    """As `readable_size`; all that is waited for when the answer would be an error."""
-    try:
-        return readable_size(partition, params, asked)
-    except (errors.KafkaError, errors.CorruptRecord):
-        return params.min_bytes
+        response = FetchResponse()
+        response.session_id = session.id
+        response.responses = _by_topic(told, news)
+        return response
 
 
 def _is_at_end(asked: FetchPartition, data: PartitionData, params: FetchParams) -> bool:
@@ -210,11 +248,11 @@ def _by_topic(
             topics[-1].partitions.append(found)
             continue
         last = partition
-        topics.append(
-            FetchableTopicResponse(
-                topic=partition.topic, topic_id=partition.topic_id, partitions=[found]
-            )
-        )
+        topic = FetchableTopicResponse()
+        topic.topic = partition.topic
+        topic.topic_id = partition.topic_id
+        topic.partitions.append(found)
+        topics.append(topic)
     return topics
 
 

@@ -6,7 +6,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.replication.fetch_session import FetchSession
     from embedlog.replication.partition import Partition
-    from wire.schemas.fetch import PartitionData
+    from wire.schemas import fetch
+
+FIRST_WITH_IDS = 13
+"""The version from which topics are named by id."""
+
+FIRST_WITH_STATE = 15
+"""The version from which the replica's id is in `replica_state`."""
 
 NO_EPOCH = -1
 NOTHING_ANSWERED = -1
@@ -25,30 +31,27 @@ class FetchParams:
         "uses_topic_ids",
     )
 
-    def __init__(
-        self,
-        *,
-        max_wait_ms: int,
-        min_bytes: int,
-        max_bytes: int,
-        isolation: int,
-        replica_id: int,
-        uses_topic_ids: bool,
-        target_bytes: int | None = None,
-    ) -> None:
-        self.max_wait_ms = max_wait_ms
-        self.min_bytes = min_bytes
-        self.max_bytes = max_bytes
-        self.isolation = isolation
-        self.replica_id = replica_id
+    def __init__(self, version: int, request: fetch.FetchRequest, max_bytes: int) -> None:
+        """`max_bytes` is the most that the broker gives, whatever is asked for."""
+        asked = request.max_bytes
+        self.max_bytes = max_bytes = asked if asked < max_bytes else max_bytes
+        asked = request.min_bytes
+        self.min_bytes = asked if asked < max_bytes else max_bytes
+        self.max_wait_ms = request.max_wait_ms
+        self.isolation = request.isolation_level
+        self.replica_id = (
+            request.replica_id if version < FIRST_WITH_STATE else request.replica_state.replica_id
+        )
         """-1 is a consumer, as is every other negative number."""
-        self.uses_topic_ids = uses_topic_ids
-        self.target_bytes = max_bytes if target_bytes is None else target_bytes
-        """Once that much was read no further partition is; None for `max_bytes`."""
+        self.uses_topic_ids = version >= FIRST_WITH_IDS
+        self.target_bytes = max_bytes
+        """Once that much was read no further partition is."""
 
 
 class FetchPartition:
-    """One partition of a fetch. In a session it lives on, with what was last answered.
+    """One partition of a fetch: what the request says of it, under the topic's name.
+
+    In a session it lives on, with what was last answered.
 
     `topic` is "" while the topic id of a v13 request is unknown; only `resolve` changes that.
     """
@@ -73,22 +76,17 @@ class FetchPartition:
         self,
         topic: str,
         topic_id: bytes,
-        partition: int,
-        *,
-        fetch_offset: int,
-        max_bytes: int,
-        current_leader_epoch: int = NO_EPOCH,
-        last_fetched_epoch: int = NO_EPOCH,
+        asked: fetch.FetchPartition,
     ) -> None:
         self.topic = topic
         self.topic_id = topic_id
-        self.partition = partition
+        self.partition = partition = asked.partition
         self.key = (topic, partition)
         """Equal to the `TopicPartition`, and made in a tenth of the time."""
-        self.fetch_offset = fetch_offset
-        self.max_bytes = max_bytes
-        self.current_leader_epoch = current_leader_epoch
-        self.last_fetched_epoch = last_fetched_epoch
+        self.fetch_offset = asked.fetch_offset
+        self.max_bytes = asked.partition_max_bytes
+        self.current_leader_epoch = asked.current_leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
         self.answered_high_watermark = NOTHING_ANSWERED
         self.answered_log_start_offset = NOTHING_ANSWERED
         self.rank = 0
@@ -117,7 +115,7 @@ class FetchPartition:
         if source is not None:
             source.followers[self] = None
 
-    def has_news(self, data: PartitionData) -> bool:
+    def has_news(self, data: fetch.PartitionData) -> bool:
         """Is there anything in `data` that the client has not been told?"""
         return (
             bool(data.records)
@@ -127,7 +125,15 @@ class FetchPartition:
             or data.diverging_epoch.epoch != NO_EPOCH
         )
 
-    def note_answered(self, data: PartitionData) -> None:
+    def was_told(self, partition: Partition) -> bool:
+        """Does the client know the offsets of `partition`?"""
+        log = partition.log
+        return (
+            self.answered_high_watermark == log.high_watermark
+            and self.answered_log_start_offset == log.log_start_offset
+        )
+
+    def note_answered(self, data: fetch.PartitionData) -> None:
         """The client is being told of `data`; an error is told again, and so is its end."""
         self.answered_high_watermark = NOTHING_ANSWERED if data.error_code else data.high_watermark
         self.answered_log_start_offset = data.log_start_offset

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 NO_RECORDS = b""
 """Clients in C crash on a null record set, so that an empty one is never null."""
 
+READ_ERRORS = (errors.KafkaError, errors.CorruptRecord)
+"""What a partition may be answered with in place of records."""
+
 UNDEFINED = -1
 _CONSUMER_MAX = -1
 
@@ -30,23 +33,15 @@ class FetchRead:
 
     __slots__ = ("asked", "cut_at", "data", "must_answer", "size")
 
-    def __init__(
-        self,
-        asked: Sequence[FetchPartition],
-        data: list[PartitionData],
-        *,
-        size: int,
-        must_answer: bool,
-        cut_at: int | None = None,
-    ) -> None:
+    def __init__(self, asked: Sequence[FetchPartition], data: list[PartitionData]) -> None:
         self.asked = asked
         self.data = data
         """For each of `asked`."""
-        self.size = size
+        self.size = 0
         """Bytes of records."""
-        self.must_answer = must_answer
+        self.must_answer = False
         """Is there news that must not wait for `min_bytes`: an error, or a diverging epoch?"""
-        self.cut_at = cut_at
+        self.cut_at: int | None = None
         """The place in `asked` from which on nothing was read, with the target reached; or None."""
 
 
@@ -64,11 +59,9 @@ def read_partitions(
     those that are not in `partitions`.
     """
     data: list[PartitionData] = []
+    result = FetchRead(wanted, data)
     total_size = 0
     room = params.max_bytes
-    target_size = params.target_bytes
-    cut_at = None
-    must_answer = False
     for asked in wanted:
         try:
             partition = partitions.get(asked.key) or load(*asked.key)
@@ -76,25 +69,27 @@ def read_partitions(
                 data.append(refusal(asked.partition, _unknown(params, asked)))
                 continue
             found = read_partition(partition, params, asked, room=room, min_one=not total_size)
-        except (errors.KafkaError, errors.CorruptRecord) as error:
+        except READ_ERRORS as error:
             refused = refusal(asked.partition, error)
             refused.aborted_transactions = None
             data.append(refused)
-            must_answer = True
+            result.must_answer = True
             continue
         data.append(found)
         records = found.records
         assert records is not None
         if size := len(records):
-            total_size += size
-            room = max(0, room - size)
-            if room and total_size >= target_size:
+            result.size = total_size = total_size + size
+            room -= size
+            if room <= 0:
+                room = 0
+            elif total_size >= params.target_bytes:
                 room = 0
                 if len(data) < len(wanted):
-                    cut_at = len(data)
+                    result.cut_at = len(data)
         elif found.diverging_epoch.epoch != UNDEFINED:
-            must_answer = True
-    return FetchRead(wanted, data, size=total_size, must_answer=must_answer, cut_at=cut_at)
+            result.must_answer = True
+    return result
 
 
 def read_partition(
@@ -116,31 +111,29 @@ def read_partition(
     epoch = asked.current_leader_epoch
     if not partition.is_leader or (epoch >= 0 and epoch != partition.leader_epoch):
         partition.check_leader(max(epoch, UNDEFINED))
-    max_bytes = min(asked.max_bytes, room)
+    max_bytes = asked.max_bytes if asked.max_bytes < room else room
     if max_bytes < 0:
         raise errors.UnknownServerError()
     log = partition.log
-    high_watermark = log.high_watermark
     isolation = params.isolation
-    found = PartitionData(
-        partition_index=asked.partition,
-        high_watermark=high_watermark,
-        last_stable_offset=log.last_stable_offset,
-        log_start_offset=log.log_start_offset,
-        records=NO_RECORDS,
-        aborted_transactions=[] if isolation == Isolation.LAST_STABLE else None,
-    )
+    # Assigned, as a class that is called with keywords makes and unmakes a dict for them.
+    found = PartitionData()
+    found.partition_index = asked.partition
+    found.high_watermark = end_offset = log.high_watermark
+    found.last_stable_offset = log.last_stable_offset
+    found.log_start_offset = log.log_start_offset
+    found.records = NO_RECORDS
+    if isolation == Isolation.HIGH_WATERMARK:
+        found.aborted_transactions = None
+    else:
+        end_offset = found.last_stable_offset
     offset = asked.fetch_offset
     if asked.last_fetched_epoch >= 0:
         end = _diverging_epoch(partition, asked)
         if end is not None:
             found.diverging_epoch = end
             return found
-    if isolation == Isolation.HIGH_WATERMARK:
-        # Not above what the answer says: a later one would be news that the session misses.
-        end_offset = high_watermark
-    else:
-        end_offset = found.last_stable_offset
+    # Not above what the answer says: a later one would be news that the session misses.
     read = log.read(offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one)
     found.records = read[0]
     if isolation == Isolation.LAST_STABLE and read.records:
@@ -149,6 +142,27 @@ def read_partition(
             for aborted in log.aborted_transactions(offset, read.next_offset)
         ]
     return found
+
+
+def is_at_end(partition: Partition, params: FetchParams, asked: FetchPartition) -> bool:
+    """Would `read_partition` find nothing, and no error? False also when only reading can tell."""
+    log = partition.log
+    if params.isolation == Isolation.HIGH_WATERMARK:
+        end_offset = log.high_watermark
+    else:
+        end_offset = log.last_stable_offset
+    epoch = asked.current_leader_epoch
+    return (
+        asked.fetch_offset == end_offset
+        and partition.is_leader
+        and (epoch < 0 or epoch == partition.leader_epoch)
+        and asked.last_fetched_epoch < 0
+        and asked.max_bytes >= 0
+        and params.replica_id <= _CONSUMER_MAX
+        and (not params.uses_topic_ids or asked.topic_id == partition.topic_id)
+        # Where the log ends with rot nobody may wait for more.
+        and log.failure is None
+    )
 
 
 def readable_size(partition: Partition, params: FetchParams, asked: FetchPartition) -> int:
@@ -161,18 +175,24 @@ def readable_size(partition: Partition, params: FetchParams, asked: FetchPartiti
     Raises:
         KafkaError: the partition would be answered with an error.
     """
-    epoch = asked.current_leader_epoch
-    partition.check_leader(epoch if epoch >= 0 else UNDEFINED)
-    if asked.last_fetched_epoch >= 0 and _diverging_epoch(partition, asked) is not None:
-        return params.min_bytes
     log = partition.log
     offset = asked.fetch_offset
-    end_offset = partition.end_offset(params.isolation)
+    if params.isolation == Isolation.HIGH_WATERMARK:
+        end_offset = log.high_watermark
+    else:
+        end_offset = log.last_stable_offset
+    if offset < end_offset and params.min_bytes <= 1:
+        return params.min_bytes  # records or an error: either is worth an answer
+    epoch = asked.current_leader_epoch
+    if not partition.is_leader or 0 <= epoch != partition.leader_epoch:
+        partition.check_leader(max(epoch, UNDEFINED))
+    if asked.last_fetched_epoch >= 0 and _diverging_epoch(partition, asked) is not None:
+        return params.min_bytes
     if offset >= end_offset:
-        if offset > log.log_end_offset:
+        if offset > end_offset and offset > log.log_end_offset:
             raise errors.OffsetOutOfRange()
         return 0
-    if params.min_bytes <= 1 or log.segment_of(offset) is not log.segment_of(end_offset):
+    if log.segment_of(offset) is not log.segment_of(end_offset):
         return params.min_bytes
     read = log.read(offset, max_bytes=asked.max_bytes, end_offset=end_offset, min_one=False)
     return len(read.records) if read.next_offset >= end_offset else asked.max_bytes

@@ -17,7 +17,7 @@ from _thread import allocate_lock
 
 from embedlog import errors
 from embedlog.replication.fetch_context import NO_SESSION, FullFetch, IncrementalFetch
-from embedlog.replication.fetch_params import FetchPartition
+from embedlog.replication.fetch_params import FIRST_WITH_IDS, FetchPartition
 from embedlog.replication.partition import Isolation
 
 TYPE_CHECKING = False
@@ -139,7 +139,7 @@ class FetchSessions:
             FetchSessionTopicIdError: the session began with names and goes on with ids, or the
                 other way round.
         """
-        uses_topic_ids = version >= 13
+        uses_topic_ids = version >= FIRST_WITH_IDS
         epoch = request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if request.session_id != NO_SESSION:
@@ -257,15 +257,7 @@ def _partitions(
         name = topic_name(topic_id) if uses_topic_ids else topic.topic
         topic_key: str | bytes = topic_id if uses_topic_ids else name
         for asked in topic.partitions:
-            found[topic_key, asked.partition] = FetchPartition(
-                name,
-                topic_id,
-                asked.partition,
-                fetch_offset=asked.fetch_offset,
-                max_bytes=asked.partition_max_bytes,
-                current_leader_epoch=asked.current_leader_epoch,
-                last_fetched_epoch=asked.last_fetched_epoch,
-            )
+            found[topic_key, asked.partition] = FetchPartition(name, topic_id, asked)
     return found
 
 

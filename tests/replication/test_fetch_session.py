@@ -58,8 +58,7 @@ class Peer:
         for asked in wanted(fetch):
             given = data.get(f"{asked.topic}{asked.partition}")
             found.append(given or answer(asked.partition))
-        size = sum(len(one.records or b"") for one in found)
-        return fetch.respond(FetchRead(wanted(fetch), found, size=size, must_answer=False))
+        return fetch.respond(FetchRead(wanted(fetch), found))
 
 
 def wanted(fetch: FullFetch | IncrementalFetch) -> list[Wanted]:
@@ -245,7 +244,7 @@ def test_an_answer_that_was_overtaken_is_refused(peer: Peer) -> None:
     id = peer.fetch(ask(("a", [0]))).session_id
     slow = peer.begin(ask(id=id, epoch=1))
     peer.begin(ask(id=id, epoch=2))
-    response = slow.respond(FetchRead(wanted(slow), [answer()], size=0, must_answer=False))
+    response = slow.respond(FetchRead(wanted(slow), [answer()]))
     assert response.error_code == errors.InvalidFetchSessionEpoch.code
 
 

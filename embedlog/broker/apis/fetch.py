@@ -16,7 +16,7 @@ from embedlog import errors
 from embedlog.broker.topics import this_node
 from embedlog.replication.delayed_fetch import DelayedFetch, fetch
 from embedlog.replication.fetch_context import FullFetch
-from embedlog.replication.fetch_params import FetchParams
+from embedlog.replication.fetch_params import FIRST_WITH_IDS, FetchParams
 from embedlog.replication.fetch_reader import refusal
 from wire.error_codes import ErrorCode
 from wire.records.errors import RecordsError, UnsupportedCodec
@@ -45,7 +45,6 @@ _FIRST_WITH_TIMESTAMPS = 2
 _FIRST_WITH_ANSWER_LIMIT = 3
 _FIRST_WITH_BATCHES = 4
 _FIRST_WITH_STORAGE_ERROR = 6
-_FIRST_WITH_IDS = 13
 _FIRST_WITH_LEADER = 16
 
 _NEEDS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
@@ -55,28 +54,22 @@ def handle(
     broker: Broker, context: RequestContext, request: FetchRequest
 ) -> FetchResponse | Pending[FetchResponse]:
     version = context.api_version
-    isolation = request.isolation_level
-    if isolation not in (0, 1):
-        raise errors.UnknownServerError(f"Unknown isolation level {isolation}")
+    connection = context.connection
+    if request.isolation_level not in (0, 1):
+        raise errors.UnknownServerError(f"Unknown isolation level {request.isolation_level}")
     try:
         asked = broker.fetch_sessions.begin(request, version, broker.topic_name)
     except errors.KafkaError as error:
         return FetchResponse(error_code=error.code)
-    max_bytes = min(request.max_bytes, broker.fetch_max_bytes)
-    min_bytes = min(request.min_bytes, max_bytes)
-    params = FetchParams(
-        max_wait_ms=request.max_wait_ms,
-        min_bytes=min_bytes,
-        max_bytes=max_bytes,
-        isolation=isolation,
-        replica_id=max(request.replica_id, request.replica_state.replica_id),
-        uses_topic_ids=version >= _FIRST_WITH_IDS,
-        target_bytes=max_bytes if context.in_process else max(min_bytes, TARGET_SIZE),
-    )
+    params = FetchParams(version, request, broker.fetch_max_bytes)
+    if not context.in_process:
+        params.target_bytes = max(params.min_bytes, TARGET_SIZE)
     if isinstance(asked, FullFetch):
         asked.first = context.fetch_first
 
     def respond(found: FetchRead) -> FetchResponse:
+        if connection is not None:
+            broker.unpark(connection)
         if version < _FIRST_WITH_STORAGE_ERROR:
             _make_older(found, version)
         if isinstance(asked, FullFetch):
@@ -89,15 +82,15 @@ def handle(
     answer = fetch(broker.replica_manager, params, asked, respond)
     if not isinstance(answer, DelayedFetch):
         return answer
-    if context.connection is not None:
-        broker.park(context.connection, answer)
+    if connection is not None:
+        broker.park(connection, answer)
     return answer.pending
 
 
 def refused(request: FetchRequest, version: int, error: errors.KafkaError) -> FetchResponse:
     """The error at the top; before topic ids in every partition too."""
     response = FetchResponse(error_code=error.code, session_id=request.session_id)
-    if version < _FIRST_WITH_IDS:
+    if version < FIRST_WITH_IDS:
         response.responses = [
             FetchableTopicResponse(
                 topic=topic.topic,
