@@ -81,7 +81,7 @@ class BrokerService:
         """Let the broker forget what the connection waited for."""
         self._broker.connection_closed(connection)
 
-    def handle(self, connection: Connection, frame: memoryview) -> Sequence[Payload] | None:
+    def handle(self, connection: Connection, frame: Payload) -> Sequence[Payload] | None:
         """Answer one request; an empty answer for acks 0 and for what closes the connection."""
         context = connection.state
         assert isinstance(context, RequestContext), context

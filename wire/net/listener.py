@@ -36,7 +36,7 @@ if TYPE_CHECKING:
             """A peer has connected. The place to set `connection.state`."""
 
         def handle(
-            self, connection: Connection, frame: memoryview
+            self, connection: Connection, frame: bytes | memoryview
         ) -> Sequence[bytes | bytearray | memoryview] | None:
             """Answer one frame (given without its size) with buffers that include the size.
 

@@ -1,9 +1,9 @@
 """One client of a listener: bytes in, whole frames to the service, answers out in order.
 
 Who owns the bytes of a frame: the service, until its `handle` returns. When `handle` parks the
-request (returns None) the buffer is the service's for good, and the listener takes a new one;
-otherwise it is written again as soon as more is read. So an answer must not be made of views of
-its request.
+request (returns None) they are the service's for good, and where they are no copy the listener
+takes a new buffer; otherwise it is written again as soon as more is read. So an answer must not be
+made of views of its request.
 
 Requests are handled one at a time, in order. While one is parked, or an answer is not written,
 nothing more is read or handled: a peer that does not read its answers is soon not heard either.
@@ -139,8 +139,9 @@ class Connection:
             return
         self._last_active_at = listener.now
         if end == 0 and count > 4 and _size_at(view)[0] == count - 4 <= listener.quick_size_max:
-            # One small request and nothing else, as mostly: a shorter way to the same end.
-            answer = listener.handle(self, view[4:count])
+            # One small request and nothing else, as mostly: a shorter way to the same end. It is
+            # copied, so that the buffer that all share need not be made anew when it is parked.
+            answer = listener.handle(self, view[4:count].tobytes())
             if listener.late and answer is not None:
                 # Whoever waited for what this request brought comes before its own sender.
                 listener.take_late()
@@ -154,6 +155,8 @@ class Connection:
                     sent = 0
                 if sent != len(data):
                     self._send((memoryview(data)[sent:],))
+            elif answer is None and self._buffer is None and not self._is_closing:
+                self._is_parked = True
             else:
                 self._finish(answer, view, count)
         else:

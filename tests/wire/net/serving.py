@@ -59,7 +59,7 @@ class Echo:
     def ended_ports(self) -> list[int]:
         return [connection.peer_port for connection in self.ended]
 
-    def handle(self, connection: Connection, frame: memoryview) -> Answer:
+    def handle(self, connection: Connection, frame: bytes | memoryview) -> Answer:
         if frame == PROBE:
             return [framed(PROBE)]
         return self.answer(connection, frame)
@@ -78,7 +78,7 @@ class Parking(Echo):
         self._parked: list[tuple[Connection, memoryview]] = []
         self.answer = self._park
 
-    def _park(self, connection: Connection, frame: memoryview) -> Answer:
+    def _park(self, connection: Connection, frame: bytes | memoryview) -> Answer:
         with self._arrived:
             self._parked.append((connection, frame))
             self._arrived.notify_all()

@@ -152,7 +152,7 @@ def test_the_bytes_of_a_parked_request_are_never_written_again(parking: Served) 
 def test_an_answer_may_come_before_the_request_is_parked(parking: Served) -> None:
     """Completed by another thread between the service's last look and its return."""
 
-    def answer(connection: Connection, _frame: memoryview) -> None:
+    def answer(connection: Connection, _frame: bytes | memoryview) -> None:
         thread = threading.Thread(target=connection.respond, args=([framed(b"early")],))
         thread.start()
         thread.join()
@@ -186,7 +186,7 @@ def test_a_slow_reader_gets_every_byte_and_is_not_read_from_meanwhile(served: Se
     payload = random.Random(2).randbytes(900_000)
     answer = [len(payload).to_bytes(4, "big"), memoryview(payload)]
 
-    def count(_: Connection, frame: memoryview) -> list[bytes | memoryview]:
+    def count(_: Connection, frame: bytes | memoryview) -> list[bytes | memoryview]:
         handled.append(len(frame))
         return answer
 
@@ -206,7 +206,7 @@ def test_nothing_overtakes_a_parked_request_while_an_answer_before_it_is_written
     park = parking.service.answer
     payload = bytes(200_000)  # little enough for the request behind it to be handled
 
-    def answer(connection: Connection, frame: memoryview) -> Answer:
+    def answer(connection: Connection, frame: bytes | memoryview) -> Answer:
         return [framed(payload)] if frame == b"\0\3large" else park(connection, frame)
 
     parking.service.answer = answer
@@ -234,7 +234,7 @@ def test_an_answer_given_before_the_answers_before_it_are_written_waits(parking:
     park = parking.service.answer
     payload = bytes(200_000)  # little enough for the request behind it to be handled
 
-    def answer(connection: Connection, frame: memoryview) -> Answer:
+    def answer(connection: Connection, frame: bytes | memoryview) -> Answer:
         return [framed(payload)] if frame == b"\0\3large" else park(connection, frame)
 
     parking.service.answer = answer
@@ -252,7 +252,7 @@ def test_an_answer_given_before_the_answers_before_it_are_written_waits(parking:
 
 
 def test_closing_writes_the_answers_given_before(served: Served) -> None:
-    def last(connection: Connection, frame: memoryview) -> list[bytes]:
+    def last(connection: Connection, frame: bytes | memoryview) -> list[bytes]:
         if frame == b"\0\3last":
             connection.close()
         return [framed(b"%d" % len(frame) + b"x" * 200_000)]
@@ -296,7 +296,7 @@ def test_a_peer_that_resets_its_connection_is_noticed(served: Served) -> None:
 def test_a_service_that_fails_costs_its_connection_only(
     served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(_: Connection, frame: memoryview) -> list[bytes]:
+    def fail(_: Connection, frame: bytes | memoryview) -> list[bytes]:
         if frame == b"\0\3bad":
             raise ZeroDivisionError("a defect")
         return [framed(b"fine")]

@@ -29,7 +29,7 @@ class Obedient(Echo):
         self.answer = self._obey
 
     def _obey(
-        self, connection: Connection, frame: memoryview
+        self, connection: Connection, frame: bytes | memoryview
     ) -> list[bytes | bytearray | memoryview] | None:
         self.overlaps += connection.peer_port in self.in_flight
         head = bytes(frame[2:66]).split(b" ")
