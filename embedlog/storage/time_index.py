@@ -14,7 +14,7 @@ from _bisect import bisect_left, bisect_right
 from struct import Struct
 
 from embedlog.errors import CorruptRecord
-from embedlog.storage.column import Column, compact
+from embedlog.storage.column import LIST_LENGTH_MAX, Column, compact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ class TimeIndex:
         # An interrupt between the two appends below has left an offset without its timestamp.
         del offsets[len(timestamps) :]
         offsets.append(offset - self.base_offset)
-        self._offsets = compact(offsets)
         # Last, because readers search this column.
         timestamps.append(timestamp)
-        self._timestamps = compact(timestamps)
+        if len(timestamps) > LIST_LENGTH_MAX:
+            self._offsets, self._timestamps = compact(offsets), compact(timestamps)
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
         """The last entry not later than `timestamp`, else (-1, base offset)."""
