@@ -179,9 +179,10 @@ def _put_heads(parts: list[Buffer], width: int, deltas: list[int], fields_size: 
     distinct = set(deltas)
     for start, stop, offset_size in offset_sizes(len(deltas)):
         table = HEADS_BEFORE_DELTA[offset_size]
-        heads = {
-            delta: table[fields_size + varint_size(delta)] + VARINTS[delta] for delta in distinct
-        }
+        heads = {}
+        for delta in distinct:
+            varint = VARINTS[delta]
+            heads[delta] = table[fields_size + len(varint)] + varint
         parts[width * start : width * stop : width] = map(heads.__getitem__, deltas[start:stop])
 
 

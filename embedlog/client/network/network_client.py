@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from embedlog.client.settings import Settings
     from embedlog.runtime import Runtime
     from wire.net.tls import TlsClient
+    from wire.produce_template import RecordsRequest
     from wire.schema import Payload
 
     class ChannelEvent(Protocol):
@@ -155,12 +156,20 @@ class NetworkClient:
                 )
             connection = found
         limit = self._request_timeout_ms if timeout_ms is None else timeout_ms
-        pending = connection.enqueue(request, version, now_ms + limit)
+        pending: Pending[Any] = Pending()
+        connection.enqueue(request, version, now_ms + limit, pending)
         if connection.state == ConnectionState.READY:
             self._flush(connection, now_ms)
         elif connection.state == ConnectionState.DISCONNECTED:
             self._connect_if_due(connection, now_ms)
         return pending
+
+    def send_records(self, node_id: int, request: RecordsRequest, pending: Pending[Any]) -> None:
+        """As `send`, to a node of the cluster that is ready; `pending` gets the answer."""
+        connection = self._nodes[node_id]
+        now_ms = self._clock.monotonic_ms()
+        connection.enqueue(request, None, now_ms + self._request_timeout_ms, pending)
+        connection.flush(self._writer(connection), now_ms)
 
     def hold(self) -> None:
         """Gather what is sent until `release`: one write for several requests.
@@ -301,16 +310,16 @@ class NetworkClient:
             timeout_ms=self._setup_timeout.delay_ms(connection.failure_count),
         )
         self._by_channel[connection.channel] = connection
+        send, channel = self._channels.send, connection.channel
+        connection.write = lambda frame: send(channel, frame)
 
     def _flush(self, connection: NodeConnection, now_ms: int) -> None:
         connection.flush(self._writer(connection), now_ms)
 
     def _writer(self, connection: NodeConnection) -> Any:
-        channel = connection.channel
         if self._held is not None:
-            return self._held.setdefault(channel, []).extend
-        send = self._channels.send
-        return lambda frame: send(channel, frame)
+            return self._held.setdefault(connection.channel, []).extend
+        return connection.write
 
     def _drop(
         self, connection: NodeConnection, reason: str, refusal: KafkaError | None = None

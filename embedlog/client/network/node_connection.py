@@ -79,14 +79,16 @@ class _Request:
 
     __slots__ = ("api_key", "asked_version", "deadline_ms", "message", "pending", "version")
 
-    def __init__(self, message: Any, version: int | None, deadline_ms: int) -> None:
+    def __init__(
+        self, message: Any, version: int | None, deadline_ms: int, pending: Pending[Any]
+    ) -> None:
         self.message = message
         self.asked_version = version
         self.api_key = -1
         self.version = -1
         """What it was sent with, once it was."""
         self.deadline_ms = deadline_ms
-        self.pending: Pending[Any] = Pending()
+        self.pending = pending
 
     @property
     def name(self) -> str:
@@ -113,6 +115,8 @@ class NodeConnection:
         self.port = port
         self.state = ConnectionState.DISCONNECTED
         self.channel: Any = None
+        self.write: Write | None = None
+        """Sends over the channel, where there is or was one."""
         self.versions: dict[int, tuple[int, int]] | None = None
         """What the node said it serves; kept while disconnected."""
         self.failure_count = 0
@@ -169,11 +173,11 @@ class NodeConnection:
             and now_ms >= self.throttled_until_ms
         )
 
-    def enqueue(self, message: Any, version: int | None, deadline_ms: int) -> Pending[Any]:
-        """Send `message` when its turn comes, and answer by `deadline_ms` or never."""
-        request = _Request(message, version, deadline_ms)
-        self._waiting.append(request)
-        return request.pending
+    def enqueue(
+        self, message: Any, version: int | None, deadline_ms: int, pending: Pending[Any]
+    ) -> None:
+        """Send `message` when its turn comes; `pending` is answered by `deadline_ms` or never."""
+        self._waiting.append(_Request(message, version, deadline_ms, pending))
 
     def flush(self, write: Write, now_ms: int) -> None:
         """Write what may go out now."""

@@ -6,25 +6,33 @@ from wire.produce_template import ProduceTarget, RecordsRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from embedlog.client.metadata import Metadata
     from embedlog.client.network.network_client import NetworkClient
     from embedlog.client.producer.producer_batch import ProducerBatch
+    from embedlog.pending import Pending
     from embedlog.transport import Transport
 
 
 class ProduceTargets:
     """Makes the requests that hold one batch."""
 
-    __slots__ = ("_acks", "_metadata", "_timeout_ms", "hold", "release")
+    __slots__ = ("_acks", "_client", "_metadata", "_timeout_ms", "hold", "release")
 
     def __init__(
         self, client: NetworkClient, metadata: Metadata, acks: int, timeout_ms: int
     ) -> None:
+        self._client = client
         self.hold = client.hold
         self.release = client.release
         self._metadata = metadata
         self._acks = acks
         self._timeout_ms = timeout_ms
+
+    def send(self, node_id: int, batch: ProducerBatch, pending: Pending[Any]) -> None:
+        """Send the request for a batch, as `request`; `pending` gets the answer."""
+        self._client.send_records(node_id, self.request(batch), pending)
 
     def request(self, batch: ProducerBatch) -> RecordsRequest:
         """The request for a batch. Requires: it is encoded, and its topic is known."""

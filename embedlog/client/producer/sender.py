@@ -11,6 +11,7 @@ from embedlog.client.producer.batch_outcomes import BatchOutcomes
 from embedlog.client.producer.produce_answers import by_partition, error_of, leaders_in
 from embedlog.client.producer.producer_metrics import RequestMetrics
 from embedlog.client.producer.record_accumulator import NEVER
+from embedlog.client.producer.sent_request import SentRequest
 from embedlog.client.producer.short_way import find_short_way
 from embedlog.common import deque
 from embedlog.errors import EmbedlogError, KafkaError, error_for
@@ -40,20 +41,6 @@ _CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 _REQUEST_OVERHEAD = 1024
 """Room for what surrounds a batch in its request."""
-
-
-class _Sent:
-    """One produce request without an outcome."""
-
-    __slots__ = ("batches", "memory", "node_id", "pending", "sent_ms")
-
-    def __init__(self, node_id: int, batches: list[ProducerBatch], sent_ms: int) -> None:
-        self.node_id = node_id
-        self.batches = batches
-        self.sent_ms = sent_ms
-        self.memory = 0
-        """What batches that were given up meanwhile hold until the request ends."""
-        self.pending: Pending[Any] | None = None
 
 
 class Sender:
@@ -109,8 +96,8 @@ class Sender:
         self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
         self._in_flight_max: int = settings["max.in.flight.requests.per.connection"]
         self._in_flight: dict[int, int] = {}
-        self._sent: dict[_Sent, None] = {}
-        self._answers: deque[_Sent] = deque()
+        self._sent: dict[SentRequest, None] = {}
+        self._answers: deque[SentRequest] = deque()
         self._watched: Pending[Any] | None = None
         self._failures_seen = 0
         self._claim = None if transactions is None else transactions.claim
@@ -255,12 +242,27 @@ class Sender:
             targets.hold()
             try:
                 while batches:
-                    self._send(node_id, [batches.popleft()])
+                    self._send_lone(targets, node_id, batches.popleft())
             finally:
                 while batches:  # a defect
                     self._accumulator.put_back(batches.pop())
                 targets.release()
         return self._awaits_room
+
+    def _send_lone(self, targets: ProduceTargets, node_id: int, batch: ProducerBatch) -> None:
+        """As `_send`, of a batch that needs no cutting to a node that is ready."""
+        sent = self._note_sent(node_id, [batch])
+        try:
+            if batch.encoded is None:
+                batch.encode(self._codec, self._level)
+            if self._codec:
+                batch.queue.topic.learn_ratio(batch.observed_ratio)
+            self.metrics.batch_sent(batch, sent.sent_ms)
+            targets.send(node_id, batch, sent)
+        except BaseException as error:
+            self._forget(sent)
+            self.defect(batch, error)
+            raise
 
     def _encode_ahead(self) -> None:
         """Make the bytes of what is sent next, while the broker is at work.
@@ -323,8 +325,8 @@ class Sender:
             raise
         self._await(sent, pending)
 
-    def _note_sent(self, node_id: int, batches: list[ProducerBatch]) -> _Sent:
-        sent = _Sent(node_id, batches, self._clock.monotonic_ms())
+    def _note_sent(self, node_id: int, batches: list[ProducerBatch]) -> SentRequest:
+        sent = SentRequest(node_id, batches, self._clock.monotonic_ms(), self._answers)
         self._sent[sent] = None
         self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
         if self._in_flight_max == 1:
@@ -332,14 +334,14 @@ class Sender:
                 batch.queue.is_muted = True
         return sent
 
-    def _await(self, sent: _Sent, pending: Pending[Any]) -> None:
+    def _await(self, sent: SentRequest, pending: Pending[Any]) -> None:
         sent.pending = pending
         if pending.done():
             self._answers.append(sent)
         else:
             pending.add_callback(lambda _: self._answer_arrived(sent))
 
-    def _request(self, sent: _Sent) -> ProduceRequest | RecordsRequest | None:
+    def _request(self, sent: SentRequest) -> ProduceRequest | RecordsRequest | None:
         """The request for the batches of `sent` that fit into one; the others are queued again."""
         if self._targets is not None and len(sent.batches) == 1:
             (batch,) = sent.batches
@@ -385,11 +387,11 @@ class Sender:
 
     # Answers
 
-    def _answer_arrived(self, sent: _Sent) -> None:
+    def _answer_arrived(self, sent: SentRequest) -> None:
         self._answers.append(sent)
         self.arrived()
 
-    def _forget(self, sent: _Sent) -> None:
+    def _forget(self, sent: SentRequest) -> None:
         """The request has ended, well or not."""
         self._sent.pop(sent, None)
         self._in_flight[sent.node_id] -= 1
@@ -400,19 +402,19 @@ class Sender:
         if sent.memory:
             self._accumulator.give_back(sent.memory)
 
-    def _take_answer(self, sent: _Sent, now_ms: int) -> None:
+    def _take_answer(self, sent: SentRequest, now_ms: int) -> None:
         if sent not in self._sent:
             return  # given up already
-        assert sent.pending is not None, sent
         self._forget(sent)
         batches = [batch for batch in sent.batches if batch.error is None]
-        error = sent.pending.error()
+        pending = sent.pending or sent
+        error = pending.error()
         self.metrics.answered(now_ms - sent.sent_ms)
         if error is not None:
             for batch in batches:
                 self._attempt_failed(batch, error, now_ms)
             return
-        response = sent.pending.result()
+        response = pending.result()
         if response is None or type(response) is int:
             # Nobody was asked (acks 0), or there is nothing to tell but the offset.
             for batch in batches:
@@ -466,7 +468,7 @@ class Sender:
             self.outcomes.too_old(batch, "waiting")
         self._expiry_ms = min(oldest, now_ms) + self._delivery_timeout_ms
 
-    def _give_up(self, sent: _Sent, error: EmbedlogError) -> None:
+    def _give_up(self, sent: SentRequest, error: EmbedlogError) -> None:
         for batch in sent.batches:
             if batch.error is None:
                 self.outcomes.failed(batch, error)
