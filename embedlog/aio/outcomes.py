@@ -136,13 +136,19 @@ class Outcomes:
 
     def _settle_records(self, batch: ProducerBatch) -> None:
         del self._open[batch]
-        is_plain = batch.error is None and batch.parts is None
-        for future, index in self._records.pop(batch):
+        watched = self._records.pop(batch)
+        if batch.error is None and batch.parts is None:
+            found = batch.all_metadata()
+            for future, index in watched:
+                if not future.done():  # nor cancelled
+                    future.set_result(found[index])
+            return
+        for future, index in watched:
             if future.done():
                 continue  # cancelled
-            error = None if is_plain else batch.error_of(index)
+            error = batch.error_of(index)
             if error is None:
-                future.set_result(batch.metadata(index) if is_plain else batch.outcome(index))
+                future.set_result(batch.outcome(index))
             else:
                 future.set_exception(error)
 

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import embedlog
+from embedlog.client.producer.delivery import RecordMetadata
 from embedlog.client.producer.partitioner import murmur2
 from embedlog.client.producer.producer import Producer
+from embedlog.client.producer.producer_batch import ProducerBatch
 from embedlog.runtime import Clock, Random, Runtime, Scheduler
 from embedlog.testing import sim_runtime
 from embedlog.testing.loopback_transport import LoopbackTransport
+
+
+@pytest.fixture
+def cluster_address() -> Iterator[str]:
+    with embedlog.open() as cluster:
+        cluster.create_topic("t", 1)
+        yield cluster.listen("127.0.0.1", 0).address
+
 
 Way = Callable[[embedlog.Cluster], Any]
 
@@ -142,3 +153,40 @@ def test_a_callback_hears_of_each_record_with_and_without_a_key() -> None:
             )
         producer.flush()
     assert heard == [(number, number % 3 if number % 2 else -1, number) for number in range(300)]
+
+
+@pytest.mark.parametrize("base_offset", [-1, 7])
+@pytest.mark.parametrize("log_append_ms", [-1, 99])
+@pytest.mark.parametrize("keys", [None, [b"k", None] * 20])
+def test_the_metadata_of_all_records_is_that_of_each(
+    base_offset: int, log_append_ms: int, keys: list[bytes | None] | None
+) -> None:
+    batch = ProducerBatch("t", 3, cast("Any", None), created_ms=0, size_limit=0)
+    batch.values = [bytes(number) if number % 5 else None for number in range(40)]
+    batch.timestamps = list(range(100, 140))
+    batch.keys = keys
+    batch.close()
+    batch.succeed(base_offset, log_append_ms)
+    found = batch.all_metadata()
+    assert found == [batch.metadata(index) for index in range(40)]
+    assert {type(each) for each in found} == {RecordMetadata}
+
+
+def test_a_callback_that_raises_is_passed_over(cluster_address: str) -> None:
+    """Delivery goes on with the callback after it, and none is called twice."""
+    heard: list[int] = []
+    hook, threading.excepthook = threading.excepthook, lambda _: None
+
+    def hear(metadata: RecordMetadata, error: Exception | None) -> None:
+        heard.append(metadata.offset)
+        if metadata.offset in {3, 4}:
+            raise RuntimeError(metadata.offset)
+
+    try:
+        with Producer(cluster_address) as producer:
+            for _ in range(10):
+                producer.send("t", b"v", on_delivery=hear)
+            producer.flush(30)
+    finally:
+        threading.excepthook = hook
+    assert heard == list(range(10))

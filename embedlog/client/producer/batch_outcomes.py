@@ -133,8 +133,14 @@ class BatchOutcomes:
             settled = self.settled
             while settled:
                 batch = settled[0]
-                while batch.callbacks:
-                    index, callback = batch.callbacks.popleft()
+                callbacks = batch.callbacks
+                if callbacks and len(callbacks) == batch.record_count and _is_ordinary(batch):
+                    found = batch.all_metadata()
+                    while callbacks:
+                        index, callback = callbacks.popleft()
+                        callback(found[index], None)
+                while callbacks:
+                    index, callback = callbacks.popleft()
                     callback(batch.metadata(index), batch.error)
                 settled.popleft()
                 batch.finish()
@@ -149,3 +155,8 @@ class BatchOutcomes:
         if self._transactions is not None and self._transactions.may_retry(batch, error):
             return True
         return error.retriable
+
+
+def _is_ordinary(batch: ProducerBatch) -> bool:
+    """Does `all_metadata` know its records?"""
+    return batch.error is None and not batch.is_bulk
