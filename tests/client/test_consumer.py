@@ -486,3 +486,34 @@ def test_columns_of_batches_that_are_laid_out_alike_come_together(broker: Script
         assert sum(map(len, found)) == 40, "what comes before is handed out first"
         with pytest.raises(RecordUnreadable, match="one-0 at offset 50: .*crc"):
             consumer.poll_columns(10)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7, 10, 15, 100])
+@pytest.mark.parametrize("key", [None, b"k"])
+def test_batches_that_a_limit_cuts_go_on_where_they_were(
+    broker: ScriptedBroker, limit: int, key: bytes | None
+) -> None:
+    expected = []
+    for number in range(8):
+        batch = [
+            (number * 10 + index, 1000 + index // 4, key, b"%d" % index) for index in range(10)
+        ]
+        expected += batch
+        _, stamps, keys, found = zip(*batch, strict=True)
+        data = build_batch(found, keys=keys if key else None, timestamps=stamps)
+        broker.append("one", 0, data)
+    for _ in range(2):
+        with earliest(broker) as consumer:
+            records: list[Any] = []
+            while len(records) < 80:
+                polled = list(consumer.poll(10, max_records=limit))
+                assert 0 < len(polled) <= limit
+                records += [(r.offset, r.timestamp, r.key, r.value) for r in polled]
+                assert consumer.position(HERE) == len(records)
+            assert records == expected
+        with earliest(broker) as consumer:
+            tuples: list[Any] = []
+            while len(tuples) < 80:
+                for part in consumer.poll_batches(10, max_records=limit):
+                    tuples += [row[:4] for row in part]
+            assert tuples == expected

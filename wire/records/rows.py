@@ -94,11 +94,10 @@ def joined(parts: list[Rows]) -> Rows:
 
 
 def _joined(fields: list[Iterable[T]], sizes: list[int]) -> Iterable[T]:
-    first = fields[0]
-    if type(first) is repeat and all(type(field) is repeat for field in fields):
-        common = next(first)
-        if all(next(field) == common for field in fields):  # type: ignore[call-overload]
-            return first
+    if set(map(type, fields)) == {repeat}:
+        common: list[T] = list(map(next, fields))  # type: ignore[arg-type]
+        if common.count(common[0]) == len(common):
+            return fields[0]
     found: list[T] = []
     for field, size in zip(fields, sizes, strict=True):
         found += islice(field, size) if type(field) is repeat else field

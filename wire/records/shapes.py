@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 COUNT_MAX = 400
 RECORDS_KEPT_MAX = 1 << 14  # of about 200 B
 SEEN_MAX = 1024
+# Below this a look-up for each is as quick.
+GROUPED_COUNT_MIN = 32
+
+_DELTAS = tuple((raw >> 1) ^ -(raw & 1) for raw in range(0x80))
 
 # By size of the records and their number.
 _shapes: dict[tuple[int, int], Shape] = {}
@@ -147,8 +151,26 @@ def timestamps_with(base_timestamp: int, deltas: bytes) -> Iterable[int]:
     """The timestamps of records, from what a shape says of their deltas."""
     if not deltas:
         return repeat(base_timestamp)
-    stamps = {raw: int64(base_timestamp + ((raw >> 1) ^ -(raw & 1))) for raw in set(deltas)}
-    return list(map(stamps.__getitem__, deltas))
+    if len(deltas) >= GROUPED_COUNT_MIN:
+        stamps = _grouped_timestamps(base_timestamp, deltas)
+        if stamps is not None:
+            return stamps
+    stamp_of = {raw: int64(base_timestamp + _DELTAS[raw]) for raw in set(deltas)}
+    return list(map(stamp_of.__getitem__, deltas))
+
+
+def _grouped_timestamps(base_timestamp: int, deltas: bytes) -> list[int] | None:
+    """The timestamps, if those that are equal follow each other: then each takes 10 ns, not 50."""
+    stamps: list[int] = []
+    start, count = 0, len(deltas)
+    while start < count:
+        raw = deltas[start]
+        stop = deltas.rfind(raw, start) + 1
+        if deltas.count(raw, start, stop) != stop - start:
+            return None
+        stamps += [int64(base_timestamp + _DELTAS[raw])] * (stop - start)
+        start = stop
+    return stamps
 
 
 def _meet(data: Buffer, position: int, end: int, count: int) -> Shape | None:

@@ -139,6 +139,10 @@ class CompletedFetch:
             self._cut(batch)
             if not self._end:
                 self._pass_over(batch)
+        return self._take_part(count_max)
+
+    def _take_part(self, count_max: int) -> Rows:
+        """Up to `count_max` records of what is left of the batch that was begun."""
         batch = self._batch
         assert batch is not None, self
         found, start, state = self._rows, self._index, self.state
@@ -190,7 +194,6 @@ class CompletedFetch:
         if (
             magic != 2
             or attributes & ~TIMESTAMP_TYPE_BIT
-            or count > count_max
             or base_offset < state.offset
             or end > self._end_position
         ):
@@ -201,11 +204,15 @@ class CompletedFetch:
         if found is None:
             return None
         kind = attributes >> 3
-        self._move_past(end, base_offset + last_offset_delta + 1, epoch, kind)
         keys, values, deltas = found
         timestamps = repeat(max_timestamp) if kind else timestamps_with(base_timestamp, deltas)
         offsets = range(base_offset, base_offset + count)
-        return Rows(offsets, timestamps, repeat(None) if keys is None else keys, values)
+        plain = Rows(offsets, timestamps, repeat(None) if keys is None else keys, values)
+        self._move_past(end, base_offset + last_offset_delta + 1, epoch, kind)
+        if count <= count_max:
+            return plain
+        self._begin(RecordBatch(view, position), plain)
+        return self._take_part(count_max)
 
     def take_columns(self, count_max: int) -> tuple[RecordColumns, int] | None:
         """The next whole batches, and the index of the first record at the position; None at end.
@@ -366,8 +373,12 @@ class CompletedFetch:
 
     def _cut(self, batch: RecordBatch | LegacyBatch) -> None:
         """Make rows of what is left of a batch; perhaps nothing."""
-        self._rows = self._from_position(self._readable_all(batch))
-        self._index, self._end = 0, len(self._rows)
+        self._begin(batch, self._from_position(self._readable_all(batch)))
+
+    def _begin(self, batch: RecordBatch | LegacyBatch, found: Rows) -> None:
+        self._batch = batch
+        self._rows = found
+        self._index, self._end = 0, len(found)
         self._records_index = -1
 
     def _readable_all(self, batch: RecordBatch | LegacyBatch) -> Rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from _operator import itemgetter
 from itertools import chain, repeat
 
 from wire.records.rows import joined
@@ -68,15 +67,18 @@ class ConsumerRecord(_RecordBase):
         def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
 
     else:
-        topic = property(itemgetter(0))
-        partition = property(itemgetter(1))
-        leader_epoch = property(itemgetter(2))
-        timestamp_type = property(itemgetter(3))
-        offset = property(itemgetter(4))
-        timestamp = property(itemgetter(5))
-        key = property(itemgetter(6))
-        value = property(itemgetter(7))
-        headers = property(itemgetter(8))
+        # What namedtuple uses: two thirds of the price of a property.
+        from _collections import _tuplegetter as field
+
+        topic = field(0, "")
+        partition = field(1, "")
+        leader_epoch = field(2, "")
+        timestamp_type = field(3, "")
+        offset = field(4, "")
+        timestamp = field(5, "")
+        key = field(6, "")
+        value = field(7, "")
+        headers = field(8, "")
 
     def __repr__(self) -> str:
         return (

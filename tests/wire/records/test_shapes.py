@@ -80,9 +80,11 @@ def test_the_time_of_the_log_is_that_of_the_batch() -> None:
 
 @pytest.mark.parametrize("base_timestamp", [(1 << 63) - 1, (1 << 63) - 64, -(1 << 63), -1])
 def test_times_at_the_end_of_time_wrap_around_as_in_java(base_timestamp: int) -> None:
-    for deltas in ([0, 1] + [0] * 7, [0, -1] + [0] * 7, [0] * 9):
+    few = ([0, 1] + [0] * 7, [0, -1] + [0] * 7, [0] * 9)
+    many = ([0] * 20 + [1] * 20, [0] * 20 + [-1] * 20, [0, 1] * 20)
+    for deltas in (*few, *many):
         for _ in range(3):
-            batch = batch_of(9, 3, deltas)
+            batch = batch_of(len(deltas), 3, deltas)
             batch.base_timestamp = base_timestamp
             assert_all_forms_agree(batch)
             assert scan(batch) == scan_plainly(batch)
