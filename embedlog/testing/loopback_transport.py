@@ -57,6 +57,7 @@ class LoopbackChannels:
         self._events: deque[_Event] = deque()
         self._signal: Pending[object] = Pending()
         self._ends: list[_End] = []
+        self.is_waiting = False
 
     def connect(self, host: str, port: int, *, timeout_ms: int | None = None) -> _End:
         """A connection, at once; the address does not matter."""
@@ -76,7 +77,9 @@ class LoopbackChannels:
         if not self._events:
             self._scheduler.run_due(self._clock.monotonic_ms())
         if not self._events and timeout_ms != 0:
+            self.is_waiting = True
             self._scheduler.wait(self._signal, timeout_ms)
+            self.is_waiting = False
         self._signal = Pending()
         events = list(self._events)
         for _ in events:

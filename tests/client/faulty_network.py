@@ -71,6 +71,8 @@ class FaultyTransport(NetworkClient):
 class FaultyChannels:
     """What `wire.net.SocketChannels` is to sockets; its events happen as a duty of the clock."""
 
+    is_waiting = False
+
     def __init__(self, cluster: Cluster, plan: Plan) -> None:
         self.service = BrokerService(cluster.broker)
         self.plan = plan

@@ -1,10 +1,14 @@
-"""A program for `test_consumer_signals`: polls that are woken up at every `STEP`th line.
+"""A program for `test_consumer_signals`: polls that a signal meets at every `STEP`th line.
 
-    python interrupted_consumer.py in-process|tcp alone|group STEP
+    python interrupted_consumer.py wakeup|interrupt in-process|tcp alone|group STEP
 
 A signal handler runs in the middle of whatever the main thread does, with the locks that it holds
 at that moment. A trace function is called just so, and it can be told the very line. A deadlock
 ends the program with a traceback.
+
+A handler may wake the consumer up at any line. Ctrl-C may be met at any line where bytes are moved;
+not elsewhere, because the interpreter looks for signals between a lock and its `with` never, and a
+trace function would raise there.
 """
 
 from __future__ import annotations
@@ -20,14 +24,18 @@ import embedlog
 _STUCK_AFTER_S = 30
 _LINES_MAX = 2_000
 _OURS = ("/embedlog/", "/wire/")
+_NETWORK = ("/embedlog/client/network/", "/wire/")
 
 
 class AtLine:
-    """Calls `action` before the `number`th line of our code."""
+    """Calls `action` before the `number`th line of our code that is in one of `folders`."""
 
-    def __init__(self, number: int, action: Callable[[], None]) -> None:
+    def __init__(
+        self, number: int, action: Callable[[], None], folders: tuple[str, ...] = _OURS
+    ) -> None:
         self._left = number
         self._action = action
+        self._folders = folders
 
     def __enter__(self) -> AtLine:
         sys.settrace(self._called)
@@ -37,7 +45,9 @@ class AtLine:
         sys.settrace(None)
 
     def _called(self, frame: FrameType, _event: str, _arg: Any) -> Any:
-        return self._line if any(each in frame.f_code.co_filename for each in _OURS) else None
+        return (
+            self._line if any(each in frame.f_code.co_filename for each in self._folders) else None
+        )
 
     def _line(self, _frame: FrameType, event: str, _arg: Any) -> Any:
         if event == "line":
@@ -61,8 +71,39 @@ def cut_short(consumer: embedlog.Consumer, number: int) -> None:
     consumer.close()
 
 
-def main(way: str, membership: str, step: str) -> None:
-    with embedlog.open() as cluster, embedlog.Admin(cluster) as admin:
+def interrupted(consumer: embedlog.Consumer, producer: embedlog.Producer, number: int) -> bool:
+    """A poll that Ctrl-C ends before its `number`th line of network code; then it goes on.
+
+    False when the poll has not that many.
+    """
+    offsets = [producer.send("events", b"before").result().offset]
+    consumer.seek(("events", 0), offsets[0])
+    read: list[int] = []
+    is_interrupted = False
+    try:
+        with AtLine(number, _interrupt, _NETWORK):
+            while not read:
+                read += [record.offset for record in consumer.poll(600_000)]
+    except KeyboardInterrupt:
+        is_interrupted = True
+    offsets.append(producer.send("events", b"after").result().offset)
+    while offsets[-1] not in read:
+        read += [record.offset for record in consumer.poll(_STUCK_AFTER_S * 1000)]
+    assert read in (offsets, offsets[1:]), (number, offsets, read)
+    consumer.close()
+    return is_interrupted
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def main(what: str, way: str, membership: str, step: str) -> None:
+    with (
+        embedlog.open() as cluster,
+        embedlog.Admin(cluster) as admin,
+        embedlog.Producer(cluster) as producer,
+    ):
         admin.create_topics(["events"]).check()
         target: Any = cluster if way == "in-process" else cluster.listen("127.0.0.1", 0).address
 
@@ -80,7 +121,10 @@ def main(way: str, membership: str, step: str) -> None:
 
         for number in range(1, _LINES_MAX, int(step)):
             faulthandler.dump_traceback_later(_STUCK_AFTER_S, exit=True)
-            cut_short(make(), number)
+            if what == "wakeup":
+                cut_short(make(), number)
+            elif not interrupted(make(), producer, number):
+                break
 
 
 if __name__ == "__main__":

@@ -36,8 +36,20 @@ Connect = Callable[[], Any]
     "step", [pytest.param("37", id="some lines"), pytest.param("1", marks=pytest.mark.slow)]
 )
 def test_a_handler_may_wake_a_poll_up_at_every_line(way: str, membership: str, step: str) -> None:
+    run("wakeup", way, membership, step)
+
+
+@pytest.mark.parametrize("membership", ["alone", "group"])
+@pytest.mark.parametrize(
+    "step", [pytest.param("97", id="some lines"), pytest.param("7", marks=pytest.mark.slow)]
+)
+def test_an_interrupt_gives_nobody_the_answer_of_another(membership: str, step: str) -> None:
+    run("interrupt", "tcp", membership, step)
+
+
+def run(*arguments: str) -> None:
     program = subprocess.run(
-        [sys.executable, PROGRAM, way, membership, step],
+        [sys.executable, PROGRAM, *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

@@ -44,6 +44,8 @@ class FakeChannel:
 class FakeChannels:
     """Connections to a scripted broker; `holds` answers back, `refuses` addresses."""
 
+    is_waiting = False
+
     def __init__(self, broker: ScriptedBroker, runtime: SimRuntime) -> None:
         self.broker = broker
         self.clock = runtime.clock

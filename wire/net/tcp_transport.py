@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from contextlib import suppress
 from errno import EINPROGRESS, EWOULDBLOCK
 
 from wire.framing import FrameReader, InvalidFrameSize
@@ -183,6 +184,8 @@ class SocketChannels:
         self._left: dict[tuple[str, int], Address] = {}
         """The address, by host and port, whose connection ended last."""
         self._events: list[ChannelEvent] = []
+        self.is_waiting = False
+        """Does `poll` wait, or was it interrupted while it did? Then no byte was moved."""
 
     def connect(self, host: str, port: int, *, timeout_ms: int | None = None) -> Channel:
         """Begin a connection. Each address of `host` is tried; a CONNECTED or CLOSED event follows.
@@ -235,7 +238,10 @@ class SocketChannels:
         timeout = 0.0 if self._events else None if timeout_ms is None else timeout_ms / 1_000
         if self._connecting:
             timeout = self._until_connect_deadline(timeout)
-        for fd, mask in self._poller.poll(timeout):
+        self.is_waiting = True
+        ready = self._poller.poll(timeout)
+        self.is_waiting = False
+        for fd, mask in ready:
             channel = self._channels.get(fd)
             if channel is None:
                 if fd == self._waker.fd:
@@ -447,10 +453,14 @@ class SocketChannels:
         channel._is_connected = False
         if channel._address is not None:
             self._left[channel.host, channel.port] = channel._address
-        self._poller.unregister(channel._fd)
-        del self._channels[channel._fd]
-        channel._sock.close()
+        # Forgotten first: if a KeyboardInterrupt comes on the way, this must not be done again
+        # when another socket has the descriptor.
+        sock, fd = channel._sock, channel._fd
         channel._sock, channel._fd, channel._tls = None, -1, None
+        with suppress(OSError, KeyError):  # it was interrupted before it was registered
+            self._poller.unregister(fd)
+        self._channels.pop(fd, None)
+        sock.close()
         channel._queue.clear()
 
 

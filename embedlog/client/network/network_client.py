@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     class Channels(Protocol):
         """Many connections that carry whole frames; `wire.net.SocketChannels` is one."""
 
+        is_waiting: bool
+
         def connect(self, host: str, port: int, *, timeout_ms: int) -> Any: ...
         def send(self, channel: Any, buffers: Sequence[Payload]) -> None: ...
         def poll(self, timeout_ms: int | None) -> Sequence[ChannelEvent]: ...
@@ -157,11 +159,15 @@ class NetworkClient:
             connection = found
         limit = self._request_timeout_ms if timeout_ms is None else timeout_ms
         pending: Pending[Any] = Pending()
-        connection.enqueue(request, version, now_ms + limit, pending)
-        if connection.state == ConnectionState.READY:
-            self._flush(connection, now_ms)
-        elif connection.state == ConnectionState.DISCONNECTED:
-            self._connect_if_due(connection, now_ms)
+        try:
+            connection.enqueue(request, version, now_ms + limit, pending)
+            if connection.state == ConnectionState.READY:
+                self._flush(connection, now_ms)
+            elif connection.state == ConnectionState.DISCONNECTED:
+                self._connect_if_due(connection, now_ms)
+        except BaseException as error:
+            self._cut_short(error)
+            raise
         return pending
 
     def send_records(self, node_id: int, request: RecordsRequest, pending: Pending[Any]) -> None:
@@ -297,7 +303,7 @@ class NetworkClient:
             candidates += self._bootstrap.values()
         start = self.runtime.random.below(len(candidates))
         candidates = candidates[start:] + candidates[:start]
-        return min(candidates, key=lambda each: _rank(each, now_ms))
+        return min(candidates, key=lambda each: each.rank(now_ms))
 
     def _connect_if_due(self, connection: NodeConnection, now_ms: int) -> None:
         if now_ms < connection.retry_at_ms:
@@ -358,11 +364,32 @@ class NetworkClient:
         if self._is_closed:
             return
         now_ms = self._clock.monotonic_ms()
-        for event in self._channels.poll(self._poll_ms(timeout_ms, now_ms)):
-            connection = self._by_channel.get(event.channel)
-            if connection is not None:
-                self._take(connection, event)
-        self._keep_time(self._clock.monotonic_ms())
+        try:
+            for event in self._channels.poll(self._poll_ms(timeout_ms, now_ms)):
+                connection = self._by_channel.get(event.channel)
+                if connection is not None:
+                    self._take(connection, event)
+            self._keep_time(self._clock.monotonic_ms())
+        except BaseException as error:
+            self._cut_short(error)
+            raise
+
+    def _cut_short(self, error: BaseException) -> None:
+        """A KeyboardInterrupt came: end what it may have spoiled.
+
+        Between bytes and the note of what they were, the streams of all connections are in doubt:
+        an answer could be taken for another's. While bytes are waited for nothing is.
+        """
+        if isinstance(error, Exception):
+            return
+        if self._channels.is_waiting:
+            self._channels.is_waiting = False
+            return
+        self._held = None
+        now_ms = self._clock.monotonic_ms()
+        for connection in self._all():
+            if connection.load or connection.state != ConnectionState.DISCONNECTED:
+                self._failed(connection, "interrupted", now_ms)
 
     def _take(self, connection: NodeConnection, event: ChannelEvent) -> None:
         now_ms = self._clock.monotonic_ms()
@@ -426,18 +453,6 @@ class NetworkClient:
                     self._drop(connection, "idle")
             elif connection.state == ConnectionState.DISCONNECTED and connection.load:
                 self._connect_if_due(connection, now_ms)
-
-
-def _rank(connection: NodeConnection, now_ms: int) -> tuple[int, int]:
-    if connection.takes_requests(now_ms):
-        return 0, connection.load
-    if connection.state == ConnectionState.READY:
-        return 3, connection.throttled_until_ms
-    if connection.state != ConnectionState.DISCONNECTED:
-        return 1, connection.load
-    if now_ms >= connection.retry_at_ms:
-        return 2, connection.attempted_ms
-    return 3, connection.retry_at_ms
 
 
 def _tls_client(settings: Settings) -> TlsClient | None:

@@ -136,6 +136,8 @@ class NodeConnection:
         self._protocol = ClientConnection(client_id)
         self._waiting: deque[_Request] = deque()
         self._in_flight: deque[_Request] = deque()
+        self._in_hand: _Request | None = None
+        """On its way from one queue to the next, or to its end."""
         self._templates: dict[ProduceTarget, ProduceTemplate] = {}
         """Of the targets that were used since the versions are known."""
         self._setup_deadline_ms = 0
@@ -173,6 +175,18 @@ class NodeConnection:
             and now_ms >= self.throttled_until_ms
         )
 
+    def rank(self, now_ms: int) -> tuple[int, int]:
+        """The smaller, the sooner a request would be answered."""
+        if self.takes_requests(now_ms):
+            return 0, self.load
+        if self.state == ConnectionState.READY:
+            return 3, self.throttled_until_ms
+        if self.state != ConnectionState.DISCONNECTED:
+            return 1, self.load
+        if now_ms >= self.retry_at_ms:
+            return 2, self.attempted_ms
+        return 3, self.retry_at_ms
+
     def enqueue(
         self, message: Any, version: int | None, deadline_ms: int, pending: Pending[Any]
     ) -> None:
@@ -191,7 +205,10 @@ class NodeConnection:
                 self._authenticate(write)
             return
         while self._waiting and len(self._in_flight) < self._in_flight_max:
-            self._write(self._waiting.popleft(), write, now_ms)
+            self._in_hand = request = self._waiting[0]
+            self._waiting.popleft()
+            self._write(request, write, now_ms)
+        self._in_hand = None
 
     def begin_versions(self, write: Write, deadline_ms: int) -> None:
         """The connection is made: ask what the node serves."""
@@ -215,7 +232,8 @@ class NodeConnection:
         elif self.state == ConnectionState.AUTHENTICATING:
             self._take_authentication(response, write, now_ms)
         else:
-            request = self._in_flight.popleft()
+            self._in_hand = request = self._in_flight[0]
+            self._in_flight.popleft()
             self.has_answered = True
             if type(response) is int:
                 request.pending.complete(response)
@@ -249,9 +267,12 @@ class NodeConnection:
         self.channel = None
         self.throttled_until_ms = self._reauthenticates_at_ms = 0
         lost = [*self._in_flight, *self._waiting]
+        if self._in_hand is not None and self._in_hand not in lost:
+            lost.insert(0, self._in_hand)
+        self._in_hand = None
         self._in_flight.clear()
         self._waiting.clear()
-        return lost
+        return [request for request in lost if not request.pending.done()]
 
     # Bytes
 
