@@ -101,7 +101,8 @@ class Driver:
         self._clock = transport.runtime.clock
         # In process no thread waits while it has the turn: there a plain lock is fair enough.
         self._turns = None if transport.concurrent else TurnLock()
-        self._turn = self._turns or allocate_lock()
+        self._own_turn = allocate_lock()
+        self._turn = self._turns or self._own_turn
         self._polling = allocate_lock()
         """Held by the thread that polls, of those that wait."""
         self._runner = 0
@@ -129,13 +130,12 @@ class Driver:
             # In process: the pass itself, without a call for it, as one happens for each record.
             me = get_ident()
             if self._runner != me:
-                self._turn.acquire()
-                self._runner = me
-                try:
-                    self.delay = self._step()
-                finally:
-                    self._runner = 0
-                    self._turn.release()
+                with self._own_turn:
+                    self._runner = me
+                    try:
+                        self.delay = self._step()
+                    finally:
+                        self._runner = 0
 
     def wait(
         self,

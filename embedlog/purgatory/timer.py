@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _thread import allocate_lock
+from _thread import RLock
 
 from embedlog.purgatory.timing_wheel import TimerTask, TimingWheel
 
@@ -30,7 +30,7 @@ class Timer:
     def __init__(self, clock: Clock, on_earlier: Callable[[], None] | None = None) -> None:
         self._monotonic_ms = clock.monotonic_ms
         self.on_earlier = on_earlier
-        self._lock = allocate_lock()
+        self._lock = RLock()  # for the reason given in `embedlog.pending`
         self._wheel = TimingWheel(start_ms=clock.monotonic_ms(), lock=self._lock)
         self._announced_ms = _NEVER
         # What was left of an expired batch when one of its tasks raised.
@@ -50,10 +50,7 @@ class Timer:
         now_ms = self._monotonic_ms()
         wheel = self._wheel
         is_earlier = False
-        # Measured on CPython 3.11: `with` takes 120 ns more than the two calls.
-        lock = self._lock
-        lock.acquire()
-        try:
+        with self._lock:
             # In between a task of a few ms at most goes to a coarser level than it might.
             if now_ms >= wheel.moves_at_ms or task.delay_ms <= 0:
                 wheel.move_time(now_ms)
@@ -61,8 +58,6 @@ class Timer:
             if waits and wheel.queue[0][0] < self._announced_ms:
                 self._announced_ms = wheel.queue[0][0]
                 is_earlier = True
-        finally:
-            lock.release()
         if not waits:
             task.run()
         elif is_earlier and self.on_earlier is not None:

@@ -196,8 +196,7 @@ class Producer:
             queue = queues.by_key.get(key) if type(key) is bytes else None
             size += 0 if queue is None else len(key)
         if queue is not None and size <= SMALL_VALUE_MAX:
-            lock.acquire()  # `with` costs 160 ns more
-            try:
+            with lock:
                 batch = queue.open
                 if batch is not None:
                     size += batch.size + SMALL_OVERHEAD
@@ -215,8 +214,6 @@ class Producer:
                         if on_delivery is not None:
                             batch.add_callback(on_delivery)
                         return future
-            finally:
-                lock.release()
         # The record begins a batch, or may be the last of one, or is the first with its key.
         return self._send_one(topic, value, key, None, stamp, None, on_delivery)
 

@@ -57,9 +57,7 @@ class ShortWay:
         if metadata.is_asking:
             return False
         accumulator = self._accumulator
-        lock = accumulator.lock
-        lock.acquire()
-        try:
+        with accumulator.lock:
             batch = self._ready_batch()
             if batch is None:
                 return False
@@ -73,8 +71,6 @@ class ShortWay:
             queue.batches.popleft()
             if not queue.batches:
                 del accumulator.active[queue]
-        finally:
-            lock.release()
         try:
             encoded = batch.encoded or batch.encode_built()
             if type(encoded) is not BuiltBatch or encoded.size > self._size_max:

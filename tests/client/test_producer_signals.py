@@ -1,0 +1,23 @@
+"""Producers and Ctrl-C in the middle of a send."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = Path(__file__).with_name("interrupted_producer.py")
+INTERRUPTS = "200"
+
+
+def test_a_producer_goes_on_after_keyboard_interrupts_at_any_moment_of_a_send() -> None:
+    program = subprocess.run(
+        [sys.executable, PROGRAM, INTERRUPTS],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert program.returncode == 0, program.stderr
