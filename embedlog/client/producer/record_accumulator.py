@@ -331,7 +331,7 @@ class RecordAccumulator:
         with self.lock:
             queue = next(iter(self.active), None)
             first = [] if queue is None else list(islice(queue.batches, count))
-        return [batch for batch in first if batch.is_closed]
+        return [batch for batch in first if batch.is_closed and len(batch.values) > 0]
 
     def take_first(self, queue: PartitionQueue) -> ProducerBatch:
         """Remove the first batch for the sender, closing it. Requires: the lock."""
