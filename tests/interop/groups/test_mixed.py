@@ -85,7 +85,8 @@ def test_a_quiet_group_stays_as_it_is(start_run: StartRun) -> None:
 
 @pytest.mark.parametrize("client", ["confluent", "kafka_python", "java", "embedlog_consumer"])
 def test_a_static_member_comes_back_to_what_it_had(client: str, start_run: StartRun) -> None:
-    run = start_run(partitions=4)
+    # In time, also where a JVM takes seconds to start.
+    run = start_run(partitions=4, session_ms=15_000)
     first = run.join(client, instance="first")
     second = run.join(client, instance="second")
     run.wait_until_stable(each=2)
