@@ -76,10 +76,7 @@ class ClientConnection:
             correlation_id=correlation_id,
             client_id=self.client_id,
         )
-        out: list[Payload] = [head]
-        buffers: list[Payload] = []
-        encode_into(request, version, out, buffers)
-        frame = frame_pieces(out, buffers)
+        frame = _framed(head, request, version)
         self._last_correlation_id = correlation_id
         self.next_correlation_id = (correlation_id + 1) & CORRELATION_ID_MAX
         if expect_response:
@@ -158,10 +155,7 @@ class ServerConnection:
         head = encode_response_header(
             api_key=api_key, api_version=version, correlation_id=correlation_id
         )
-        out: list[Payload] = [head]
-        buffers: list[Payload] = []
-        encode_into(response, version, out, buffers)
-        return frame_pieces(out, buffers)
+        return _framed(head, response, version)
 
 
 class RequestFrame:
@@ -193,3 +187,10 @@ class RequestFrame:
         """
         cls = request_class(self.api_key)
         return decode_from(cls, self.api_version, self.frame, self.position)[0]
+
+
+def _framed(head: bytes, message: Any, version: int) -> list[Payload]:
+    out: list[Payload] = [head]
+    buffers: list[Payload] = []
+    encode_into(message, version, out, buffers)
+    return frame_pieces(out, buffers)

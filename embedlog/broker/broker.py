@@ -96,7 +96,7 @@ class Broker:
         Callable from any thread. Waits for the disk only, and only when the context says that its
         caller does (`is_awaited`). The request is only read, also after the return:
         its buffers may be in use until the answer is there. Requires: the API and version are
-        served, see `dispatch.serves`.
+        served, see `dispatch.served_versions`.
         """
         answer = dispatch.call(self, context, request)
         if self.log_manager.is_resting:

@@ -65,14 +65,14 @@ HANDLERS: dict[int, tuple[str, int, int]] = {
 _handlers: dict[int, Handler] = {}
 
 
-def serves(api_key: int, version: int) -> bool:
-    """Does this broker answer that version of that API?"""
-    entry = HANDLERS.get(api_key)
-    return entry is not None and entry[1] <= version <= entry[2]
+def served_versions(api_key: int) -> tuple[int, int]:
+    """The first and the last version of an API that this broker answers; (0, -1) for none."""
+    _, first, last = HANDLERS.get(api_key) or ("", 0, -1)
+    return first, last
 
 
 def call(broker: Broker, context: RequestContext, request: Any) -> Answer:
-    """Let the API's handler answer. Requires: `serves(context.api_key, context.api_version)`."""
+    """Let the API's handler answer. Requires: it is among the `served_versions`."""
     handler = _handlers.get(context.api_key)
     if handler is None:
         handler = _load(context.api_key)

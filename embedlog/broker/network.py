@@ -106,10 +106,9 @@ class BrokerService:
 
     def _serve(self, api_key: int) -> tuple[int, int, type[Any]]:
         """What `_served` will say of the API; no versions for one that is not served."""
-        known = dispatch.HANDLERS.get(api_key)
-        if known is None:
-            return 0, -1, object
-        _, first, last = known
+        first, last = dispatch.served_versions(api_key)
+        if last < first:
+            return first, last, object
         self._served[api_key] = served = (first, last, request_class(api_key))
         return served
 

@@ -28,7 +28,8 @@ def ask(cluster: Cluster, request: Any, version: int) -> Any:
     """The answer that a client of this version would decode."""
     declared = declaration(type(request))
     assert declared.api is not None
-    assert dispatch.serves(declared.api, version), (declared.name, version)
+    first, last = dispatch.served_versions(declared.api)
+    assert first <= version <= last, (declared.name, version)
     received = wire.decode(type(request), version, wire.encode(request, version))
     context = RequestContext(
         declared.api, version, advertised_host="127.0.0.1", advertised_port=PORT

@@ -9,7 +9,6 @@ import pytest
 from embedlog.client.metadata import PartitionInfo, TopicInfo
 from embedlog.client.producer.partitioner import (
     ChosenPartitioner,
-    KeyHashes,
     NodeLatencies,
     RoundRobinPartitioner,
     StickyPartition,
@@ -46,17 +45,21 @@ def test_murmur2_equals_the_other_clients(key: bytes, hashed: int) -> None:
 def test_the_sign_is_dropped_before_the_remainder(
     key: bytes, by_three: int, by_hundred: int
 ) -> None:
-    hashes = KeyHashes()
-    assert hashes(key) % 3 == by_three
-    assert hashes(key) % 100 == by_hundred, "the second answer comes from memory"
+    assert _queue_numbers(3, key) == [by_three] * 2
+    assert _queue_numbers(100, key) == [by_hundred] * 2, "the second answer comes from memory"
 
 
-def test_the_memory_of_hashes_is_bounded() -> None:
-    hashes = KeyHashes()
+def test_the_memory_of_keys_is_bounded() -> None:
+    queues = _queues([1] * 97)
     for number in range(70_000):
-        hashes(b"%d" % number)
-    assert len(hashes._known) <= 65_536
-    assert hashes(b"foobar") == 0xD0E47BBE & 0x7FFFFFFF
+        queues.queue_of(b"%d" % number)
+    assert len(queues.by_key) <= 65_536
+    assert queues.queue_of(b"foobar").partition == (0xD0E47BBE & 0x7FFFFFFF) % 97
+
+
+def _queue_numbers(partition_count: int, key: bytes) -> list[int]:
+    queues = _queues([1] * partition_count)
+    return [queues.queue_of(key).partition for _ in range(2)]
 
 
 def test_a_sticky_partition_switches_at_the_end_of_a_batch_or_after_two() -> None:

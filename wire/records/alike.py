@@ -174,6 +174,7 @@ class AlikeColumns(RecordColumns):
         """Where what follows begins in the view."""
         self._data = self.buffer = view[position + HEADER_SIZE : self.end]
         self.count = len(heads) * layout.count
+        self.runs = []
         self._arrays = None
         self._cache = {}
 

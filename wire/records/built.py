@@ -45,7 +45,6 @@ class BuiltBatch:
         "crc",
         "first_null_key_index",
         "max_timestamp",
-        "max_timestamp_index",
         "min_timestamp",
         "producer_epoch",
         "producer_id",
@@ -73,12 +72,10 @@ class BuiltBatch:
         deltas: list[int] | None = None
         if isinstance(timestamps, int):
             base = latest = earliest = timestamps
-            latest_index = 0
         else:
             stamps = _plain(timestamps, int)
             assert len(stamps) == count, (len(stamps), count)
             base, latest, earliest = stamps[0], max(stamps), min(stamps)
-            latest_index = stamps.index(latest)
             if latest != earliest:
                 deltas = [stamp - base for stamp in stamps]
         if count == 1 and keys is None:
@@ -108,7 +105,6 @@ class BuiltBatch:
         self.body = body
         self.count = count
         self.max_timestamp = latest
-        self.max_timestamp_index = latest_index
         self.min_timestamp = earliest
 
     def __len__(self) -> int:

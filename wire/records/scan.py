@@ -23,7 +23,6 @@ class ScanResult:
     """The facts of a valid batch; timestamps are base timestamp plus delta, whatever their type.
 
     max_timestamp         the greatest timestamp of a record, -1 for an empty batch
-    max_timestamp_index   the first record that has it, -1 for an empty batch
     min_timestamp         the least timestamp of a record, -1 for an empty batch
     first_null_key_index  the first record without a key, -1 when all have one
     consecutive           whether the offset deltas are 0, 1, 2, ...
@@ -33,20 +32,17 @@ class ScanResult:
         "consecutive",
         "first_null_key_index",
         "max_timestamp",
-        "max_timestamp_index",
         "min_timestamp",
     )
 
     def __init__(
         self,
         max_timestamp: int,
-        max_timestamp_index: int,
         min_timestamp: int,
         first_null_key_index: int,
         consecutive: bool,
     ) -> None:
         self.max_timestamp = max_timestamp
-        self.max_timestamp_index = max_timestamp_index
         self.min_timestamp = min_timestamp
         self.first_null_key_index = first_null_key_index
         self.consecutive = consecutive
@@ -61,7 +57,6 @@ class ScanResult:
     def __repr__(self) -> str:
         return (
             f"ScanResult(max_timestamp={self.max_timestamp}, "
-            f"max_timestamp_index={self.max_timestamp_index}, "
             f"min_timestamp={self.min_timestamp}, "
             f"first_null_key_index={self.first_null_key_index}, consecutive={self.consecutive})"
         )
@@ -76,7 +71,7 @@ def scan(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> ScanResult:
     """
     count = batch.record_count
     if count == 0:
-        return ScanResult(-1, -1, -1, -1, True)
+        return ScanResult(-1, -1, -1, True)
     payload = batch.payload(limit)
     shape = shape_of(payload, 0, len(payload), count)
     if shape is not None:
@@ -89,24 +84,22 @@ def scan(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> ScanResult:
 def _scan_deltas(deltas: bytes, base_timestamp: int, first_null_key_index: int) -> ScanResult:
     """The facts of a batch that has a shape, from what that says of its timestamps."""
     if not deltas:
-        return ScanResult(base_timestamp, 0, base_timestamp, first_null_key_index, True)
+        return ScanResult(base_timestamp, base_timestamp, first_null_key_index, True)
     if base_timestamp > _LATEST_BASE or deltas.translate(None, _EVEN_BYTES):
         # Sums may wrap around, or some deltas are negative.
         stamps = list(timestamps_with(base_timestamp, deltas))
         latest, earliest = max(stamps), min(stamps)
-        slot = stamps.index(latest)
     else:
-        largest = max(deltas)
-        latest, earliest = base_timestamp + (largest >> 1), base_timestamp + (min(deltas) >> 1)
-        slot = deltas.index(largest)
-    return ScanResult(latest, slot, earliest, first_null_key_index, True)
+        latest = base_timestamp + (max(deltas) >> 1)
+        earliest = base_timestamp + (min(deltas) >> 1)
+    return ScanResult(latest, earliest, first_null_key_index, True)
 
 
 def _scan_unknown(data: bytes | memoryview, count: int, base_timestamp: int) -> ScanResult:
     if count < RUNS_COUNT_MIN:
         return _scan_plainly(data, count, base_timestamp)
     if count > COUNT_MAX and is_plain(data, count):
-        return ScanResult(base_timestamp, 0, base_timestamp, 0, True)
+        return ScanResult(base_timestamp, base_timestamp, 0, True)
     runs = find_runs(data, count)
     if runs is not None:
         return _scan_runs(runs, base_timestamp)
@@ -120,25 +113,12 @@ def _scan_unknown(data: bytes | memoryview, count: int, base_timestamp: int) -> 
 
 def _scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
     latest = earliest = int64(base_timestamp + runs[0].delta)
-    latest_index = 0
     for run in runs:
         # Of a varying run the distinct timestamps, of which there are few.
-        raws = list(run.decoded_deltas)
         stamps = timestamps_of(base_timestamp, list(run.decoded_deltas.values()) or [run.delta])
-        run_latest = max(stamps)
-        earliest = min(earliest, *stamps)
-        if run_latest > latest:
-            latest = run_latest
-            latest_index = run.index
-            if raws:
-                latest_index += min(
-                    run.raw_deltas.index(raw)
-                    for raw, stamp in zip(raws, stamps, strict=True)
-                    if stamp == latest
-                )
+        latest, earliest = max(latest, *stamps), min(earliest, *stamps)
     return ScanResult(
         latest,
-        latest_index,
         earliest,
         next((run.index for run in runs if run.key_size < 0), -1),
         True,
@@ -149,12 +129,10 @@ def _scan_fields(fields: FieldArrays, count: int, base_timestamp: int) -> ScanRe
     import numpy as np
 
     stamps = fields.deltas + np.int64(base_timestamp)
-    latest_index = int(stamps.argmax())
     null_keys = fields.key_sizes < 0
     first_null = int(null_keys.argmax())
     return ScanResult(
-        int(stamps[latest_index]),
-        latest_index,
+        int(stamps.max()),
         int(stamps.min()),
         first_null if null_keys[first_null] else -1,
         bool(np.array_equal(fields.offset_deltas, np.arange(count))),
@@ -166,13 +144,11 @@ def _scan_plainly(data: bytes | memoryview, count: int, base_timestamp: int) -> 
     if count == 1:
         ((delta, offset_delta, _, key_size, *_),) = records
         stamp = int64(base_timestamp + delta)
-        return ScanResult(stamp, 0, stamp, 0 if key_size < 0 else -1, offset_delta == 0)
+        return ScanResult(stamp, stamp, 0 if key_size < 0 else -1, offset_delta == 0)
     deltas, offset_deltas, _, key_sizes, *_ = zip(*records, strict=True)
     stamps = timestamps_of(base_timestamp, deltas)
-    latest = max(stamps)
     return ScanResult(
-        latest,
-        stamps.index(latest),
+        max(stamps),
         min(stamps),
         next((index for index, size in enumerate(key_sizes) if size < 0), -1),
         offset_deltas == tuple(range(count)),

@@ -27,7 +27,7 @@ from embedlog.replication.delayed_produce import AppendedPartition
 from embedlog.replication.replica_manager import CURRENT_MAGIC
 from wire.error_codes import ErrorCode
 from wire.records.built import BuiltBatch
-from wire.schema import NO_TAGS
+from wire.schema import bare
 from wire.schemas.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -40,7 +40,6 @@ from wire.schemas.produce import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
@@ -60,7 +59,6 @@ _FIRST_WITH_IDS = 13
 
 _ADMIN_CLIENT_ID = "__admin_client"
 
-_new = object.__new__
 _NO_LEADER = PartitionProduceResponse().current_leader
 """The one that all answers share which name no leader."""
 
@@ -171,17 +169,15 @@ def _append_lone(
 
 def _lone_response(topic: TopicProduceData, answer: PartitionProduceResponse) -> ProduceResponse:
     """The response to a request for one partition; made as `_written` makes the answer."""
-    answers: Any = _new(TopicProduceResponse)
+    answers = bare(TopicProduceResponse)
     answers.name = topic.name
     answers.topic_id = topic.topic_id
     answers.partition_responses = [answer]
-    answers.unknown_tags = NO_TAGS
-    response: Any = _new(ProduceResponse)
+    response = bare(ProduceResponse)
     response.responses = [answers]
     response.throttle_time_ms = 0
     response.node_endpoints = []
-    response.unknown_tags = NO_TAGS
-    return response  # type: ignore[no-any-return]
+    return response
 
 
 def refused(
@@ -279,7 +275,7 @@ def _written(
     Filled field by field: the constructor and its keywords take twice as long.
     """
     first_offset, _, append_time, start_offset, is_duplicate, latest, _ = info
-    answer: Any = _new(PartitionProduceResponse)
+    answer = bare(PartitionProduceResponse)
     answer.index = index
     answer.error_code = 0
     answer.base_offset = first_offset
@@ -289,8 +285,7 @@ def _written(
     answer.record_errors = []
     answer.error_message = None
     answer.current_leader = _NO_LEADER
-    answer.unknown_tags = NO_TAGS
-    return answer  # type: ignore[no-any-return]
+    return answer
 
 
 def _has_transactional_records(request: ProduceRequest) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.client.producer.partitioner import ChosenPartitioner, KeyHashes
+from embedlog.client.producer.partitioner import ChosenPartitioner
 from embedlog.errors import ClosedError, TimedOut, error_for
 from wire.error_codes import ErrorCode
 
@@ -41,7 +41,6 @@ class Destinations:
         self._chosen = None if chosen is None else ChosenPartitioner(chosen, settings)
         self._partitioner = None if self._chosen is None else self._chosen.choose
         self._ignores_keys: bool = settings["partitioner.ignore.keys"]
-        self._hashes = KeyHashes()
         self._is_closed = False
         self.known: dict[str, TopicQueues] = {}
         """What `topic` has found; forgotten when metadata has news."""
@@ -114,10 +113,9 @@ class Destinations:
         sticky = self._accumulator.sticky_queue(queues)
         if columns.keys is None or self._ignores_keys:
             return [(sticky, columns)]
-        count = len(queues.info.partitions)
-        hashes = self._hashes
+        queue_of = queues.queue_of
         parts = columns.by_partition(
-            lambda key, _: sticky.partition if key is None else hashes(bytes(key)) % count
+            lambda key, _: (sticky if key is None else queue_of(bytes(key))).partition
         )
         return [(queues.queue(number), part) for number, part in parts.items()]
 

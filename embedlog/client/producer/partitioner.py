@@ -27,7 +27,6 @@ _SEED = 0x9747B28C
 _FACTOR = 0x5BD1E995
 _MASK = 0xFFFF_FFFF
 POSITIVE = 0x7FFF_FFFF
-CACHED_KEYS_MAX = 65_536
 
 
 def murmur2(data: bytes) -> int:
@@ -47,26 +46,6 @@ def murmur2(data: bytes) -> int:
         hashed = (hashed ^ int.from_bytes(data[whole:], "little")) * _FACTOR & _MASK
     hashed = (hashed ^ hashed >> 13) * _FACTOR & _MASK
     return hashed ^ hashed >> 15
-
-
-class KeyHashes:
-    """The non-negative hash of keys, remembered: hashing 8 bytes takes 1 us, looking up 0.05.
-
-    When the memory is full it is emptied; a dict that evicts one by one would cost each hit.
-    """
-
-    __slots__ = ("_known",)
-
-    def __init__(self) -> None:
-        self._known: dict[bytes, int] = {}
-
-    def __call__(self, key: bytes) -> int:
-        found = self._known.get(key)
-        if found is None:
-            if len(self._known) >= CACHED_KEYS_MAX:
-                self._known.clear()
-            found = self._known[key] = murmur2(key) & POSITIVE
-        return found
 
 
 class RoundRobinPartitioner:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.client.producer.partitioner import (
-    CACHED_KEYS_MAX,
-    POSITIVE,
-    StickyPartition,
-    murmur2,
-)
+from embedlog.client.producer.partitioner import POSITIVE, StickyPartition, murmur2
 from embedlog.common import deque
 
 TYPE_CHECKING = False
@@ -17,6 +12,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.producer_batch import ProducerBatch
     from wire.produce_template import ProduceTarget
 
+_CACHED_KEYS_MAX = 65_536
 _RATIO_WORSE_STEP = 0.05
 _RATIO_BETTER_STEP = 0.005
 
@@ -24,7 +20,7 @@ _RATIO_BETTER_STEP = 0.005
 class PartitionQueue:
     """The batches of one partition that wait for the sender, oldest first."""
 
-    __slots__ = ("batches", "is_muted", "target", "open", "partition", "topic")
+    __slots__ = ("batches", "is_muted", "open", "partition", "target", "topic")
 
     def __init__(self, topic: TopicQueues, partition: int) -> None:
         self.topic = topic
@@ -91,7 +87,7 @@ class TopicQueues:
         found = by_key.get(key)
         if found is None:
             hashed = murmur2(key) & POSITIVE
-            if len(by_key) >= CACHED_KEYS_MAX:
+            if len(by_key) >= _CACHED_KEYS_MAX:
                 by_key.clear()
             found = by_key[key] = self.queue(hashed % len(self.info.partitions))
         return found

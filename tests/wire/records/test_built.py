@@ -26,7 +26,6 @@ def test_bytes_and_facts(given_columns: dict[str, Any]) -> None:
     assert facts.consecutive
     assert built.count == batch.record_count
     assert built.max_timestamp == facts.max_timestamp == batch.max_timestamp
-    assert built.max_timestamp_index == facts.max_timestamp_index
     assert built.min_timestamp == facts.min_timestamp
     assert built.first_null_key_index == facts.first_null_key_index
     assert (built.producer_id, built.producer_epoch, built.base_sequence) == (7, 1, 3)

@@ -262,12 +262,12 @@ def test_scan_tells_what_an_append_needs() -> None:
         keys=[b"a", b"b", None, b"c", None],
         timestamps=[NOW, NOW + 9, NOW - 4, NOW + 9, NOW],
     )
-    assert scan(RecordBatch(built)) == ScanResult(NOW + 9, 1, NOW - 4, 2, True)
+    assert scan(RecordBatch(built)) == ScanResult(NOW + 9, NOW - 4, 2, True)
     for count in (3, 50, 300):
         values = [b"v" * (index % 5) for index in range(count)]
         for column in (values, [b"v"] * count):
             built = build_batch(column, keys=[b"k"] * count, timestamps=-1)
-            assert scan(RecordBatch(built)) == ScanResult(-1, 0, -1, -1, True)
+            assert scan(RecordBatch(built)) == ScanResult(-1, -1, -1, True)
 
 
 @given(st.lists(int64s, min_size=1, max_size=3), st.sampled_from([3, 40, 130]), int64s)
