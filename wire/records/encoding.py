@@ -374,6 +374,17 @@ def template(key_size: int, value_size: int, count: int) -> list[bytes]:
     return made[:count]
 
 
+def uniform_size(key_size: int, value_size: int, count: int) -> int:
+    """Return how long `count` such records are together, their timestamp deltas a byte each."""
+    fields = FIELD_SIZES[key_size] + FIELD_SIZES[value_size]
+    size = 0
+    for start, stop, offset_size in offset_sizes(count):
+        # attributes, timestamp delta, offset delta, key, value, headers
+        length = 3 + offset_size + fields
+        size += (stop - start) * (varint_size(length) + length)
+    return size
+
+
 def _offsets_template(key_size: int, value_size: int, count: int) -> list[bytes]:
     """Return the part of `template` that begins with the offset deltas."""
     known = _offsets_templates.get((key_size, value_size))

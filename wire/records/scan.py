@@ -7,7 +7,7 @@ from wire.records.layout import COUNT_MIN as RUNS_COUNT_MIN
 from wire.records.layout import find_runs, in_fastest_form
 from wire.records.plain import parse_records
 from wire.records.shapes import COUNT_MAX, shape_of, timestamps_with
-from wire.records.template import is_plain
+from wire.records.template import find_plain_runs
 from wire.records.varint import INT64_MAX, int64, timestamps_of
 
 TYPE_CHECKING = False
@@ -98,9 +98,9 @@ def _scan_deltas(deltas: bytes, base_timestamp: int, first_null_key_index: int) 
 def _scan_unknown(data: bytes | memoryview, count: int, base_timestamp: int) -> ScanResult:
     if count < RUNS_COUNT_MIN:
         return _scan_plainly(data, count, base_timestamp)
-    if count > COUNT_MAX and is_plain(data, count):
-        return ScanResult(base_timestamp, base_timestamp, 0, True)
-    runs = find_runs(data, count)
+    runs = find_plain_runs(data, count) if count > COUNT_MAX else None
+    if runs is None:
+        runs = find_runs(data, count)
     if runs is not None:
         return _scan_runs(runs, base_timestamp)
     from wire.records.varying import find_fields
@@ -115,7 +115,8 @@ def _scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
     latest = earliest = int64(base_timestamp + runs[0].delta)
     for run in runs:
         # Of a varying run the distinct timestamps, of which there are few.
-        stamps = timestamps_of(base_timestamp, list(run.decoded_deltas.values()) or [run.delta])
+        deltas = [run.decoded_deltas[raw] for raw in set(run.raw_deltas)] or [run.delta]
+        stamps = timestamps_of(base_timestamp, deltas)
         latest, earliest = max(latest, *stamps), min(earliest, *stamps)
     return ScanResult(
         latest,

@@ -1,11 +1,11 @@
-"""Batches of one size and count, again and again: all their records looked at by one call.
+"""Batches of records of one size, as producers write them: all records looked at by one call.
 
-Producers that fill batches write many that differ in their keys, values and timestamps only. Of the
-second one that has as many bytes and records as one before, what the plain loop reads is kept as a
-`Shape`: the bytes around its keys and values. One call of struct cuts the same places out of the
-next such batch. If the bytes are equal the plain loop would read there what it read before; if they
-differ in the timestamp deltas only, and each is a byte without the top bit, then that byte is a
-whole varint, and all else is equal again. So a shape is exact, and an equal parse.
+Where all keys of a batch are of one size, and all values, the first record and the count tell every
+byte that is neither key nor value nor timestamp: its `Shape`. One call of struct cuts the places of
+these bytes out of a batch. If they are as the shape says, the plain loop would read there what the
+shape says; if they differ in the timestamp deltas only, and each is a byte without the top bit,
+then that byte is a whole varint, and all else is equal again. So a shape is exact, and an equal
+parse.
 
     [length, attributes, delta, offset, key length] key [value length] value [0, length, ...
 
@@ -18,23 +18,30 @@ from __future__ import annotations
 from itertools import repeat
 from struct import Struct
 
-from wire.records.errors import InvalidRecord
-from wire.records.plain import parse_records
-from wire.records.varint import MAX_VARINT_SIZE, int64, read_varint
+from wire.records.encoding import offset_sizes, template, uniform_size
+from wire.records.varint import (
+    MAX_VARINT_SIZE,
+    VARINTS,
+    Malformed,
+    int64,
+    read_varint,
+    varint_size,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wire.records.plain import Fields
     from wire.records.record import Buffer
 
     # keys or None, values, timestamp deltas as `Shape.deltas` has them
     Columns = tuple[tuple[bytes, ...] | None, tuple[bytes, ...], bytes]
 
 COUNT_MAX = 400
-RECORDS_KEPT_MAX = 1 << 14  # of about 200 B
+SHAPES_MAX = 512  # of up to 150 B a record
 SEEN_MAX = 1024
+# Below this the plain loop takes less time than making a shape does, so that has to pay twice.
+COUNT_AT_ONCE = 8
 # Below this a look-up for each is as quick.
 GROUPED_COUNT_MIN = 32
 
@@ -46,38 +53,59 @@ _seen: dict[tuple[int, int], int] = {}
 
 
 class Shape:
-    """What stands around the keys and values of batches that are laid out alike."""
+    """What stands around the keys and values of so many records, each of one size."""
 
     __slots__ = ("_around", "_bits", "_cut", "_fixed", "_places", "_signs", "_skim", "has_keys")
 
-    def __init__(self, pieces: list[bytes], sizes: list[int], places: list[int]) -> None:
-        """`sizes` of what is between the pieces; `places` of the deltas in the joined pieces."""
-        self.has_keys = len(sizes) == 2 * len(places)
-        form = [f"{len(piece)}s{size}" for piece, size in zip(pieces, sizes, strict=False)]
-        self._skim = Struct("x".join([*form, "1s"])).unpack_from
-        self._cut = Struct("s".join([*form, "1s"])).unpack_from
-        self._around = around = b"".join(pieces)
+    def __init__(self, key_size: int, value_size: int, count: int) -> None:
+        """Without keys `key_size` is -1."""
+        self.has_keys = key_size >= 0
+        heads = template(key_size, value_size, count)
+        first = heads[0][1:]  # no record ends before it
+        form = ""
+        middle = b""
+        if self.has_keys:
+            middle = VARINTS[value_size]
+            form = f"{key_size}x{len(middle)}s"
+        form += f"{value_size}x"
+        forms = [f"{len(first)}s{form}"]
+        places = []
+        begin = -1  # of these records in the joined pieces
+        for start, stop, offset_size in offset_sizes(count):
+            head_size = len(heads[stop - 1])
+            forms.append(f"{head_size}s{form}" * (stop - start - (start == 0)))
+            distance = head_size + len(middle)
+            after_delta = offset_size + varint_size(key_size)
+            if not self.has_keys:
+                after_delta += varint_size(value_size)
+            end = begin + (stop - start) * distance
+            places.append(slice(begin + head_size - after_delta - 1, end, distance))
+            begin = end
+        self._skim = Struct("".join(forms) + "1s")
+        self._cut: Struct | None = None
+        self._places = places
+        self._around = around = middle.join((first, *heads[1:])) + middle + b"\0"
         fixed = bytearray(b"\xff" * len(around))
         signs = bytearray(len(around))
         for place in places:
-            fixed[place] = 0x80
-            signs[place] = 0x01
+            alike = len(range(len(around))[place])
+            fixed[place] = b"\x80" * alike
+            signs[place] = b"\x01" * alike
         self._bits = int.from_bytes(around, "little")
         self._fixed = int.from_bytes(fixed, "little")
         self._signs = int.from_bytes(signs, "little")
-        self._places = _as_slices(places)
 
     def deltas(self, data: Buffer, position: int) -> bytes | None:
         """The timestamp deltas of the records at `position`; None if this is not their shape.
 
         They are zig-zag numbers of one byte each, or none at all if all are 0.
         """
-        around = b"".join(self._skim(data, position))
+        around = b"".join(self._skim.unpack_from(data, position))
         return b"" if around == self._around else self._deltas_in(around)
 
     def delta_range(self, data: Buffer, position: int) -> tuple[int, int] | None:
         """The least and the greatest of the timestamp deltas; None if this is not their shape."""
-        around = b"".join(self._skim(data, position))
+        around = b"".join(self._skim.unpack_from(data, position))
         if around == self._around:
             return 0, 0
         found = int.from_bytes(around, "little") ^ self._bits
@@ -92,7 +120,11 @@ class Shape:
 
     def columns(self, data: Buffer, position: int) -> Columns | None:
         """Copies of the keys and values, and the deltas; None if this is not their shape."""
-        fields = self._cut(data, position)
+        cut = self._cut
+        if cut is None:
+            # What a broker appends it only skims.
+            self._cut = cut = Struct(self._skim.format.replace("x", "s"))
+        fields = cut.unpack_from(data, position)
         around = b"".join(fields[0::2])
         deltas = b"" if around == self._around else self._deltas_in(around)
         if deltas is None:
@@ -113,24 +145,10 @@ class Shape:
         return deltas
 
 
-def _as_slices(places: list[int]) -> list[slice]:
-    """The same places, those at even distances together."""
-    slices = []
-    start = 0
-    while start < len(places):
-        stop = start + 1
-        step = places[stop] - places[start] if stop < len(places) else 1
-        while stop < len(places) and places[stop] - places[stop - 1] == step:
-            stop += 1
-        slices.append(slice(places[start], places[stop - 1] + 1, step))
-        start = stop
-    return slices
-
-
 def shape_of(data: Buffer, position: int, end: int, count: int) -> Shape | None:
-    """The shape that `count` records in data[position:end] have if they are what was met before.
+    """The shape of `count` records that fill data[position:end], as far as the first one tells.
 
-    None if such were not met yet, or are not of the kind that has a shape.
+    None if they can have none, or are few that were not met before.
     """
     known = _shapes.get((end - position, count))
     return _meet(data, position, end, count) if known is None else known
@@ -174,7 +192,7 @@ def _grouped_timestamps(base_timestamp: int, deltas: bytes) -> list[int] | None:
 
 
 def _meet(data: Buffer, position: int, end: int, count: int) -> Shape | None:
-    """Count such batches, and make a shape of the second; of a later one if it has none."""
+    """Make a shape for such batches, unless the first record and the size say that it has none."""
     key = end - position, count
     if count > COUNT_MAX:
         return None
@@ -182,53 +200,26 @@ def _meet(data: Buffer, position: int, end: int, count: int) -> Shape | None:
     if sighting == 1 and len(_seen) >= SEEN_MAX:
         _seen.clear()
     _seen[key] = sighting
-    if sighting == 1 or sighting & (sighting - 1):
-        return None  # at 2, 4, 8, ...: trying costs as much as reading
-    view = memoryview(data)[position:end]
-    try:
-        found = _shape(view, parse_records(view, count))
-    except InvalidRecord:
+    if sighting & (sighting - 1) or (sighting == 1 and count < COUNT_AT_ONCE):
+        return None  # tried at 1, 2, 4, 8, ...: trying takes as long as reading a few
+    sizes = _sizes_of_first(memoryview(data), position)
+    if sizes is None or uniform_size(*sizes, count) != end - position:
         return None
-    if found is not None:
-        if sum(known_count for _, known_count in _shapes) + count > RECORDS_KEPT_MAX:
-            _shapes.clear()
-        _shapes[key] = found
-    return found
+    if len(_shapes) >= SHAPES_MAX:
+        _shapes.clear()
+    _shapes[key] = shape = Shape(*sizes, count)
+    return shape
 
 
-def _shape(data: memoryview, records: list[Fields]) -> Shape | None:
-    """The shape of a valid batch, unless there is something unusual about it."""
-    key_size, value_size = records[0][3], records[0][5]
-    has_keys = key_size >= 0
-    pieces: list[bytes] = []
-    sizes: list[int] = []
-    places: list[int] = []
-    piece_start = start = size = 0
-    for index, record in enumerate(records):
-        _, offset_delta, key_at, record_key_size, value_at, record_value_size, headers, _ = record
-        _, body = read_varint(data, start, MAX_VARINT_SIZE)
-        delta_at = body + 1  # behind the attributes
-        value_end = value_at + value_size
-        if (
-            offset_delta != index
-            or record_key_size != key_size
-            or record_value_size != value_size
-            or value_size < 0
-            or headers
-            or data[value_end]  # no headers, in one byte
-            or data[delta_at] > 0x7F
-        ):
+def _sizes_of_first(data: memoryview, position: int) -> tuple[int, int] | None:
+    """The sizes of the first record's key (-1: null) and value, if it is one that has a shape."""
+    try:
+        _, body = read_varint(data, position, MAX_VARINT_SIZE)
+        # attributes, timestamp delta, offset delta: a byte each
+        key_size, key_at = read_varint(data, body + 3, MAX_VARINT_SIZE)
+        if key_size < -1:
             return None
-        piece = bytearray(data[piece_start : key_at if has_keys else value_at])
-        piece[delta_at - piece_start] = 0
-        places.append(size + delta_at - piece_start)
-        pieces.append(bytes(piece))
-        size += len(piece)
-        if has_keys:
-            pieces.append(bytes(data[key_at + key_size : value_at]))
-            sizes.append(key_size)
-            size += len(pieces[-1])
-        sizes.append(value_size)
-        piece_start, start = value_end, value_end + 1
-    pieces.append(b"\0")
-    return Shape(pieces, sizes, places)
+        value_size, _ = read_varint(data, key_at + max(key_size, 0), MAX_VARINT_SIZE)
+    except (IndexError, Malformed):
+        return None
+    return (key_size, value_size) if value_size >= 0 else None

@@ -8,7 +8,7 @@ and for readers in columns.
 
 from __future__ import annotations
 
-from wire.records.encoding import offset_sizes, template
+from wire.records.encoding import offset_sizes, template, uniform_size
 from wire.records.layout import Run
 from wire.records.varint import MAX_VARINT_SIZE, Malformed, read_varint, varint_size
 
@@ -37,18 +37,6 @@ _numpy_array: Any = None
 _heads: dict[tuple[int, int], tuple[int, bytes]] = {}
 # By size of the data and number of records: the runs of the last such batch, and what proves them.
 _runs: dict[tuple[int, int], tuple[list[Run], _Proof]] = {}
-
-
-def is_plain(data: bytes | memoryview, count: int) -> bool:
-    """Return whether `data` is `count` such records, all of one timestamp."""
-    known = _runs.get((len(data), count))
-    if known is not None:
-        last = known[0][-1]
-        # Time goes on: if any delta is not zero, the last one is not.
-        if data[last.position + (last.count - 1) * last.stride + _delta_at(last)]:
-            return False
-    runs = find_plain_runs(data, count)
-    return runs is not None and not any(run.raw_deltas for run in runs)
 
 
 def find_plain_runs(data: bytes | memoryview, count: int) -> list[Run] | None:
@@ -210,14 +198,6 @@ def _plain_value_size(data: bytes | memoryview, count: int) -> int:
         value_size, _ = read_varint(data, body + 4, MAX_VARINT_SIZE)
     except (IndexError, Malformed):
         return -1
-    return value_size if value_size >= 0 and _size(value_size, count) == len(data) else -1
-
-
-def _size(value_size: int, count: int) -> int:
-    """The size of `count` keyless records with values of `value_size` and small time deltas."""
-    size = 0
-    for start, stop, offset_size in offset_sizes(count):
-        # attributes, timestamp delta, offset delta, key size, value size, value, headers
-        length = 4 + offset_size + varint_size(value_size) + value_size
-        size += (stop - start) * (varint_size(length) + length)
-    return size
+    if value_size < 0 or uniform_size(-1, value_size, count) != len(data):
+        return -1
+    return value_size
