@@ -272,6 +272,31 @@ def test_memory_is_no_volume() -> None:
     assert (volume.size, volume.usable) == (-1, -1)
 
 
+@pytest.mark.parametrize("can_map", [True, False])
+def test_memory_that_grows_keeps_its_content_and_its_views(
+    can_map: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not can_map:
+
+        def refuse(*_: object, **__: object) -> None:
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+        monkeypatch.setattr("mmap.mmap", refuse)
+    file = MemoryFiles().open("f", create=True)
+    views, written = [], b""
+    for number in range(40):
+        chunk = bytes([number]) * 300_001
+        assert file.write([chunk], len(written)) == len(chunk)
+        views.append((file.view(len(written), len(chunk)), chunk))
+        written += chunk
+    assert file.size() == len(written)
+    assert file.view(0, len(written)) == written
+    assert all(view == chunk for view, chunk in views)
+    file.truncate(2_000_000)
+    file.truncate(9_000_000)
+    assert file.view(0, 9_000_000) == written[:2_000_000] + bytes(7_000_000)
+
+
 def test_a_dropped_handle_gives_its_descriptor_back(tmp_path: Path) -> None:
     files = OsFiles()
     before = len(os.listdir("/proc/self/fd"))
