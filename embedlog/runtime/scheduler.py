@@ -186,7 +186,7 @@ class Scheduler:
                 self._parked.remove(parked)
             if self._driver is parked:
                 self._driver = None
-            if self._driver is None:
+            if self._driver is None and self._parked:
                 # Also when this thread was only asked to take over and had no time for it.
                 self._wake_someone()
 
@@ -216,8 +216,11 @@ class _Parked:
             return  # woken already and not yet up
 
     def sleep(self, delay_ms: float) -> None:
-        """Sleep until woken, at most `delay_ms`; never less, so that no wait spins."""
-        self._lock.acquire(timeout=min(delay_ms / 1000, _LONGEST_PARK_SECONDS))
+        """Sleep until woken, at most `delay_ms`; never less, so that no wait spins.
+
+        Not at all when the time is over, as it may be by now.
+        """
+        self._lock.acquire(timeout=max(0.0, min(delay_ms / 1000, _LONGEST_PARK_SECONDS)))
 
 
 class Thread:

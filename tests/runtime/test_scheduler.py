@@ -222,3 +222,19 @@ def test_run_for_runs_everything_due_until_the_end() -> None:
     runtime.scheduler.run_for(100)
     assert duty.calls == list(range(0, 101, 10))
     assert runtime.clock.monotonic_ms() == 100
+
+
+def test_waiting_outlives_a_clock_that_moves_on_while_it_looks() -> None:
+    class Hurried(Clock):
+        """Every look takes a millisecond."""
+
+        now_ms = 0
+
+        def monotonic_ms(self) -> int:
+            self.now_ms += 1
+            return self.now_ms
+
+    scheduler = Scheduler(Hurried())
+    scheduler.add(Duty(*[0] * 5))
+    pending: Pending[int] = Pending()
+    assert not scheduler.wait(pending, 20)
