@@ -210,6 +210,7 @@ class CompletedFetch:
         plain = Rows(offsets, timestamps, repeat(None) if keys is None else keys, values)
         self._move_past(end, base_offset + last_offset_delta + 1, epoch, kind)
         if count <= count_max:
+            self.is_drained = end == self._end_position
             return plain
         self._begin(RecordBatch(view, position), plain)
         return self._take_part(count_max)

@@ -108,6 +108,11 @@ class ConsumerCore:
             if self._is_woken:
                 self._raise_woken()
             now_ms = self._clock.monotonic_ms()
+            if self._fetcher.take_arrived(now_ms):
+                # Records, most likely: they need not wait for a whole pass.
+                found = collect()
+                if found is not None:
+                    return found
             if now_ms >= deadline:
                 # What came at the last moment still counts.
                 self._advance(now_ms)

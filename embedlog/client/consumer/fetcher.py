@@ -48,7 +48,7 @@ class _Sent:
     def __init__(
         self,
         session: FetchSession,
-        partitions: dict[TopicPartition, tuple[PartitionState, int, int]],
+        partitions: dict[tuple[str, int], tuple[PartitionState, int, int]],
         pending: Pending[Any],
     ) -> None:
         self.session = session
@@ -102,19 +102,23 @@ class Fetcher:
 
     def advance(self, now_ms: int) -> int | None:
         """Take what arrived and fetch what is missing; milliseconds until more is possible."""
-        self._take_arrived(now_ms)
+        self.take_arrived(now_ms)
         self._send(now_ms)
-        self._take_arrived(now_ms)  # in process the answers are there at once
+        self.take_arrived(now_ms)  # in process the answers are there at once
         if self._goes_on:
             self._goes_on = False
             return 0
         return self._retry_delay(now_ms) if self._backs_off else None
 
-    def _take_arrived(self, now_ms: int) -> None:
+    def take_arrived(self, now_ms: int) -> bool:
+        """Take the answers that are there; was there any?"""
+        found = False
         for node_id, sent in list(self._sent.items()):
             if sent.pending.done():
+                found = True
                 del self._sent[node_id]
                 self._take(sent, now_ms)
+        return found
 
     def _retry_delay(self, now_ms: int) -> int | None:
         states = self._subscription.partitions.values()
@@ -194,7 +198,7 @@ class Fetcher:
             session = self._sessions[node_id] = FetchSession()
         request = session.request(wanted, **self._limits)
         states = self._subscription.partitions
-        partitions = {
+        partitions: dict[tuple[str, int], tuple[PartitionState, int, int]] = {
             key: (states[key], states[key].generation, want[2]) for key, want in wanted.items()
         }
         self._count("fetch-total")
@@ -254,11 +258,12 @@ class Fetcher:
         for topic in response.responses:
             name = topic.topic or self._metadata.names_by_id.get(topic.topic_id, "")
             for data in topic.partitions:
-                key = TopicPartition(name, data.partition_index)
-                asked = sent.partitions.get(key)
+                # It equals the `TopicPartition`, and is made in a tenth of the time.
+                asked = sent.partitions.get((name, data.partition_index))
                 if asked is None:
                     continue
                 state, generation, offset = asked
+                key = state.topic_partition
                 current = self._subscription.partitions.get(key)
                 if current is not state or state.generation != generation:
                     continue
@@ -361,7 +366,7 @@ class Fetcher:
             for key, fetch in self._ready():
                 chunks = found.get(key, [])
                 chunk = None
-                while left:
+                while left and not fetch.is_drained:
                     taken = fetch.take(left)
                     size = len(taken.offsets)
                     if not size:
@@ -415,7 +420,7 @@ class Fetcher:
         left = count_max
         try:
             for key, fetch in self._ready():
-                while left:
+                while left and not fetch.is_drained:
                     taken = fetch.take(left)
                     size = len(taken.offsets)
                     if not size:
