@@ -196,13 +196,14 @@ class Producer:
             queue = queues.by_key.get(key) if type(key) is bytes else None
             size += 0 if queue is None else len(key)
         if queue is not None and size <= SMALL_VALUE_MAX:
+            size += SMALL_OVERHEAD
             with lock:
                 batch = queue.open
                 if batch is not None:
-                    size += batch.size + SMALL_OVERHEAD
                     keys = batch.keys
-                    if size < batch.small_size_limit and (key is None or keys is not None):
-                        batch.size = size
+                    filled = batch.size + size
+                    if filled < batch.small_size_limit and (key is None or keys is not None):
+                        batch.size = filled
                         values = batch.values
                         future = DeliveryFuture()
                         future.batch = batch
@@ -214,7 +215,9 @@ class Producer:
                         if on_delivery is not None:
                             batch.add_callback(on_delivery)
                         return future
-        # The record begins a batch, or may be the last of one, or is the first with its key.
+            # The record begins a batch, or may be the last of one, or is the first with its key.
+            record = (size, stamp, key, value, None, on_delivery, key is None)
+            return self._append(queue, record, None, None)
         return self._send_one(topic, value, key, None, stamp, None, on_delivery)
 
     def _send_any(  # noqa: PLR0917  the arguments of send, passed on
@@ -272,12 +275,25 @@ class Producer:
             if size > self._limits.surely_fits:
                 self._limits.check(key, value, headers)
             is_sticky = self._destinations.is_sticky(partition, key)
-            record = (size, timestamp_ms, key, value, headers or None, on_delivery, is_sticky)
+        except (KafkaError, TimedOut) as error:
+            return self._failed(topic, partition, error, on_delivery)
+        record = (size, timestamp_ms, key, value, headers or None, on_delivery, is_sticky)
+        return self._append(queue, record, partition, began_ms)
+
+    def _append(
+        self,
+        queue: PartitionQueue,
+        record: tuple[Any, ...],
+        named: int | None,
+        began_ms: int | None,
+    ) -> DeliveryFuture:
+        """Append `record`, as the accumulator takes it; `named` is a partition that was named."""
+        try:
             future = self._accumulator.append(queue, *record)
             if future is None:
                 future = self._append_when_free(queue, *record, began_ms=began_ms)
         except (KafkaError, TimedOut) as error:
-            return self._failed(topic, partition, error, on_delivery)
+            return self._failed(queue.topic.name, named, error, record[5])
         if self._accumulator.needs_attention:
             self._attend()
         return future

@@ -10,6 +10,7 @@ from embedlog.errors import EmbedlogError
 from embedlog.pending import Pending
 from embedlog.transport import InProcessTransport
 from wire.records.built import BuiltBatch
+from wire.schema import bare
 from wire.schemas.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -76,13 +77,7 @@ class ShortWay:
             if type(encoded) is not BuiltBatch or encoded.size > self._size_max:
                 accumulator.put_back(batch)
                 return False
-            data = PartitionProduceData(index=batch.partition, records=encoded)
-            named = TopicProduceData(
-                name=batch.topic, topic_id=topic.topic_id, partition_data=[data]
-            )
-            request = ProduceRequest(
-                acks=self._acks, timeout_ms=self._timeout_ms, topic_data=[named]
-            )
+            request = self._request(batch, topic.topic_id, encoded)
             answer = self._transport.ask(request, is_awaited=batch.is_wanted)
         except EmbedlogError as error:
             answer = Pending()
@@ -102,6 +97,24 @@ class ShortWay:
                 return True
         sender.follow(batch, node_id, answer)
         return False
+
+    def _request(
+        self, batch: ProducerBatch, topic_id: bytes, encoded: BuiltBatch
+    ) -> ProduceRequest:
+        """The request for one batch, filled field by field as there is one for every send."""
+        data = bare(PartitionProduceData)
+        data.index = batch.partition
+        data.records = encoded
+        named = bare(TopicProduceData)
+        named.name = batch.topic
+        named.topic_id = topic_id
+        named.partition_data = [data]
+        request = bare(ProduceRequest)
+        request.transactional_id = None
+        request.acks = self._acks
+        request.timeout_ms = self._timeout_ms
+        request.topic_data = [named]
+        return request
 
     def _ready_batch(self) -> ProducerBatch | None:
         """The only batch that could be sent, closed. Requires: the lock."""
