@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_WAITING = 0
-_DONE = 1
+_WAITING = 0  # false
+DONE = 1
 _FAILED = 2
 
 # One lock for all: it is held for a few reference moves, never while a callback runs. A lock a
@@ -44,7 +44,7 @@ class Pending(Generic[T]):
 
     def complete(self, value: T) -> bool:
         """Give the answer. False when another thread was first, and then nothing changes."""
-        return self._finish(_DONE, value)
+        return self._finish(DONE, value)
 
     def fail(self, error: BaseException) -> bool:
         """End with an error. False when another thread was first, and then nothing changes."""

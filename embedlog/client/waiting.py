@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.pending import Pending
+from embedlog.pending import DONE, Pending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,15 +24,16 @@ class Signal(Pending[None]):
     __slots__ = ()
 
     def add_callback(self, callback: Callable[[Pending[None]], None]) -> None:
-        # First known, then asked for; `_finish` goes the other way round: one of them calls it.
+        # First known, then asked for; `complete` goes the other way round: one of them calls it.
         self._callbacks = [callback]
         if self.done():
             callback(self)
 
-    def _finish(self, state: int, outcome: object) -> bool:
-        was_done, self._state = self.done(), state
-        for callback in self._callbacks or ():
-            callback(self)
+    def complete(self, _value: None) -> bool:
+        was_done, self._state = self._state, DONE
+        callbacks = self._callbacks
+        if callbacks is not None:
+            callbacks[0](self)
         return not was_done
 
 

@@ -137,6 +137,9 @@ class DelayedOperationPurgatory:
             watching = self._watchers.get(key)
             if watching is None:
                 return 0
+            if len(watching) == 1 and watching[0].is_completed:
+                del self._watchers[key]
+                return 1
             waiting = [operation for operation in watching if not operation.is_completed]
             if waiting:
                 self._watchers[key] = waiting

@@ -16,6 +16,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.replication.fetch_reader import READ_ERRORS, is_at_end, read_partitions, readable_size
 from embedlog.replication.partition import Isolation
+from wire.schema import bare
 from wire.schemas.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 
 TYPE_CHECKING = False
@@ -103,13 +104,12 @@ class FullFetch:
 
     def respond(self, found: FetchRead) -> FetchResponse:
         """The response with every partition."""
-        response = FetchResponse()
+        session_id = NO_SESSION
         if self._begin_session is not None:
             for asked, data in zip(found.asked, found.data, strict=True):
                 asked.note_answered(data)
-            response.session_id = self._begin_session()
-        response.responses = _by_topic(found.asked, found.data)
-        return response
+            session_id = self._begin_session()
+        return _response(session_id, _by_topic(found.asked, found.data))
 
 
 class IncrementalFetch:
@@ -167,7 +167,7 @@ class IncrementalFetch:
             active.update(dict.fromkeys(wanted))
             raise
         for asked, data in zip(wanted, found.data, strict=True):
-            if asked.has_news(data) or not _is_at_end(asked, data, params):
+            if data.records or asked.has_news(data) or not _is_at_end(asked, data, params):
                 active[asked] = None
         return found
 
@@ -208,17 +208,26 @@ class IncrementalFetch:
                 # The client gave this request up and sent another; its answer goes nowhere.
                 return FetchResponse(error_code=errors.InvalidFetchSessionEpoch.code)
             for asked, data in zip(found.asked, found.data, strict=True):
-                if asked.has_news(data):
+                has_records = bool(data.records)
+                if has_records or asked.has_news(data):
                     asked.note_answered(data)
                     told.append(asked)
                     news.append(data)
-                    if data.records:
+                    if has_records:
                         # So that a full answer does not starve the partitions behind it.
                         session.move_to_end(asked)
-        response = FetchResponse()
-        response.session_id = session.id
-        response.responses = _by_topic(told, news)
-        return response
+        return _response(session.id, _by_topic(told, news))
+
+
+def _response(session_id: int, topics: list[FetchableTopicResponse]) -> FetchResponse:
+    """Filled field by field: there is one for each wake-up of a consumer."""
+    response = bare(FetchResponse)
+    response.throttle_time_ms = 0
+    response.error_code = 0
+    response.session_id = session_id
+    response.responses = topics
+    response.node_endpoints = []
+    return response
 
 
 def _is_at_end(asked: FetchPartition, data: PartitionData, params: FetchParams) -> bool:
@@ -248,10 +257,10 @@ def _by_topic(
             topics[-1].partitions.append(found)
             continue
         last = partition
-        topic = FetchableTopicResponse()
+        topic = bare(FetchableTopicResponse)
         topic.topic = partition.topic
         topic.topic_id = partition.topic_id
-        topic.partitions.append(found)
+        topic.partitions = [found]
         topics.append(topic)
     return topics
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.replication.partition import Isolation
+from wire.schema import bare
 from wire.schemas.fetch import AbortedTransaction, EpochEndOffset, PartitionData
 
 TYPE_CHECKING = False
@@ -23,6 +24,12 @@ NO_RECORDS = b""
 
 READ_ERRORS = (errors.KafkaError, errors.CorruptRecord)
 """What a partition may be answered with in place of records."""
+
+_DEFAULTS = PartitionData()
+_NO_DIVERGING_EPOCH = _DEFAULTS.diverging_epoch
+_NO_LEADER = _DEFAULTS.current_leader
+_NO_SNAPSHOT = _DEFAULTS.snapshot_id
+"""Those that all answers share."""
 
 UNDEFINED = -1
 _CONSUMER_MAX = -1
@@ -87,7 +94,7 @@ def read_partitions(
                 room = 0
                 if len(data) < len(wanted):
                     result.cut_at = len(data)
-        elif found.diverging_epoch.epoch != UNDEFINED:
+        elif found.diverging_epoch is not _NO_DIVERGING_EPOCH:
             result.must_answer = True
     return result
 
@@ -116,16 +123,21 @@ def read_partition(
         raise errors.UnknownServerError()
     log = partition.log
     isolation = params.isolation
-    # Assigned, as a class that is called with keywords makes and unmakes a dict for them.
-    found = PartitionData()
+    # Field by field, as defaults that are assigned over cost as much again.
+    found = bare(PartitionData)
     found.partition_index = asked.partition
+    found.error_code = 0
     found.high_watermark = end_offset = log.high_watermark
     found.last_stable_offset = log.last_stable_offset
     found.log_start_offset = log.log_start_offset
+    found.diverging_epoch = _NO_DIVERGING_EPOCH
+    found.current_leader = _NO_LEADER
+    found.snapshot_id = _NO_SNAPSHOT
+    found.aborted_transactions = None
+    found.preferred_read_replica = -1
     found.records = NO_RECORDS
-    if isolation == Isolation.HIGH_WATERMARK:
-        found.aborted_transactions = None
-    else:
+    if isolation == Isolation.LAST_STABLE:
+        found.aborted_transactions = []
         end_offset = found.last_stable_offset
     offset = asked.fetch_offset
     if asked.last_fetched_epoch >= 0:
