@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from _thread import get_ident
 from collections import deque
 from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
 
@@ -95,6 +96,8 @@ class Listener:
         self._connections: dict[int, Connection] = {}
         self._address_counts: dict[str, int] = {}
         self.late: deque[tuple[Connection, Callable[..., None], object]] = deque()
+        self._thread = 0
+        """The one that runs the loop."""
         self._is_waiting = False
         self._is_stopping = False
         self._has_news = False
@@ -124,9 +127,11 @@ class Listener:
     def run(self) -> None:
         """Serve until `stop`, then close every connection and the address."""
         _running.add(self)
+        self._thread = get_ident()
         try:
             self._run()
         finally:
+            self._thread = 0
             self.close()
 
     def stop(self) -> None:
@@ -291,10 +296,19 @@ class Listener:
         while late:
             connection, action, value = late.popleft()
             if connection.is_open:
-                try:
-                    action(connection, value)
-                except Exception as error:  # as in `_run`
-                    self._failed(connection, error)
+                self.attempt(connection, action, value)
+
+    def attempt(self, connection: Connection, action: Callable[..., None], value: object) -> None:
+        """Call `action(connection, value)`; if that fails only this connection ends."""
+        try:
+            action(connection, value)
+        except Exception as error:  # as in `_run`
+            self._failed(connection, error)
+
+    @property
+    def is_this_thread(self) -> bool:
+        """Is the caller the thread that runs the loop?"""
+        return self._thread == get_ident()
 
     def _failed(self, connection: Connection | None, error: Exception) -> None:
         """End the connection, and report what was not just the peer's leaving."""

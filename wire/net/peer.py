@@ -106,8 +106,15 @@ class Connection:
     def respond_with(
         self, make: Callable[[], Sequence[bytes | bytearray | memoryview] | None]
     ) -> None:
-        """As `respond`, with what `make` returns; it is called in the listener's thread."""
-        self._listener.post(self, Connection.answer_with, make)
+        """As `respond`, with what `make` returns; it is called in the listener's thread.
+
+        When this is that thread, because it serves another connection, then now.
+        """
+        listener = self._listener
+        if listener.is_this_thread and self._is_parked and self.is_open:
+            listener.attempt(self, Connection.answer_at_once, make)
+        else:
+            listener.post(self, Connection.answer_with, make)
 
     def close(self) -> None:
         """Close after the answers given so far are written. From any thread."""
@@ -185,6 +192,25 @@ class Connection:
     ) -> None:
         """As `answer`, with what is made now."""
         self.answer(make())
+
+    def answer_at_once(
+        self, make: Callable[[], Sequence[bytes | bytearray | memoryview] | None]
+    ) -> None:
+        """As `answer_with`, in the middle of another connection's request.
+
+        Who waited has the news before that request is done with; its own next one comes after.
+        """
+        self._is_parked = False
+        self._last_active_at = self._listener.now
+        buffers = make()
+        is_all = not buffers or self._send(buffers)
+        if is_all and (self._buffer is not None or self._mask != READ or self._is_closing):
+            self._listener.post(self, Connection.go_on, None)
+
+    def go_on(self, _: object = None) -> None:
+        """Handle what was received while the request was parked that is answered by now."""
+        if not self._is_parked:
+            self._go_on()
 
     def close_when_written(self, _: object = None) -> None:
         """The service asked to close: at once, unless an answer is still being written."""
