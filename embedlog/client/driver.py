@@ -113,6 +113,10 @@ class Driver:
         self._threaded = threaded
         self._name = name
         self._thread: Thread | None = None
+        self._looping = allocate_lock()
+        """Held by the thread that loops."""
+        self._ended: Pending[object] = Pending()
+        """No thread loops any more."""
         self._is_closed = False
 
     def run(self) -> None:
@@ -224,9 +228,12 @@ class Driver:
     def close(self, timeout_ms: int) -> None:
         """Stop the thread, if there is one; it ends by itself when it is the one that calls."""
         self._is_closed = True
-        if self._thread is not None and not self.is_running_here:
+        if (self._thread is not None or self._looping.locked()) and not self.is_running_here:
             self._transport.wake()
-            self._thread.join(timeout_ms)
+            if self._looping.locked():
+                self._scheduler.wait(self._ended, timeout_ms)
+            if self._thread is not None:
+                self._thread.join(timeout_ms)
             self._threaded = False
 
     def _pass(self) -> None:
@@ -290,6 +297,9 @@ class Driver:
                     self._thread = start(self._loop, self._name)
 
     def _loop(self) -> None:
+        if not self._looping.acquire(blocking=False):
+            # Ctrl-C came between the start of the thread that loops and the note of it.
+            return
         quiet: Pending[object] = Pending()
         try:
             while not self._is_closed:
@@ -297,8 +307,11 @@ class Driver:
                 self._transport.wait(quiet, self.delay)
         except BaseException:
             # A user's callback raised: the process hears of it, and delivery goes on.
+            self._looping.release()
             self._thread = self._transport.runtime.scheduler.start_thread(self._loop, self._name)
             raise
+        self._looping.release()
+        self._ended.complete(None)
 
 
 _starting = allocate_lock()

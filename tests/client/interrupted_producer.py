@@ -29,8 +29,8 @@ def interrupt(_number: int, _frame: FrameType | None) -> None:
 def send_until_interrupted(producer: embedlog.Producer, first: int) -> list[Future[Any]]:
     """The futures of the sends that returned; their values count from `first`."""
     futures: list[Future[Any]] = []
-    signal.setitimer(signal.ITIMER_REAL, _INTERVAL_S)
     try:
+        signal.setitimer(signal.ITIMER_REAL, _INTERVAL_S)
         for number in range(first, first + _RECORDS_MAX):
             futures.append(producer.send("events", b"%d" % number))
         signal.pause()

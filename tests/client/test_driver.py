@@ -105,6 +105,30 @@ def test_a_callback_that_raises_does_not_end_the_senders_thread(
     assert [str(error) for error in raised] == ["from the callback"]
 
 
+def test_ctrl_c_in_the_start_of_the_thread_leaves_one_that_loops(
+    cluster: embedlog.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener = cluster.listen("127.0.0.1", 0)
+    threads = threading.active_count()
+    with Producer(listener.address, linger_ms=5) as producer:
+        scheduler = producer._driver._scheduler
+        start_thread = scheduler.start_thread
+
+        def interrupted(*arguments: Any) -> Any:
+            start_thread(*arguments)
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(scheduler, "start_thread", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            producer.send("thread", b"never sent")
+        for number in range(50):
+            assert producer.send("thread", b"v").result(10).offset == number
+        assert threading.active_count() == threads + 1
+    while threading.active_count() > threads:
+        pass  # it is in its last steps
+
+
 def test_a_callback_may_close_the_producer(connect: Any) -> None:
     closed = threading.Event()
 

@@ -131,8 +131,12 @@ class Waker:
 
     def clear(self) -> None:
         """Take the signal back. The loop looks for its reasons after this, never before."""
-        os.read(self.fd, 64)
-        self._is_set = False
+        try:
+            os.read(self.fd, 64)
+        except BlockingIOError:
+            pass  # a poll may return for nothing
+        finally:  # also when Ctrl-C comes here: nobody would write again
+            self._is_set = False
 
     def close(self) -> None:
         """Close the descriptors; again is allowed."""

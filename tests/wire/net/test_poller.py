@@ -1,0 +1,48 @@
+"""The descriptor that makes a poll return."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from wire.net.poller import READ, EpollPoller, SelectorPoller, Waker
+
+
+@pytest.mark.parametrize("poller", [EpollPoller, SelectorPoller])
+def test_a_waker_is_good_again_after_each_look(poller: Callable[[], Any]) -> None:
+    waker, waiting = Waker(), poller()
+    waiting.register(waker.fd, READ)
+    for _ in range(3):
+        assert waiting.poll(0) == []
+        waker.clear()  # a poll may have returned for nothing
+        waker.wake()
+        waker.wake()
+        assert [fd for fd, _ in waiting.poll(0)] == [waker.fd]
+        waker.clear()
+    waiting.close()
+    waker.close()
+
+
+def test_ctrl_c_in_the_middle_of_a_look_does_not_silence_a_waker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waker, poller = Waker(), EpollPoller()
+    poller.register(waker.fd, READ)
+    read = os.read
+
+    def interrupted(*arguments: Any) -> bytes:
+        read(*arguments)
+        raise KeyboardInterrupt
+
+    waker.wake()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "read", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            waker.clear()
+    waker.wake()
+    assert poller.poll(0) != []
+    poller.close()
+    waker.close()
