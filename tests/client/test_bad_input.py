@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from array import array
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from embedlog import errors
 from embedlog.client.errors import SerializationError
 from embedlog.client.producer.producer import Producer
 from embedlog.errors import ClosedError, ConfigError, TimedOut
+from embedlog.testing.loopback_transport import LoopbackTransport
 
 MAX_BLOCK_MS = 300
 TLS_ALERT = bytes.fromhex("15030300020246")
@@ -207,6 +209,26 @@ def test_arguments_that_make_no_record(arguments: dict[str, Any], text: str) -> 
             producer.send("t", **arguments)
         assert text in str(raised.value)
         producer.send("t", b"fine").result()
+
+
+@pytest.mark.parametrize("by_bytes", [False, True])
+@pytest.mark.parametrize(
+    "value", [bytearray(b"ace"), memoryview(b"ace"), memoryview(b"abcdef")[::2], array("h", [7])]
+)
+def test_a_batch_of_buffers_is_copied_in_bytes(value: Any, by_bytes: bool) -> None:
+    content = bytes(memoryview(value))
+    with embedlog.open() as cluster:
+        target = LoopbackTransport(cluster) if by_bytes else cluster
+        with embedlog.Producer(target) as producer:
+            for values in ([value], [value] * 20, [b"other", None, value]):
+                producer.send_batch("t", values, keys=values)
+                producer.send_batch("t", values)
+            with pytest.raises(TypeError, match="a value is str, not bytes"):
+                producer.send_batch("t", [b"v", "text"])
+        with cluster.consumer(auto_offset_reset="earliest") as consumer:
+            consumer.assign([("t", 0)])
+            read = [record.value for record in consumer.poll(1000)]
+    assert read == [content] * 42 + [b"other", None, content] * 2
 
 
 def test_a_partitioner_that_chooses_nonsense() -> None:

@@ -36,7 +36,12 @@ def test_plain_records_travel_as_what_was_built_and_others_as_bytes(
         producer.send("one", b"b", headers=[("h", b"v")]).result()
         producer.send_batch("one", [bytearray(b"c"), b"dd"]).result()
         producer.send_batch("one", [b"e", None]).result()
-    assert [type(records) for records in _sent(broker)] == [BuiltBatch, bytes, bytes, BuiltBatch]
+    assert [type(records) for records in _sent(broker)] == [
+        BuiltBatch,
+        bytes,
+        BuiltBatch,  # of copies that are bytes
+        BuiltBatch,
+    ]
     assert broker.values("one") == [b"a", b"b", b"c", b"dd", b"e", None]
 
 

@@ -61,7 +61,10 @@ def build_batch(
     """Return one batch of magic 2 holding `values`, at least one, with offsets from `base_offset`.
 
     `keys`, `timestamps` (ms) and `headers` have one item per value, or are one timestamp for all,
-    or None. Memoryviews must have items of one byte.
+    or None.
+
+    Raises:
+        TypeError: a key or value is neither bytes, a bytearray, None nor a memoryview of bytes.
 
     >>> from wire.records import RecordBatch
     >>> [r.value for r in RecordBatch(build_batch([b"a", None], timestamps=5)).records()]
@@ -72,6 +75,9 @@ def build_batch(
     assert keys is None or len(keys) == count, (len(keys), count)
     base_timestamp, max_timestamp, deltas = _split_timestamps(timestamps, count)
     assert headers is None or len(headers) == count, (len(headers), count)
+    _require_bytes(values, "value")
+    if keys is not None:
+        _require_bytes(keys, "key")
     parts = encode_records(values, keys, deltas, headers)
 
     attributes = codec | timestamp_type << 3
@@ -124,6 +130,20 @@ def renumbered(batch: bytes, producer_id: int, producer_epoch: int, base_sequenc
     with patched.getbuffer() as view, view[ATTRIBUTES_POSITION:] as checked:
         view[CRC_POSITION:ATTRIBUTES_POSITION] = crc32c(checked).to_bytes(4, "big")
     return patched.getvalue()
+
+
+def _require_bytes(column: Sequence[Buffer | None], what: str) -> None:
+    """Raise TypeError if a length in the column is not in bytes, or is none."""
+    kinds = list(map(type, column))
+    if kinds.count(bytes) == len(kinds):
+        return
+    for index, field in enumerate(column):
+        if isinstance(field, memoryview):
+            if field.itemsize != 1 or field.ndim != 1 or not field.contiguous:
+                form = f"a memoryview of {field.format!r}, shape {field.shape}"
+                raise TypeError(f"{what} {index} is {form}, not of consecutive bytes")
+        elif field is not None and not isinstance(field, bytes | bytearray):
+            raise TypeError(f"{what} {index} is {type(field).__name__}, not bytes")
 
 
 def _split_timestamps(

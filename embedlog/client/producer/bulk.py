@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _RECORD_OVERHEAD = 36
 _TYPICAL_OVERHEAD = 16
+_PLAIN = {bytes, type(None)}
 
 
 class Columns:
@@ -104,11 +105,14 @@ class Columns:
         """About the bytes of the record batch, before compression."""
         return self.payload_size + len(self.values) * _TYPICAL_OVERHEAD + BATCH_OVERHEAD
 
-    def check_types(self) -> None:
-        """Raise TypeError unless every key and value is bytes, another buffer, or None."""
-        _check_types(self.values, "value")
-        if self.keys is not None:
-            _check_types(self.keys, "key")
+    def frozen(self) -> tuple[Sequence[bytes | None], Sequence[bytes | None] | None]:
+        """The values and the keys; of buffers that are not bytes, copies that cannot change.
+
+        Raises:
+            TypeError: one is neither bytes, another buffer, nor None.
+        """
+        keys = self.keys
+        return _frozen(self.values, "value"), None if keys is None else _frozen(keys, "key")
 
     def _record_sizes(self) -> Iterable[int]:
         sizes: Iterable[int] = self.value_sizes
@@ -144,25 +148,26 @@ def make_batch(
     batch.timestamps = [stamps] if isinstance(stamps, int) else stamps  # type: ignore[assignment]
     batch.close()
     if not is_built or batch.encode_built(columns.value_sizes) is None:
-        columns.check_types()
+        batch.values, batch.keys = columns.frozen()  # type: ignore[assignment]
     return batch
 
 
-def _check_types(column: Sequence[Any], what: str) -> None:
-    kinds: set[type] = set(map(type, column))
-    for kind in kinds - {bytes, bytearray, memoryview, type(None)}:
-        try:
-            example: Any = next(each for each in column if type(each) is kind)
-            memoryview(example)
-        except TypeError:
-            raise TypeError(
-                f"a {what} is {kind.__name__}, not bytes: give a {what}.serializer"
-            ) from None
+def _frozen(column: Sequence[Any], what: str) -> Sequence[bytes | None]:
+    if _PLAIN.issuperset(map(type, column)):
+        return column
+    return [each if type(each) in _PLAIN else _copy(each, what) for each in column]
+
+
+def _copy(buffer: Any, what: str) -> bytes:
+    try:
+        return bytes(memoryview(buffer))
+    except TypeError:
+        kind = type(buffer).__name__
+        raise TypeError(f"a {what} is {kind}, not bytes: give a {what}.serializer") from None
 
 
 def _sizes(column: Sequence[Any], what: str) -> list[int]:
     try:
         return list(map(len, column))
     except TypeError:
-        _check_types(column, what)
-        return [0 if each is None else len(each) for each in column]
+        return [0 if each is None else len(_copy(each, what)) for each in column]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import pytest
@@ -87,6 +88,18 @@ def test_what_is_not_bytes_is_a_type_error(bad: Any) -> None:
             build_batch(values, timestamps=NOW)
         with pytest.raises(TypeError):
             build_batch([b"v"] * len(values), keys=values, timestamps=NOW)
+
+
+@pytest.mark.parametrize("count", [1, 2, 20])
+@pytest.mark.parametrize(
+    "odd", [array("i", [1, 2]), memoryview(array("i", [1, 2])), memoryview(b"abcdef")[::2]]
+)
+def test_a_buffer_whose_length_is_not_in_bytes_is_a_type_error(odd: Any, count: int) -> None:
+    fine = [b"ok"] * count
+    with pytest.raises(TypeError, match=rf"value {count - 1} is .*not"):
+        build_batch([*fine[1:], odd], timestamps=NOW)
+    with pytest.raises(TypeError, match=rf"key {count - 1} is .*not"):
+        build_batch(fine, keys=[*fine[1:], odd], timestamps=NOW)
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
