@@ -11,7 +11,7 @@ that wait sleep until something has arrived, or until they are to poll.
 
 from __future__ import annotations
 
-from _thread import allocate_lock, get_ident
+from _thread import RLock, allocate_lock, get_ident
 
 from embedlog.common import deque
 from embedlog.errors import EmbedlogError
@@ -101,7 +101,7 @@ class Driver:
         self._clock = transport.runtime.clock
         # In process no thread waits while it has the turn: there a plain lock is fair enough.
         self._turns = None if transport.concurrent else TurnLock()
-        self._own_turn = allocate_lock()
+        self._own_turn = RLock()  # for the reason given in `embedlog.pending`
         self._turn = self._turns or self._own_turn
         self._polling = allocate_lock()
         """Held by the thread that polls, of those that wait."""

@@ -13,7 +13,7 @@ out a partition that has no records, no error and no new offsets.
 
 from __future__ import annotations
 
-from _thread import allocate_lock
+from _thread import RLock, allocate_lock
 
 from embedlog import errors
 from embedlog.replication.fetch_context import NO_SESSION, FullFetch, IncrementalFetch
@@ -80,7 +80,7 @@ class FetchSession:
         """The epoch that the next request must carry."""
         self.created_ms = now_ms
         self.last_used_ms = now_ms
-        self.lock = allocate_lock()
+        self.lock = RLock()  # for the reason given in `embedlog.pending`
         self._last_rank = 0
         for partition in partitions.values():
             self.add(partition)

@@ -16,7 +16,7 @@ take over the driving; a wake-up costs about 30 us, and nothing polls.
 
 from __future__ import annotations
 
-from _thread import allocate_lock
+from _thread import RLock, allocate_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Scheduler:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._lock = allocate_lock()
+        self._lock = RLock()  # for the reason given in `embedlog.pending`
         self._running = allocate_lock()
         """Held while duties run: they never run side by side."""
         self._due: dict[Duty, float] = {}
@@ -210,10 +210,12 @@ class _Parked:
 
     def wake(self, _pending: object = None) -> None:
         """End the present sleep, or the next one before it begins."""
-        try:
-            self._lock.release()
-        except RuntimeError:
-            return  # woken already and not yet up
+        # Asked first, as an exception costs more, and who waits is often woken twice.
+        if self._lock.locked():
+            try:
+                self._lock.release()
+            except RuntimeError:
+                return  # woken already and not yet up
 
     def sleep(self, delay_ms: float) -> None:
         """Sleep until woken, at most `delay_ms`; never less, so that no wait spins.
