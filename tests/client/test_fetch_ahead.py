@@ -102,6 +102,15 @@ def test_nothing_is_fetched_ahead_at_the_end_of_the_log(broker: BatchBroker) -> 
         assert read(consumer) == [4]
 
 
+def test_the_newest_records_are_handed_out_before_more_are_waited_for(broker: BatchBroker) -> None:
+    with reader(broker, max_poll_records=10) as consumer:
+        consumer.seek(HERE, 6)
+        assert read(consumer) == [6, 7]
+        assert broker.asked_offsets() == [6]
+        assert read(consumer) == []
+        assert broker.asked_offsets() == [8]
+
+
 def test_in_process_nothing_is_fetched_ahead(broker: BatchBroker) -> None:
     broker.transports = InProcessTransport
     with reader(broker) as consumer:

@@ -88,7 +88,7 @@ class ConsumerCore:
             found = collect()
             if found is None:
                 found = self._fetch_and_collect(timeout_ms, collect)
-            if found is not None and not self._transport.in_process:
+            if found is not None and not self._transport.in_process and self._fetcher.is_behind:
                 # The next fetch is under way while the application works on these records.
                 self._fetcher.advance(self._clock.monotonic_ms())
             return found

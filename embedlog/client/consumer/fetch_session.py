@@ -14,7 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from embedlog.client.consumer.subscription_state import PartitionState
     from embedlog.common import TopicPartition
+    from embedlog.pending import Pending
 
     # (topic id, leader epoch, fetch offset, max bytes)
     Wanted = tuple[bytes, int, int, int]
@@ -97,6 +99,22 @@ class FetchSession:
     def _is_replaced(self, key: TopicPartition, named: dict[TopicPartition, Wanted]) -> bool:
         """Has the topic been deleted and made again? The old id is to be forgotten."""
         return self._known[key][0] != named[key][0]
+
+
+class SentFetch:
+    """A fetch under way: for each partition the state and the position it was sent with."""
+
+    __slots__ = ("partitions", "pending", "session")
+
+    def __init__(
+        self,
+        session: FetchSession,
+        partitions: dict[tuple[str, int], tuple[PartitionState, int, int]],
+        pending: Pending[Any],
+    ) -> None:
+        self.session = session
+        self.partitions = partitions
+        self.pending = pending
 
 
 def is_broken_session(error_code: int) -> bool:

@@ -17,7 +17,7 @@ from embedlog.client.consumer.consumer_record import (
     PolledColumns,
     RecordChunk,
 )
-from embedlog.client.consumer.fetch_session import FetchSession, is_broken_session
+from embedlog.client.consumer.fetch_session import FetchSession, SentFetch, is_broken_session
 from embedlog.client.consumer.subscription_state import FetchState
 from embedlog.client.errors import RecordUnreadable
 from embedlog.client.metadata import STALE_METADATA
@@ -38,22 +38,6 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from wire.records.rows import Rows
     from wire.schemas.fetch import PartitionData
-
-
-class _Sent:
-    """A fetch under way: for each partition the state and the position it was sent with."""
-
-    __slots__ = ("partitions", "pending", "session")
-
-    def __init__(
-        self,
-        session: FetchSession,
-        partitions: dict[tuple[str, int], tuple[PartitionState, int, int]],
-        pending: Pending[Any],
-    ) -> None:
-        self.session = session
-        self.partitions = partitions
-        self.pending = pending
 
 
 class Fetcher:
@@ -84,7 +68,7 @@ class Fetcher:
             "rack_id": settings["client.rack"],
         }
         self._sessions: dict[int, FetchSession] = {}
-        self._sent: dict[int, _Sent] = {}
+        self._sent: dict[int, SentFetch] = {}
         self._buffer: dict[TopicPartition, CompletedFetch] = {}
         self._ahead: dict[TopicPartition, CompletedFetch] = {}
         """What follows a buffered answer."""
@@ -109,6 +93,15 @@ class Fetcher:
             self._goes_on = False
             return 0
         return self._retry_delay(now_ms) if self._backs_off else None
+
+    @property
+    def is_behind(self) -> bool:
+        """Was there more in a log, as of its last fetch, than is handed out?
+
+        If not, a fetch would only wait, and sending it first keep the application from its records.
+        """
+        states = self._subscription.partitions.values()
+        return any(state.offset < self._end(state) for state in states)
 
     def take_arrived(self, now_ms: int) -> bool:
         """Take the answers that are there; was there any?"""
@@ -203,7 +196,7 @@ class Fetcher:
         }
         self._count("fetch-total")
         pending = self._transport.send(node_id, request)
-        self._sent[node_id] = _Sent(session, partitions, pending)
+        self._sent[node_id] = SentFetch(session, partitions, pending)
         if not pending.done():
             pending.add_callback(self._arrived)
 
@@ -242,7 +235,7 @@ class Fetcher:
 
     # Answers
 
-    def _take(self, sent: _Sent, now_ms: int) -> None:
+    def _take(self, sent: SentFetch, now_ms: int) -> None:
         error = sent.pending.error()
         if error is not None:
             sent.session.reset()
@@ -272,7 +265,7 @@ class Fetcher:
                 elif key in self._buffer and self._buffer[key].end_offset == offset:
                     self._take_partition(state, data, now_ms, self._ahead)
 
-    def _failed(self, sent: _Sent, error: BaseException, now_ms: int) -> None:
+    def _failed(self, sent: SentFetch, error: BaseException, now_ms: int) -> None:
         """The whole fetch failed: try again after a while, unless that cannot help.
 
         Those that were read from a follower are read from their leaders, at once. In process a
