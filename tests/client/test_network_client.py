@@ -489,6 +489,21 @@ def test_a_time_out_fails_all_that_is_in_flight_in_order(
     assert runtime.clock.monotonic_ms() == 500
 
 
+def test_a_node_that_hangs_is_noticed_while_another_keeps_answering(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime, request_timeout_ms=500)
+    network.set_nodes({1: ("one", 1), 2: ("two", 2)})
+    finish(network, network.send(2, MetadataRequest(topics=None)))
+    channels.holds = True
+    hanging = network.send(2, MetadataRequest(topics=None))
+    channels.holds = False
+    for _ in range(60):
+        finish(network, network.send(1, MetadataRequest(topics=None)))
+        runtime.clock.advance(10)
+    assert isinstance(hanging.error(), errors.RequestTimedOut)
+
+
 def test_without_recovery_the_first_addresses_are_asked_only_at_first(
     channels: FakeChannels, runtime: SimRuntime
 ) -> None:

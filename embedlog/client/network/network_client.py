@@ -128,6 +128,8 @@ class NetworkClient:
         self._held: dict[Any, list[Payload]] | None = None
         """By channel what `release` writes; None when frames are written at once."""
         self._has_news = False
+        self._owes_time = False
+        """Has nobody looked at deadlines since the last poll?"""
         self._is_woken = False
         self._is_closed = False
 
@@ -162,7 +164,7 @@ class NetworkClient:
         try:
             connection.enqueue(request, version, now_ms + limit, pending)
             if connection.state == ConnectionState.READY:
-                self._flush(connection, now_ms)
+                connection.flush(self._writer(connection), now_ms)
             elif connection.state == ConnectionState.DISCONNECTED:
                 self._connect_if_due(connection, now_ms)
         except BaseException as error:
@@ -192,8 +194,7 @@ class NetworkClient:
 
     def versions(self, node_id: int) -> Mapping[int, tuple[int, int]] | None:
         if node_id == ANY_NODE:
-            known = [each.versions for each in self._all() if each.versions is not None]
-            return known[0] if known else None
+            return next((each.versions for each in self._all() if each.versions is not None), None)
         connection = self._nodes.get(node_id) or self._coordinators.get(node_id)
         return None if connection is None else connection.versions
 
@@ -319,9 +320,6 @@ class NetworkClient:
         send, channel = self._channels.send, connection.channel
         connection.write = lambda frame: send(channel, frame)
 
-    def _flush(self, connection: NodeConnection, now_ms: int) -> None:
-        connection.flush(self._writer(connection), now_ms)
-
     def _writer(self, connection: NodeConnection) -> Any:
         if self._held is not None:
             return self._held.setdefault(connection.channel, []).extend
@@ -365,11 +363,17 @@ class NetworkClient:
             return
         now_ms = self._clock.monotonic_ms()
         try:
-            for event in self._channels.poll(self._poll_ms(timeout_ms, now_ms)):
+            if self._owes_time or not timeout_ms:
+                self._keep_time(now_ms)
+            events = self._channels.poll(self._poll_ms(timeout_ms, now_ms))
+            for event in events:
                 connection = self._by_channel.get(event.channel)
                 if connection is not None:
                     self._take(connection, event)
-            self._keep_time(self._clock.monotonic_ms())
+            # Who waits for an answer that came has it first.
+            self._owes_time = bool(events)
+            if timeout_ms and not events:
+                self._keep_time(self._clock.monotonic_ms())
         except BaseException as error:
             self._cut_short(error)
             raise
@@ -427,7 +431,7 @@ class NetworkClient:
         """How long the next poll may take: until a deadline, or the end of a back-off."""
         until = now_ms + min(timeout_ms, _LONGEST_POLL_MS)
         for connection in self._all():
-            if connection.load or connection.is_being_set_up:
+            if connection.is_busy:
                 deadline = connection.next_deadline_ms()
                 if deadline is not None:
                     until = min(until, deadline)
@@ -439,6 +443,11 @@ class NetworkClient:
 
     def _keep_time(self, now_ms: int) -> None:
         for connection in self._all():
+            if not connection.is_busy:
+                is_idle = 0 <= self._idle_max_ms <= now_ms - connection.used_ms
+                if is_idle and connection.state == ConnectionState.READY:
+                    self._drop(connection, "idle")
+                continue
             overdue, hangs = connection.take_overdue(now_ms)
             for request in overdue:
                 self._has_news = True
@@ -447,10 +456,7 @@ class NetworkClient:
             if hangs:
                 self._failed(connection, "a request timed out", now_ms)
             elif connection.state == ConnectionState.READY:
-                if connection.load:
-                    self._flush(connection, now_ms)
-                elif 0 <= self._idle_max_ms <= now_ms - connection.used_ms:
-                    self._drop(connection, "idle")
+                connection.flush(self._writer(connection), now_ms)
             elif connection.state == ConnectionState.DISCONNECTED and connection.load:
                 self._connect_if_due(connection, now_ms)
 

@@ -165,6 +165,16 @@ class NodeConnection:
             or self.state == ConnectionState.AUTHENTICATING
         )
 
+    @property
+    def is_busy(self) -> bool:
+        """Does anything wait for the node, so that deadlines count?"""
+        return bool(
+            self._in_flight
+            or self._waiting
+            or self.state == ConnectionState.CHECKING_VERSIONS
+            or self.state == ConnectionState.AUTHENTICATING
+        )
+
     # Requests
 
     def takes_requests(self, now_ms: int) -> bool:
