@@ -165,7 +165,8 @@ class Driver:
         if self._threaded:
             # Once: a pass has news for those who wait, so each waking the other would never end.
             self.run()
-        else:
+        elif self._turns is None:
+            # In process the pass itself brings most answers: nobody has to listen for them.
             self._pass()
             if is_done():
                 return True

@@ -365,7 +365,7 @@ class NetworkClient:
         try:
             if self._owes_time or not timeout_ms:
                 self._keep_time(now_ms)
-            events = self._channels.poll(self._poll_ms(timeout_ms, now_ms))
+            events = self._channels.poll(self._poll_ms(timeout_ms, now_ms) if timeout_ms else 0)
             for event in events:
                 connection = self._by_channel.get(event.channel)
                 if connection is not None:
