@@ -113,3 +113,18 @@ def test_columns_after_records_go_on_in_the_same_batch() -> None:
     assert taken is not None
     assert (taken[0].base_offset, taken[1]) == (30, 0)
     assert fetch.take_batch() is None
+
+
+@pytest.mark.parametrize("kind", ["plain", "keyed", "zipped"])
+@pytest.mark.parametrize("count_max", [4, 100])
+@pytest.mark.parametrize("index", [0, 3])
+def test_what_is_given_back_comes_again(kind: str, count_max: int, index: int) -> None:
+    data = b"".join(batch_of(kind, number * 10, 0) for number in range(4))
+    fetch = fetched(data, 0)
+    assert len(fetch.take(100)) == 10
+    taken = list(fetch.take(count_max))
+    fetch.give_back(taken[index][0])
+    assert fetch.state.offset == 10 + index
+    again = [record for _ in range(9) for record in fetch.take(100)]
+    assert [record[0] for record in again] == [*range(10 + index, 40)]
+    assert again[: len(taken) - index] == taken[index:]

@@ -63,6 +63,7 @@ class CompletedFetch:
         "_records",
         "_records_index",
         "_rows",
+        "_taken_position",
         "_view",
         "generation",
         "head",
@@ -87,6 +88,8 @@ class CompletedFetch:
         self._view = memoryview(data.records or b"")
         self._position = 0
         """Where the next batch begins."""
+        self._taken_position = 0
+        """Where the batch begins that the last records were of, or the first of several."""
         self._end_position = len(self._view)
         self._end_offset: int | None = None
         self._batches: Iterator[RecordBatch | LegacyBatch] | None = None
@@ -300,7 +303,8 @@ class CompletedFetch:
         return batch
 
     def _move_past(self, end: int, next_offset: int, epoch: int, kind: int) -> None:
-        """A batch that was read without `_next_batch` is handed out whole."""
+        """What was read without `_next_batch` is handed out, if only by and by."""
+        self._taken_position = self._position
         self._position = end
         self._batches = None
         state = self.state
@@ -338,10 +342,11 @@ class CompletedFetch:
         )
         return RecordBatch(memoryview(data))
 
-    def give_back(self, count: int) -> None:
-        """Take back the last `count` records that `take` returned; the position returns there."""
-        self._index -= count
-        self.state.offset = self._rows.offsets[self._index]
+    def give_back(self, offset: int) -> None:
+        """Take back what was taken last, from `offset` on; the position returns there."""
+        self._position, self._batches = self._taken_position, None
+        self._rows, self._index, self._end = NO_ROWS, 0, 0
+        self.state.offset = offset
 
     # Batches
 
@@ -374,6 +379,7 @@ class CompletedFetch:
 
     def _cut(self, batch: RecordBatch | LegacyBatch) -> None:
         """Make rows of what is left of a batch; perhaps nothing."""
+        self._taken_position = self._position - batch.size
         self._begin(batch, self._from_position(self._readable_all(batch)))
 
     def _begin(self, batch: RecordBatch | LegacyBatch, found: Rows) -> None:

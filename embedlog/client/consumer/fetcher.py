@@ -474,14 +474,14 @@ class Fetcher:
     def _decode(self, fetch: CompletedFetch, taken: Rows, records: list[ConsumerRecord]) -> None:
         """Deserialize; at the first failure the rest is given back and the error raised."""
         head = fetch.head
-        for index, (offset, timestamp, key, value, headers) in enumerate(taken):
+        for offset, timestamp, key, value, headers in taken:
             try:
                 if self._key_of is not None:
                     key = self._key_of(key)
                 if self._value_of is not None:
                     value = self._value_of(value)
             except Exception as error:
-                fetch.give_back(len(taken) - index)
+                fetch.give_back(offset)
                 topic, partition = fetch.state.topic_partition
                 reason = f"the deserializer says {error!r}"
                 raise RecordUnreadable(topic, partition, offset, reason) from error
