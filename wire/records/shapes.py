@@ -45,6 +45,7 @@ COUNT_AT_ONCE = 8
 # Below this a look-up for each is as quick.
 GROUPED_COUNT_MIN = 32
 
+_SWAPPED = str.maketrans("sx", "xs")
 _DELTAS = tuple((raw >> 1) ^ -(raw & 1) for raw in range(0x80))
 
 # By size of the records and their number.
@@ -55,7 +56,16 @@ _seen: dict[tuple[int, int], int] = {}
 class Shape:
     """What stands around the keys and values of so many records, each of one size."""
 
-    __slots__ = ("_around", "_bits", "_cut", "_fixed", "_places", "_signs", "_skim", "has_keys")
+    __slots__ = (
+        "_around",
+        "_bits",
+        "_fields",
+        "_fixed",
+        "_places",
+        "_signs",
+        "_skim",
+        "has_keys",
+    )
 
     def __init__(self, key_size: int, value_size: int, count: int) -> None:
         """Without keys `key_size` is -1."""
@@ -82,7 +92,7 @@ class Shape:
             places.append(slice(begin + head_size - after_delta - 1, end, distance))
             begin = end
         self._skim = Struct("".join(forms) + "1s")
-        self._cut: Struct | None = None
+        self._fields: Struct | None = None
         self._places = places
         self._around = around = middle.join((first, *heads[1:])) + middle + b"\0"
         fixed = bytearray(b"\xff" * len(around))
@@ -120,18 +130,18 @@ class Shape:
 
     def columns(self, data: Buffer, position: int) -> Columns | None:
         """Copies of the keys and values, and the deltas; None if this is not their shape."""
-        cut = self._cut
-        if cut is None:
-            # What a broker appends it only skims.
-            self._cut = cut = Struct(self._skim.format.replace("x", "s"))
-        fields = cut.unpack_from(data, position)
-        around = b"".join(fields[0::2])
-        deltas = b"" if around == self._around else self._deltas_in(around)
+        # What is around the fields first, then they alone: parting them afterwards takes longer.
+        deltas = self.deltas(data, position)
         if deltas is None:
             return None
+        found = self._fields
+        if found is None:
+            # What a broker appends it only skims.
+            self._fields = found = Struct(self._skim.format.translate(_SWAPPED))
+        fields = found.unpack_from(data, position)
         if self.has_keys:
-            return fields[1::4], fields[3::4], deltas
-        return None, fields[1::2], deltas
+            return fields[0::2], fields[1::2], deltas
+        return None, fields, deltas
 
     def _deltas_in(self, around: bytes) -> bytes | None:
         if (int.from_bytes(around, "little") ^ self._bits) & self._fixed:
