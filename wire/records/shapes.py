@@ -204,7 +204,7 @@ def _grouped_timestamps(base_timestamp: int, deltas: bytes) -> list[int] | None:
 def _meet(data: Buffer, position: int, end: int, count: int) -> Shape | None:
     """Make a shape for such batches, unless the first record and the size say that it has none."""
     key = end - position, count
-    if count > COUNT_MAX:
+    if not 0 < count <= COUNT_MAX:
         return None
     sighting = _seen.get(key, 0) + 1
     if sighting == 1 and len(_seen) >= SEEN_MAX:

@@ -185,3 +185,11 @@ def test_what_is_kept_is_bounded() -> None:
     for size in range(SHAPES_MAX + 5):
         scan(batch_of(8, size, [0] * 8))
         assert 0 < len(shapes._shapes) <= SHAPES_MAX
+
+
+@pytest.mark.parametrize("count", [0, -1, COUNT_MAX + 1])
+def test_a_strange_number_of_records_has_no_shape(count: int) -> None:
+    payload = batch_of(10, 3, [0] * 10).payload()
+    for _ in range(4):
+        assert cut(payload, 0, 0, count) is None
+        assert cut(payload, 0, len(payload), count) is None
