@@ -56,25 +56,26 @@ def written(data: bytes, offset: int) -> list[tuple[int, int, Any]]:
     ]
 
 
+@pytest.mark.parametrize("many", [False, True])
 @given(
-    st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 1), st.integers(0, 1))),
+    st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 9), st.integers(0, 9))),
     st.integers(0, 25),
-    st.lists(st.integers(1, 30), min_size=1),
+    st.lists(st.integers(1, 70), min_size=1),
 )
 @settings(max_examples=200)
 def test_it_is_handed_out_as_written_however_it_is_taken(
-    batches: list[tuple[str, int, int]], offset: int, counts: list[int]
+    many: bool, batches: list[tuple[str, int, int]], offset: int, counts: list[int]
 ) -> None:
     data, end, epoch = b"", 0, 0
     for kind, gap, newer in batches:
-        epoch += newer
-        batch = batch_of(kind, end + gap, epoch)
+        epoch += newer == 1
+        batch = batch_of(kind, end + (gap == 1), epoch)
         data, end = data + batch, RecordBatch(batch).next_offset
     expected = written(data, offset)
     fetch = fetched(data, offset)
     for number in range(10_000):
         count_max = counts[number % len(counts)]
-        found = list(fetch.take(count_max))
+        found = list(fetch.take_many(count_max) if many else fetch.take(count_max))
         if not found:
             break
         assert len(found) <= count_max
@@ -87,16 +88,18 @@ def test_it_is_handed_out_as_written_however_it_is_taken(
     assert fetch.state.offset == max(offset, end)
 
 
+@pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("kind", ["plain", "later", "keyed"])
-def test_a_batch_with_a_wrong_checksum_is_not_handed_out(kind: str) -> None:
+def test_a_batch_with_a_wrong_checksum_is_not_handed_out(kind: str, many: bool) -> None:
     good = b"".join(batch_of(kind, number * 10, 0) for number in range(4))
     bad = bytearray(batch_of(kind, 40, 0))
     bad[-3] ^= 1  # in the last value
     fetch = fetched(good + bytes(bad) + batch_of(kind, 50, 0), 0)
-    assert sum(len(fetch.take(100)) for _ in range(4)) == 40
+    take = fetch.take_many if many else fetch.take
+    assert sum(len(take(100)) for _ in range(1 if many else 4)) == 40
     for _ in range(2):
         with pytest.raises(RecordUnreadable, match="offset 40"):
-            fetch.take(100)
+            take(100)
     assert fetch.state.offset == 40
 
 
@@ -118,11 +121,12 @@ def test_columns_after_records_go_on_in_the_same_batch() -> None:
 @pytest.mark.parametrize("kind", ["plain", "keyed", "zipped"])
 @pytest.mark.parametrize("count_max", [4, 100])
 @pytest.mark.parametrize("index", [0, 3])
-def test_what_is_given_back_comes_again(kind: str, count_max: int, index: int) -> None:
+@pytest.mark.parametrize("many", [False, True])
+def test_what_is_given_back_comes_again(kind: str, count_max: int, index: int, many: bool) -> None:
     data = b"".join(batch_of(kind, number * 10, 0) for number in range(4))
     fetch = fetched(data, 0)
     assert len(fetch.take(100)) == 10
-    taken = list(fetch.take(count_max))
+    taken = list(fetch.take_many(count_max) if many else fetch.take(count_max))
     fetch.give_back(taken[index][0])
     assert fetch.state.offset == 10 + index
     again = [record for _ in range(9) for record in fetch.take(100)]

@@ -137,11 +137,39 @@ class Shape:
         found = self._fields
         if found is None:
             # What a broker appends it only skims.
-            self._fields = found = Struct(self._skim.format.translate(_SWAPPED))
+            self._fields = found = Struct(self.fields_form)
         fields = found.unpack_from(data, position)
         if self.has_keys:
             return fields[0::2], fields[1::2], deltas
         return None, fields, deltas
+
+    @property
+    def around_form(self) -> str:
+        """The form, for struct, of what is around keys and values."""
+        return self._skim.format
+
+    @property
+    def fields_form(self) -> str:
+        """The form of the keys and values alone."""
+        return self._skim.format.translate(_SWAPPED)
+
+    def split_deltas(self, around: bytes) -> list[bytes]:
+        """As `deltas`, for each of several batches, up to one of another shape.
+
+        `around` is what is around keys and values, of one batch after the other.
+        """
+        size = len(self._around)
+        count = len(around) // size
+        if around == self._around * count:
+            return [b""] * count
+        found: list[bytes] = []
+        for start in range(0, len(around), size):
+            part = around[start : start + size]
+            deltas = b"" if part == self._around else self._deltas_in(part)
+            if deltas is None:
+                break
+            found.append(deltas)
+        return found
 
     def _deltas_in(self, around: bytes) -> bytes | None:
         if (int.from_bytes(around, "little") ^ self._bits) & self._fixed:

@@ -26,6 +26,7 @@ from wire.records.batch import (
 from wire.records.crc32c import crc32c
 from wire.records.reader import rows
 from wire.records.rows import NO_ROWS, Rows, rows_of
+from wire.records.shape_runs import find_run
 from wire.records.shapes import cut, timestamps_with
 
 TYPE_CHECKING = False
@@ -143,6 +144,21 @@ class CompletedFetch:
             if not self._end:
                 self._pass_over(batch)
         return self._take_part(count_max)
+
+    def take_many(self, count_max: int) -> Rows:
+        """As `take`, but of several batches if they are alike and follow each other."""
+        if self._index == self._end and self._error is None:
+            run = find_run(
+                self._view,
+                self._position,
+                offset=self.state.offset,
+                count_max=count_max,
+                check_crcs=self._check_crcs,
+            )
+            if run is not None:
+                self._move_past(run.end, run.next_offset, run.epoch, run.timestamp_type)
+                return run
+        return self.take(count_max)
 
     def _take_part(self, count_max: int) -> Rows:
         """Up to `count_max` records of what is left of the batch that was begun."""

@@ -26,6 +26,10 @@ else:
     _RecordBase = tuple
 
 
+JOINED_SIZE_MAX = 48
+"""From so many rows on they have their own chain of iterators: to join them takes longer."""
+
+
 class ConsumerRecord(_RecordBase):
     """One record, and where it came from. A tuple with named fields, cheap to make in millions.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from embedlog.client.consumer.completed_fetch import CompletedFetch
 from embedlog.client.consumer.consumer_record import (
+    JOINED_SIZE_MAX,
     ConsumerRecord,
     ConsumerRecords,
     PolledBatch,
@@ -360,7 +361,7 @@ class Fetcher:
                 chunks = found.get(key, [])
                 chunk = None
                 while left and not fetch.is_drained:
-                    taken = fetch.take(left)
+                    taken = fetch.take_many(left)
                     size = len(taken.offsets)
                     if not size:
                         break
@@ -372,7 +373,7 @@ class Fetcher:
                         self._decode(fetch, taken, decoded)
                         continue
                     head = fetch.head
-                    if chunk is None or chunk.head != head:
+                    if chunk is None or chunk.head != head or size > JOINED_SIZE_MAX:
                         chunk = RecordChunk(head)
                         chunks.append(chunk)
                     chunk.add(taken, size)

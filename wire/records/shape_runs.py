@@ -1,0 +1,169 @@
+"""Batches of one shape that follow each other, read as one.
+
+Producers that fill batches write many of one size and count. The same places of all of them are cut
+out by one iteration of struct, joined, and compared with what the shape says: no step of Python for
+each batch but its checksum and timestamps. Batches of one record take a third of the time that they
+take one by one, batches of 15 records of 100 B two thirds.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, repeat
+from struct import Struct
+
+from wire.records.batch import (
+    ATTRIBUTES_POSITION,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    TIMESTAMP_TYPE_BIT,
+)
+from wire.records.crc32c import crc32c
+from wire.records.rows import Rows
+from wire.records.shapes import shape_of, timestamps_with
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from wire.records.shapes import Shape
+
+    # base offset, frame, crc, kind, base and greatest timestamp, number of records
+    _Head = tuple[int, bytes, int, bytes, int, int, bytes]
+
+BATCHES_MIN = 2
+# Larger batches take as long one by one.
+COUNT_MAX = 64
+READERS_MAX = 64  # of up to 80 B a record
+# length, epoch and magic
+_FRAME_START, _FRAME_END = 8, 17
+_HEAD = ">q9sI6sqq14x4s"
+
+_readers: dict[tuple[int, int], _Reader] = {}
+
+
+class RunRows(Rows):
+    """The records of such batches."""
+
+    __slots__ = ("end", "epoch", "next_offset", "timestamp_type")
+
+    end: int
+    """Where what follows begins in the view."""
+    next_offset: int
+    epoch: int
+    timestamp_type: int
+
+
+class _Reader:
+    """What cuts batches of one shape."""
+
+    __slots__ = ("fields", "heads", "shape", "skim")
+
+    def __init__(self, shape: Shape, size: int) -> None:
+        self.shape = shape
+        self.heads = Struct(f"{_HEAD}{size - HEADER_SIZE}x").iter_unpack
+        self.skim = Struct(f"{HEADER_SIZE}x{shape.around_form}").iter_unpack
+        self.fields = Struct(f"{HEADER_SIZE}x{shape.fields_form}").iter_unpack
+
+
+def find_run(
+    view: memoryview, position: int, *, offset: int, count_max: int, check_crcs: bool
+) -> RunRows | None:
+    """The records of the batches at `position` if at least two are alike; None if it is not so.
+
+    They are whole and plain: not compressed, of no transaction, and begin at `offset` or later.
+    Their offsets follow each other, and there are no more than `count_max`.
+    """
+    if position + HEADER_SIZE > len(view):
+        return None
+    _, length, epoch, magic, _, attributes, last_offset_delta, *_, count = HEADER.unpack_from(
+        view, position
+    )
+    size = length + LOG_OVERHEAD
+    if (
+        magic != 2
+        or attributes & ~TIMESTAMP_TYPE_BIT
+        or not 0 < count <= COUNT_MAX
+        or size <= HEADER_SIZE
+    ):
+        return None
+    wanted = min((len(view) - position) // size, count_max // count)
+    frame = view[position + _FRAME_START : position + _FRAME_END]
+    following = position + size
+    if (
+        wanted < BATCHES_MIN
+        or view[following + _FRAME_START : following + _FRAME_END] != frame
+        or last_offset_delta != count - 1
+    ):
+        return None
+    reader = _readers.get((size, count)) or _reader(view, position, size, count)
+    if reader is None:
+        return None
+    heads = list(reader.heads(view[position : position + wanted * size]))
+    fitting = _alike_count(heads, offset, count)
+    if check_crcs:
+        fitting = _intact_count(view, position, size, heads[:fitting])
+    deltas = _deltas(reader, view[position : position + fitting * size])
+    fitting = len(deltas)
+    if fitting < BATCHES_MIN:
+        return None
+    end = position + fitting * size
+    first = heads[0][0]
+    keys, values = _fields(reader, view[position:end])
+    timestamps: list[int] = []
+    for head, batch_deltas in zip(heads, deltas):  # noqa: B905  as many as fit
+        if attributes:
+            timestamps += [head[5]] * count
+        elif batch_deltas:
+            timestamps += timestamps_with(head[4], batch_deltas)
+        else:
+            timestamps += [head[4]] * count
+    rows = RunRows(range(first, first + fitting * count), timestamps, keys or repeat(None), values)
+    rows.end = end
+    rows.next_offset = first + fitting * count
+    rows.epoch = epoch
+    rows.timestamp_type = attributes >> 3
+    return rows
+
+
+def _reader(view: memoryview, position: int, size: int, count: int) -> _Reader | None:
+    shape = shape_of(view, position + HEADER_SIZE, position + size, count)
+    if shape is None:
+        return None
+    if len(_readers) >= READERS_MAX:
+        _readers.clear()
+    _readers[size, count] = reader = _Reader(shape, size)
+    return reader
+
+
+def _alike_count(heads: list[_Head], offset: int, count: int) -> int:
+    """How many batches, up to the first that is not like the first one or does not follow."""
+    first, frame, _, kind, _, _, number = heads[0]
+    if first < offset:
+        return 0
+    following = first
+    for index, head in enumerate(heads):
+        if head[0] != following or head[1] != frame or head[3] != kind or head[6] != number:
+            return index
+        following += count
+    return len(heads)
+
+
+def _intact_count(view: memoryview, position: int, size: int, heads: list[_Head]) -> int:
+    """How many batches, up to the first whose checksum is wrong."""
+    start, end = position + ATTRIBUTES_POSITION, position + size
+    for index, head in enumerate(heads):
+        if crc32c(view[start:end]) != head[2]:
+            return index
+        start += size
+        end += size
+    return len(heads)
+
+
+def _deltas(reader: _Reader, batches: memoryview) -> list[bytes]:
+    """The timestamp deltas of the batches, as `Shape.deltas` has them, up to another shape."""
+    around = b"".join(chain.from_iterable(reader.skim(batches)))
+    return reader.shape.split_deltas(around)
+
+
+def _fields(reader: _Reader, batches: memoryview) -> tuple[list[bytes], list[bytes]]:
+    fields = list(chain.from_iterable(reader.fields(batches)))
+    return (fields[0::2], fields[1::2]) if reader.shape.has_keys else ([], fields)
