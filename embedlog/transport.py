@@ -74,6 +74,9 @@ if TYPE_CHECKING:
         def bootstrap_again(self) -> None:
             """Forget the cluster's nodes: only the addresses given at first are believed in."""
 
+        def drop_requests(self, reason: str) -> None:
+            """Fail what was asked over a network: nobody knows any more what of it was sent."""
+
         def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
             """Let answers arrive until `pending` is done or time is over; say whether it is done.
 
@@ -192,6 +195,9 @@ class InProcessTransport:
 
     def bootstrap_again(self) -> None:
         """Nothing to forget."""
+
+    def drop_requests(self, reason: str) -> None:
+        """Nothing is on a wire."""
 
     def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
         return self.runtime.scheduler.wait(pending, timeout_ms)

@@ -32,50 +32,75 @@ class TurnLock:
 
     With a plain lock a thread that polls in a loop gets it back again and again, and the thread
     that wants to send starves.
+
+    Who is first in the line has the turn. A Ctrl-C may come when a thread has just got it and is
+    not yet where it would give it back: then it does so when it asks again.
     """
 
-    __slots__ = ("_gates", "_lock")
+    __slots__ = ("_line",)
 
     def __init__(self) -> None:
-        self._lock = allocate_lock()
-        self._gates: deque[object] = deque()
+        self._line: deque[_Ticket] = deque()
 
     def acquire(self, hurry: Callable[[], None] | None = None) -> None:
-        """Wait for the turn.
+        """Wait for the turn. Requires: this thread does not have it.
 
         `hurry` makes whoever has it give it back soon. It is called once this thread is in the
         line: before, another could get the turn unnoticed, and keep it.
         """
-        if not self._gates and self._lock.acquire(blocking=False):
+        line = self._line
+        mine = _Ticket()
+        if line:
+            self._drop_lost(mine.thread)
+        line.append(mine)
+        if line[0] is mine:
             return
-        gate = allocate_lock()
-        gate.acquire()
-        self._gates.append(gate)
-        if hurry is not None:
-            hurry()
-        self._hand_over()
-        gate.acquire()
+        try:
+            if hurry is not None:
+                hurry()
+            mine.gate.acquire()
+        except BaseException:
+            self._drop_lost(mine.thread)
+            raise
 
     def release(self) -> None:
         """Give the turn to whoever has waited longest."""
-        self._lock.release()
-        self._hand_over()
+        self._leave(self._line[0])
 
     @property
     def is_taken(self) -> bool:
         """Has some thread the turn?"""
-        return self._lock.locked()
+        return bool(self._line)
 
-    def _hand_over(self) -> None:
-        # The lock stays taken in the name of the thread whose gate opens.
-        while self._gates and self._lock.acquire(blocking=False):
-            try:
-                gate = self._gates.popleft()
-            except IndexError:
-                self._lock.release()
-                continue
-            gate.release()  # type: ignore[attr-defined]
-            return
+    def _drop_lost(self, thread: int) -> None:
+        for ticket in list(self._line):
+            if ticket.thread == thread:
+                self._leave(ticket)
+
+    def _leave(self, ticket: _Ticket) -> None:
+        self._line.remove(ticket)
+        try:
+            self._line[0].open()
+        except IndexError:
+            return  # nobody waits
+
+
+class _Ticket:
+    """A thread's place in the line. Its gate is opened when it is first, perhaps again then."""
+
+    __slots__ = ("gate", "thread")
+
+    def __init__(self) -> None:
+        self.thread = get_ident()
+        self.gate = allocate_lock()
+        self.gate.acquire()
+
+    def open(self) -> None:
+        """Let the thread have the turn."""
+        try:
+            self.gate.release()
+        except RuntimeError:
+            return  # it has it
 
 
 class _News:
@@ -90,21 +115,31 @@ class _News:
 
 
 class Driver:
-    """Runs `step`, a pass that returns milliseconds until the next one is useful."""
+    """Runs `step`, a pass that returns milliseconds until the next one is useful.
+
+    `cut_short` is called when Ctrl-C has ended what this did in the user's thread.
+    """
 
     def __init__(
-        self, transport: Transport, step: Callable[[], int | None], *, threaded: bool, name: str
+        self,
+        transport: Transport,
+        step: Callable[[], int | None],
+        cut_short: Callable[[], None] | None = None,
+        *,
+        threaded: bool,
+        name: str = "embedlog-producer",
     ) -> None:
         self._transport = transport
         self._step = step
+        self._cut_short = cut_short
         self._scheduler = transport.runtime.scheduler
         self._clock = transport.runtime.clock
         # In process no thread waits while it has the turn: there a plain lock is fair enough.
         self._turns = None if transport.concurrent else TurnLock()
         self._own_turn = RLock()  # for the reason given in `embedlog.pending`
         self._turn = self._turns or self._own_turn
-        self._polling = allocate_lock()
-        """Held by the thread that polls, of those that wait."""
+        self._poller: dict[str, int] = {}
+        """The thread that polls, of those that wait."""
         self._runner = 0
         self._news: list[_News] = []
         self._news_lock = allocate_lock()
@@ -244,11 +279,18 @@ class Driver:
             if self._turns is not None and not self._threaded:
                 self._transport.poll()  # nobody may be waiting, and answers make room
             self.delay = self._step()
+        except BaseException as error:
+            self._note(error)
+            raise
         finally:
             self._runner = 0
             self._turn.release()
         if self._threaded:
             self.arrived()
+
+    def _note(self, error: BaseException) -> None:
+        if self._cut_short is not None and not isinstance(error, Exception):
+            self._cut_short()
 
     def _take_turn(self) -> None:
         if self._turns is None:
@@ -272,16 +314,19 @@ class Driver:
             self._scheduler.wait(news, left)
         elif self._transport.concurrent:
             self._transport.wait(news, self._until_next_pass(left))
-        elif self._polling.acquire(blocking=False):
+        elif self._poller.setdefault("thread", get_ident()) == get_ident():
             try:
                 self._turn.acquire()
                 try:
                     # Now, not earlier: another thread's pass may have found more to come back for.
                     self._transport.wait(news, self._until_next_pass(left))
+                except BaseException as error:
+                    self._note(error)
+                    raise
                 finally:
                     self._turn.release()
             finally:
-                self._polling.release()
+                self._poller.clear()
         else:
             self._scheduler.wait(news, self._until_next_pass(left))
 

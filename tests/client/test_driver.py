@@ -27,7 +27,7 @@ def test_turns_are_given_in_the_order_of_asking() -> None:
 
         thread = threading.Thread(target=take)
         thread.start()
-        while len(lock._gates) <= number:
+        while len(lock._line) <= number + 1:
             pass
         threads.append(thread)
     lock.release()
@@ -283,6 +283,28 @@ def test_who_asks_for_the_turn_ends_a_poll_that_began_meanwhile(
     thread.join(30)
 
 
+def test_a_turn_that_ctrl_c_has_left_taken_is_given_back_by_the_next_asking() -> None:
+    lock = TurnLock()
+    lock.acquire()  # and the interrupt comes before anything that would give it back
+    taken: list[str] = []
+
+    def take() -> None:
+        lock.acquire()
+        taken.append("other")
+        lock.release()
+
+    other = threading.Thread(target=take)
+    other.start()
+    while len(lock._line) < 2:
+        pass
+    lock.acquire()
+    taken.append("this")
+    lock.release()
+    other.join(10)
+    assert taken == ["other", "this"]
+    assert not lock.is_taken
+
+
 def test_a_thread_in_the_line_hurries_whoever_has_the_turn() -> None:
     lock = TurnLock()
     in_line: list[int] = []
@@ -291,7 +313,7 @@ def test_a_thread_in_the_line_hurries_whoever_has_the_turn() -> None:
     thread = threading.Thread(target=lambda: lock.acquire(hurry))
 
     def hurry() -> None:
-        in_line.append(len(lock._gates))
+        in_line.append(len(lock._line) - 1)
         lock.release()
 
     thread.start()

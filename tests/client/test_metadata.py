@@ -43,6 +43,9 @@ class Cluster:
     def set_nodes(self, nodes: dict[int, tuple[str, int]]) -> None:
         self.known_nodes = dict(nodes)
 
+    def drop_requests(self, reason: str) -> None:
+        raise NotImplementedError
+
     def bootstrap_again(self) -> None:
         self.bootstraps += 1
 

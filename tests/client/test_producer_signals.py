@@ -7,14 +7,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("interrupted_producer.py")
-INTERRUPTS = "200"
+INTERRUPTS = "100"
 
 
-def test_a_producer_goes_on_after_keyboard_interrupts_at_any_moment_of_a_send() -> None:
+@pytest.mark.parametrize("linger_ms", ["0", "5"])
+@pytest.mark.parametrize("target", ["address", "cluster"])
+def test_a_producer_goes_on_after_keyboard_interrupts_at_any_moment_of_a_send(
+    target: str, linger_ms: str
+) -> None:
     program = subprocess.run(
-        [sys.executable, PROGRAM, INTERRUPTS],
+        [sys.executable, PROGRAM, INTERRUPTS, target, linger_ms],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

@@ -240,6 +240,13 @@ class NetworkClient:
         if self._returns_to_bootstrap:
             self.set_nodes({})
 
+    def drop_requests(self, reason: str) -> None:
+        self._held = None
+        now_ms = self._clock.monotonic_ms()
+        for connection in self._all():
+            if connection.load or connection.state != ConnectionState.DISCONNECTED:
+                self._failed(connection, reason, now_ms)
+
     def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
         now_ms = self._clock.monotonic_ms()
         deadline = now_ms + (_LONGEST_POLL_MS if timeout_ms is None else timeout_ms)
@@ -384,16 +391,9 @@ class NetworkClient:
         Between bytes and the note of what they were, the streams of all connections are in doubt:
         an answer could be taken for another's. While bytes are waited for nothing is.
         """
-        if isinstance(error, Exception):
-            return
-        if self._channels.is_waiting:
-            self._channels.is_waiting = False
-            return
-        self._held = None
-        now_ms = self._clock.monotonic_ms()
-        for connection in self._all():
-            if connection.load or connection.state != ConnectionState.DISCONNECTED:
-                self._failed(connection, "interrupted", now_ms)
+        if not isinstance(error, Exception) and not self._channels.is_waiting:
+            self.drop_requests("interrupted")
+        self._channels.is_waiting = False
 
     def _take(self, connection: NodeConnection, event: ChannelEvent) -> None:
         now_ms = self._clock.monotonic_ms()

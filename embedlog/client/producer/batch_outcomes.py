@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from embedlog.client.backoff import Backoff
 from embedlog.client.metadata import STALE_METADATA
+from embedlog.client.producer.produce_answers import error_of
 from embedlog.common import deque
-from embedlog.errors import KafkaError, TimedOut
+from embedlog.errors import KafkaError, TimedOut, error_for
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from embedlog.client.producer.transaction_manager import TransactionManager
     from embedlog.client.settings import Settings
     from embedlog.runtime import Runtime
+    from wire.schemas.produce import PartitionProduceResponse
+
+_WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
+"""A duplicate is written too, though nobody knows any more where."""
 
 _MAY_BE_WRITTEN = frozenset(
     (
@@ -65,6 +70,18 @@ class BatchOutcomes:
         self.retried_count = 0
         self.split_count = 0
         """Batches that were cut."""
+
+    def answered(
+        self, batch: ProducerBatch, answer: PartitionProduceResponse | None, now_ms: int
+    ) -> None:
+        """Take what a response says of the batch's partition; None if it says nothing."""
+        if answer is None:
+            batch.may_be_written = True
+            self.failed(batch, error_for(-1, "the response leaves the partition out"))
+        elif answer.error_code in _WRITTEN:
+            self.written(batch, answer.base_offset, answer.log_append_time_ms)
+        else:
+            self.refused(batch, error_of(answer), now_ms)
 
     def written(self, batch: ProducerBatch, base_offset: int, log_append_ms: int) -> None:
         """The broker has the batch (base_offset -1: somewhere)."""
@@ -146,8 +163,8 @@ class BatchOutcomes:
                 batch.finish()
                 told.append(batch)
         finally:
+            self._is_telling = False  # first, as Ctrl-C may come in the call
             self._accumulator.finished(*told)
-            self._is_telling = False
 
     def _may_pass(self, batch: ProducerBatch, error: KafkaError) -> bool:
         """May the error be gone the next time? That is also asked for what it leaves behind."""

@@ -18,6 +18,7 @@ from embedlog.client.metadata import Metadata
 from embedlog.client.producer.column_sends import ColumnSends
 from embedlog.client.producer.delivery import BatchFuture, DeliveryFuture
 from embedlog.client.producer.destinations import Destinations
+from embedlog.client.producer.interruptible_passes import InterruptiblePasses
 from embedlog.client.producer.linger_duty import LingerDuty
 from embedlog.client.producer.memory_wait import MemoryWait
 from embedlog.client.producer.producer_batch import ProducerBatch
@@ -104,19 +105,16 @@ class Producer:
         self._accumulator = RecordAccumulator(
             settings, self, runtime, is_exact=not transport.in_process
         )
+        numbers = transactions(transport, settings)
         self._sender = Sender(
-            transport,
-            self._metadata,
-            self._accumulator,
-            settings,
-            transactions=transactions(transport, settings),
+            transport, self._metadata, self._accumulator, settings, transactions=numbers
         )
         threaded = not transport.in_process and (settings["linger.ms"] > 0 or self._always_threaded)
         self._is_eager = not transport.in_process and not threaded
         """Does every `send` make a pass, or only one that filled a batch?"""
-        self._driver = Driver(
-            transport, self._sender.run_once, threaded=threaded, name="embedlog-producer"
-        )
+        passes = InterruptiblePasses(self._sender, self._accumulator)
+        step = self._sender.run_once if threaded else passes.run_once
+        self._driver = Driver(transport, step, passes.cut_short, threaded=threaded)
         self._sender.arrived = self._driver.arrived
         self._destinations = Destinations(
             self._metadata, self._accumulator, self._driver, settings, transport

@@ -316,6 +316,11 @@ class ProducerBatch:
         if parent is not None and all(part.is_done for part in parent.parts or ()):
             parent.finish()
 
+    @property
+    def has_outcome(self) -> bool:
+        """Is it known what became of it, whoever has been told?"""
+        return self.error is not None or (self.record_count > 0 and not self.values)
+
     def outcome(self, index: int) -> RecordMetadata:
         """Where record `index` is; raises its error. Requires: done."""
         if self.parts is not None:

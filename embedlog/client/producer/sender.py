@@ -8,7 +8,7 @@ give up what is too old, drain, send.
 from __future__ import annotations
 
 from embedlog.client.producer.batch_outcomes import BatchOutcomes
-from embedlog.client.producer.produce_answers import by_partition, error_of, leaders_in
+from embedlog.client.producer.produce_answers import by_partition, leaders_in
 from embedlog.client.producer.producer_metrics import RequestMetrics
 from embedlog.client.producer.record_accumulator import NEVER
 from embedlog.client.producer.sent_request import SentRequest
@@ -16,7 +16,6 @@ from embedlog.client.producer.short_way import find_short_way
 from embedlog.common import deque
 from embedlog.errors import EmbedlogError, KafkaError, error_for
 from embedlog.pending import Pending, completed
-from wire.error_codes import ErrorCode
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 TYPE_CHECKING = False
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from embedlog.transport import Transport
     from wire.produce_template import RecordsRequest
     from wire.schemas.produce import ProduceResponse
-
-_WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
-"""A duplicate is written too, though nobody knows any more where."""
 
 _CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
@@ -154,6 +150,18 @@ class Sender:
             self._give_up(sent, error)
         self._answers.clear()
         self._tell()
+
+    def drop_requests(self) -> set[ProducerBatch]:
+        """Forget the requests whose answers nobody awaits; return the batches of the others."""
+        self._transport.drop_requests("interrupted")
+        awaited = [sent for sent in self._sent if sent.pending is not None or sent.done()]
+        self._sent = dict.fromkeys(awaited)
+        self._in_flight.clear()
+        for sent in awaited:
+            self._in_flight[sent.node_id] = self._in_flight.get(sent.node_id, 0) + 1
+        self._answers.clear()
+        self._answers.extend([sent for sent in awaited if (sent.pending or sent).done()])
+        return {batch for sent in awaited for batch in sent.batches}
 
     # For the short way
 
@@ -429,16 +437,8 @@ class Sender:
         answers = by_partition(response, self._metadata.names_by_id)
         if any(answer.error_code for answer in answers.values()):
             self._metadata.learn_leaders(*leaders_in(response, answers))
-        outcomes = self.outcomes
         for batch in batches:
-            answer = answers.get((batch.topic, batch.partition))
-            if answer is None:
-                batch.may_be_written = True
-                outcomes.failed(batch, error_for(-1, "the response leaves the partition out"))
-            elif answer.error_code in _WRITTEN:
-                outcomes.written(batch, answer.base_offset, answer.log_append_time_ms)
-            else:
-                outcomes.refused(batch, error_of(answer), now_ms)
+            self.outcomes.answered(batch, answers.get((batch.topic, batch.partition)), now_ms)
 
     def _attempt_failed(self, batch: ProducerBatch, error: BaseException, now_ms: int) -> None:
         if isinstance(error, KafkaError):

@@ -72,18 +72,23 @@ class ShortWay:
             queue.batches.popleft()
             if not queue.batches:
                 del accumulator.active[queue]
+        is_asked = False
         try:
             encoded = batch.encoded or batch.encode_built()
             if type(encoded) is not BuiltBatch or encoded.size > self._size_max:
                 accumulator.put_back(batch)
                 return False
             request = self._request(batch, topic.topic_id, encoded)
+            is_asked = True
             answer = self._transport.ask(request, is_awaited=batch.is_wanted)
         except EmbedlogError as error:
             answer = Pending()
             answer.fail(error)
         except BaseException as error:
-            sender.defect(batch, error)
+            if is_asked or isinstance(error, Exception):
+                sender.defect(batch, error)
+            else:
+                accumulator.put_back(batch)  # Ctrl-C came in time
             raise
         if type(answer) is ProduceResponse and batch.callbacks is None:
             (answers,) = answer.responses
