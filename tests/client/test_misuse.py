@@ -175,7 +175,13 @@ def close(client: Any) -> None:
 
 def while_polling(consumer: Consumer, intrude: Callable[[], None]) -> None:
     """Run `intrude`, which ends with a wakeup, while this thread is in a poll."""
-    thread = threading.Timer(0.05, intrude)
+
+    def run() -> None:
+        while not consumer._guard._owner:
+            pass
+        intrude()
+
+    thread = threading.Thread(target=run)
     thread.start()
     with pytest.raises(WakeupError):
         consumer.poll(600_000)
