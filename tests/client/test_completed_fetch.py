@@ -132,3 +132,15 @@ def test_what_is_given_back_comes_again(kind: str, count_max: int, index: int, m
     again = [record for _ in range(9) for record in fetch.take(100)]
     assert [record[0] for record in again] == [*range(10 + index, 40)]
     assert again[: len(taken) - index] == taken[index:]
+
+
+@given(st.lists(st.sampled_from(KINDS), min_size=1), st.integers(0, 90))
+def test_the_end_is_that_of_the_last_whole_batch(kinds: list[str], cut_size: int) -> None:
+    data, ends = b"", [(0, -1)]
+    for kind in kinds:
+        batch = batch_of(kind, 10 * len(ends), 0)
+        data += batch
+        ends.append((len(data), RecordBatch(batch).next_offset))
+    size = max(len(data) - cut_size, 0)
+    expected = [end_offset for end, end_offset in ends if end <= size]
+    assert fetched(data[:size], 0).end_offset == expected[-1]
