@@ -152,6 +152,8 @@ class Driver:
         """Held by the thread that loops."""
         self._ended: Pending[object] = Pending()
         """No thread loops any more."""
+        self._is_unnoted = False
+        """Ctrl-C came between the start of the thread that loops and the note of it."""
         self._is_closed = False
 
     def run(self) -> None:
@@ -264,13 +266,14 @@ class Driver:
     def close(self, timeout_ms: int) -> None:
         """Stop the thread, if there is one; it ends by itself when it is the one that calls."""
         self._is_closed = True
-        if (self._thread is not None or self._looping.locked()) and not self.is_running_here:
-            self._transport.wake()
-            if self._looping.locked():
-                self._scheduler.wait(self._ended, timeout_ms)
-            if self._thread is not None:
-                self._thread.join(timeout_ms)
-            self._threaded = False
+        if self.is_running_here:
+            return
+        self._transport.wake()
+        if self._is_unnoted or (self._thread is None and self._looping.locked()):
+            self._scheduler.wait(self._ended, timeout_ms)
+        if self._thread is not None:
+            self._thread.join(timeout_ms)
+        self._threaded = False
 
     def _pass(self) -> None:
         self._take_turn()
@@ -344,7 +347,7 @@ class Driver:
 
     def _loop(self) -> None:
         if not self._looping.acquire(blocking=False):
-            # Ctrl-C came between the start of the thread that loops and the note of it.
+            self._is_unnoted = True
             return
         quiet: Pending[object] = Pending()
         try:

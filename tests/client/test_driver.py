@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from typing import Any
 
@@ -129,6 +131,37 @@ def test_ctrl_c_in_the_start_of_the_thread_leaves_one_that_loops(
         pass  # it is in its last steps
 
 
+def test_a_forked_child_closes_what_it_inherited(cluster: embedlog.Cluster) -> None:
+    address = cluster.listen("127.0.0.1", 0).address
+    with Producer(address, linger_ms=5) as producer, embedlog.Admin(address) as admin:
+        producer.send("forked", b"a").result(10)
+        assert "forked" in admin.list_topics()
+        child = os.fork()
+        if not child:
+            signal.alarm(10)  # ends it, should it hang
+            producer.close()
+            admin.close()
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert status == 0
+        for offset in range(1, 4):
+            assert producer.send("forked", b"b").result(10).offset == offset
+        assert "forked" in admin.list_topics()
+
+
+def test_a_forked_child_makes_connections_of_its_own(cluster: embedlog.Cluster) -> None:
+    with embedlog.Admin(cluster.listen("127.0.0.1", 0).address) as admin:
+        admin.create_topics(["parents"]).check()
+        child = os.fork()
+        if not child:
+            signal.alarm(10)
+            admin.create_topics(["childs"]).check()
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert status == 0
+        assert {"parents", "childs"} <= set(admin.list_topics())
+
+
 def test_a_callback_may_close_the_producer(connect: Any) -> None:
     closed = threading.Event()
 
@@ -146,8 +179,6 @@ def test_a_callback_may_close_the_producer(connect: Any) -> None:
 
 
 def test_a_closed_client_leaves_no_thread_and_no_descriptor(cluster: embedlog.Cluster) -> None:
-    import os
-
     listener = cluster.listen("127.0.0.1", 0)
     threads = threading.active_count()
     with Producer(listener.address) as producer:

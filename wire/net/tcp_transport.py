@@ -16,6 +16,7 @@ import socket
 import time
 from contextlib import suppress
 from errno import EINPROGRESS, EWOULDBLOCK
+from weakref import WeakSet
 
 from wire.framing import FrameReader, InvalidFrameSize
 from wire.net.poller import READ, WRITE, Waker, make_poller
@@ -186,6 +187,7 @@ class SocketChannels:
         self._events: list[ChannelEvent] = []
         self.is_waiting = False
         """Does `poll` wait, or was it interrupted while it did? Then no byte was moved."""
+        _open.add(self)
 
     def connect(self, host: str, port: int, *, timeout_ms: int | None = None) -> Channel:
         """Begin a connection. Each address of `host` is tried; a CONNECTED or CLOSED event follows.
@@ -273,6 +275,24 @@ class SocketChannels:
         self._events.clear()
         self._waker.close()
         self._poller.close()
+        _open.discard(self)
+
+    def begin_again(self) -> None:
+        """In a forked child: end every channel, and leave sockets and poller to the parent."""
+        # Who takes a socket out of the poller does so for both.
+        for channel in self._channels.values():
+            if channel._sock is not None:
+                channel._sock.close()
+            channel._sock, channel._fd, channel._tls = None, -1, None
+            channel._is_connected = False
+            self._drop(channel)
+            self._events.append(ChannelEvent(EventKind.CLOSED, channel, reason="forked"))
+        self._channels.clear()
+        self._connecting.clear()
+        self._waker.abandon()
+        self._poller.close()
+        self._poller, self._waker = make_poller(), Waker()
+        self._poller.register(self._waker.fd, READ)
 
     def wake(self) -> None:
         """Make the current or next `poll` return. May be called from any thread."""
@@ -462,6 +482,18 @@ class SocketChannels:
         self._channels.pop(fd, None)
         sock.close()
         channel._queue.clear()
+
+
+_open: WeakSet[SocketChannels] = WeakSet()
+
+
+def _begin_again_after_fork() -> None:
+    for channels in list(_open):
+        channels.begin_again()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_again_after_fork)
 
 
 def _reason(error: OSError) -> str:
