@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import socket
 import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -40,6 +42,19 @@ connection, _ = server.accept()
 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 while data := connection.recv(4096):
     connection.sendall(data)
+"""
+
+RELAY = """
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+writer, _ = server.accept()
+reader, _ = server.accept()
+for connection in writer, reader:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+while data := writer.recv(4096):
+    reader.sendall(data)
+    writer.sendall(data)
 """
 
 
@@ -141,12 +156,38 @@ def hand_off(address: str, topic: str, count: int) -> list[float]:
     return sorted(delays)
 
 
+@contextlib.contextmanager
+def program(code: str) -> Iterator[int]:
+    """Run it in a process of its own; the port that it prints."""
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+
+
 def echo_round_trip() -> float:
     """Seconds for 100 bytes to an echoing process and back, the median."""
-    command = [sys.executable, "-c", ECHO]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as echo:
-        assert echo.stdout is not None
-        return _round_trip(int(echo.stdout.readline()))
+    with program(ECHO) as port:
+        return _round_trip(port)
+
+
+def relay_wake_up(count: int) -> float:
+    """As `raw.wake_up`, the median, through a process that only passes bytes on: the limit."""
+    with (
+        program(RELAY) as port,
+        socket.create_connection(("127.0.0.1", port)) as writer,
+        socket.create_connection(("127.0.0.1", port)) as reader,
+    ):
+        writer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        delays = []
+        for _ in range(count):
+            time.sleep(0.001)
+            sent = time.perf_counter()
+            writer.sendall(b"x" * 200)
+            reader.recv(4096)
+            delays.append(time.perf_counter() - sent)
+            writer.recv(4096)
+    return sorted(delays)[count // 2]
 
 
 def _round_trip(port: int) -> float:
@@ -210,7 +251,8 @@ def hand_offs() -> None:
     One broker at a time: the threads of an idle one would wake up in between.
     """
     echo = {"an echo's round trip": echo_round_trip()}
-    middle, tail, awake = dict(echo), {}, dict(echo)
+    middle, tail = dict(echo), {}
+    awake = {**echo, "a relay that reads nothing": relay_wake_up(HAND_OFFS)}
     for name in names():
         with broker(name) as address:
             first, second, *_ = create(address, "hand-off", 1, is_mock="mock" in name)
