@@ -11,7 +11,8 @@ import pytest
 
 import embedlog
 from embedlog import Producer
-from embedlog.client.driver import Driver, TurnLock
+from embedlog.client.driver import Driver
+from embedlog.client.turn_lock import TurnLock
 from embedlog.runtime import real_runtime
 
 

@@ -463,7 +463,7 @@ def _is_plain(batch: ProducerBatch, size_max: int) -> bool:
 
 
 def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:
-    """When the batch may be sent, if it is the first of its queue; 0 for now."""
+    """When the batch may be sent, if it is the first of its queue; 0: at once."""
     if batch.retry_at_ms:
         # Another leader has not failed: it is tried at once.
         return 0 if leader.leader_epoch > batch.leader_epoch >= 0 else batch.retry_at_ms
