@@ -10,17 +10,14 @@ as it is a byte: a byte without the top bit is a whole varint.
 
 from __future__ import annotations
 
-from struct import Struct
-
 from wire.records.batch import (
-    ATTRIBUTES_POSITION,
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
     TIMESTAMP_TYPE_BIT,
 )
+from wire.records.batch_heads import alike_heads
 from wire.records.columns import RUN_PLACES, RecordColumns, per_run
-from wire.records.crc32c import crc32c
 from wire.records.reader import field_of
 from wire.records.varint import MAX_VARINT_SIZE, read_varint
 
@@ -30,14 +27,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from wire.records.batch import RecordBatch
+    from wire.records.batch_heads import Head
     from wire.records.layout import Run
 
     Int64s = NDArray[np.int64]
-    # base offset, length to magic, crc, attributes and last offset delta, base and greatest
-    # timestamp, number of records
-    _Head = tuple[int, bytes, int, bytes, int, int, bytes]
-
-_HEAD = Struct(">q9sI6sqq14x4s")
 
 LAYOUTS_MAX = 16  # of 40 B a record or so
 RUNS_MAX = 8  # of a batch
@@ -163,7 +156,7 @@ class AlikeColumns(RecordColumns):
 
     __slots__ = ("_heads", "_layout", "end", "epoch", "next_offset", "timestamp_type")
 
-    def __init__(self, layout: Layout, view: memoryview, position: int, heads: list[_Head]) -> None:
+    def __init__(self, layout: Layout, view: memoryview, position: int, heads: list[Head]) -> None:
         self._layout = layout
         self._heads = heads
         header = HEADER.unpack_from(view, position)
@@ -257,32 +250,13 @@ def find_alike(
     batches_max = min((len(view) - position) // size, -(-count_max // count))
     wanted = min(layout.run_count, batches_max)
     places = range(position, position + wanted * size, size)
-    heads = _alike_heads(view, places, offset, check_crcs=check_crcs)
+    heads = alike_heads(view, places, offset, check_crcs=check_crcs)
     fitting = layout.fitting(view, position, len(heads))
     if fitting < wanted:
         layout.run_count = max(fitting, 1)
     elif wanted == layout.run_count:
         layout.run_count = max(min(2 * wanted, RUN_SIZE_MAX // size), 1)
     return AlikeColumns(layout, view, position, heads[:fitting]) if fitting else None
-
-
-def _alike_heads(view: memoryview, places: range, offset: int, *, check_crcs: bool) -> list[_Head]:
-    """The headers at these places, up to the first that is not like the first, or damaged."""
-    unpack_from = _HEAD.unpack_from
-    heads: list[_Head] = []
-    _, frame, _, kind, _, _, number = unpack_from(view, places[0])
-    last_offset_delta = int.from_bytes(kind[2:], "big")
-    for place in places:
-        head = unpack_from(view, place)
-        if head[1] != frame or head[3] != kind or head[6] != number or head[0] < offset:
-            break
-        # At once, as it brings the whole batch into the processor's cache.
-        checked = place + ATTRIBUTES_POSITION
-        if check_crcs and crc32c(view[checked : place + places.step]) != head[2]:
-            break
-        offset = head[0] + last_offset_delta + 1
-        heads.append(head)
-    return heads
 
 
 def remember(batch: RecordBatch, columns: RecordColumns) -> None:
