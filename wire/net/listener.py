@@ -243,11 +243,12 @@ class Listener:
             ready = poll(timeout)
             self._is_waiting = False
             self.now = self._clock()
+            is_called = False
             for fd, mask in ready:
                 connection = connection_of(fd)
                 try:
                     if connection is None:
-                        self._see_to(fd)
+                        is_called |= self._see_to(fd)
                     elif mask == READ:
                         connection.receive()
                     elif mask == WRITE:
@@ -256,16 +257,22 @@ class Listener:
                         connection.hang_up(mask)
                 except Exception as error:  # the top of the thread: no peer may end the loop
                     self._failed(connection, error)
+            if is_called:
+                # After the rest: a new connection may get the descriptor of one dropped just now,
+                # and must not be given what was reported of that one.
+                self._accept()
             timeout = self._finish_turn()
         # Answers that were given before the end are still written, as far as peers take them.
         self.take_late()
 
-    def _see_to(self, fd: int) -> None:
-        """Something that is no connection is ready. (Or was one, dropped a moment ago.)"""
+    def _see_to(self, fd: int) -> bool:
+        """Something that is no connection is ready (or was one, dropped a moment ago).
+
+        True when somebody wants to connect.
+        """
         if fd == self._waker.fd:
             self._waker.clear()
-        elif fd == self._sock.fileno():
-            self._accept()
+        return fd == self._sock.fileno()
 
     def _finish_turn(self) -> float | None:
         """Let the service work, write late answers, look at deadlines. Returns the timeout."""
@@ -313,7 +320,7 @@ class Listener:
     def _failed(self, connection: Connection | None, error: Exception) -> None:
         """End the connection, and report what was not just the peer's leaving."""
         if connection is None:
-            _report("accepting connections failed", error)
+            _report("the listener's own descriptors failed", error)
         else:
             if not isinstance(error, ConnectionError | TimeoutError):
                 _report(f"connection from {connection.peer_host} failed", error)
@@ -321,6 +328,12 @@ class Listener:
 
     def _accept(self) -> None:
         """Take in the connections that wait."""
+        try:
+            self._accept_all()
+        except Exception as error:  # as in `_run`
+            _report("accepting connections failed", error)
+
+    def _accept_all(self) -> None:
         for _ in range(_ACCEPT_COUNT_MAX):
             if self._accept_again_at != _NEVER:
                 return

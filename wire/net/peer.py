@@ -126,10 +126,13 @@ class Connection:
     def receive(self) -> None:
         """Read once and handle every whole frame. Requires: reported as readable, and only that.
 
-        A peer that is owed bytes or memory is not waited for with READ, so none comes here.
+        A peer that is owed bytes or memory is not waited for with READ. One comes here all the
+        same when another connection's request of this wake-up changed that (`answer_at_once`).
         """
         if self._is_parked:
             self._mute()
+            return
+        if self._mask != READ:
             return
         listener = self._listener
         try:
@@ -138,6 +141,8 @@ class Connection:
                 count = self._sock.recv_into(view)
             else:
                 start, end, view = self._start, self._end, memoryview(self._buffer)
+                if end == len(view):
+                    return  # set aside, and `go_on` is posted: no room is not the peer's end
                 count = self._sock.recv_into(view[end:])
         except BlockingIOError:
             return

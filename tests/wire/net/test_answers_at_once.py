@@ -62,6 +62,38 @@ def test_its_next_request_waits_until_that_one_is_handled(parking: Served) -> No
     assert handled == [b"\0\3bring", b"\0\3next"]
 
 
+@pytest.mark.parametrize("more", [b"", request(b"more")], ids=["alone", "with more behind it"])
+@pytest.mark.parametrize("size", [10, 20_000_000], ids=["taken at once", "taken in part"])
+def test_what_came_meanwhile_from_who_waited_is_read_after_that(
+    parking: Served, size: int, more: bytes
+) -> None:
+    """The system reported it as readable before the answer changed what may be read."""
+    waiting, bringing, holding = parking.connect(), parking.connect(), parking.connect()
+    following = request(b"next")
+    waiting.send(request(b"wait") + following[:7])
+    connection, _ = service_of(parking).next_parked()
+    held, go_on = threading.Event(), threading.Event()
+    news = b"n" * size
+
+    def answer(_connection: Connection, frame: bytes | memoryview) -> Answer:
+        if frame == b"\0\3hold":
+            held.set()
+            assert go_on.wait(10)
+        if frame == b"\0\3bring":
+            connection.respond_with(lambda: [framed(news)])
+        return [framed(bytes(frame))]
+
+    parking.service.answer = answer
+    holding.send(request(b"hold"))
+    assert held.wait(10)
+    bringing.send(request(b"bring") + more)
+    waiting.send(following[7:])  # so the next poll tells of both, in this order
+    go_on.set()
+    assert bringing.receive_frame() == b"\0\3bring"
+    assert waiting.receive_frame() == news
+    assert waiting.receive_frame() == b"\0\3next"
+
+
 def test_an_answer_that_cannot_be_made_ends_the_connection_that_waits_for_it(
     parking: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
