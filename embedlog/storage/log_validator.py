@@ -252,7 +252,7 @@ def _rebuild(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch 
 
     source = batch.attributes & CODEC_MASK
     target = CODEC_IDS.get(config.compression_type, source)
-    if source == target:
+    if source == target or not batch.record_count:
         return None
     if source == Codec.NONE and batch.attributes & CONTROL_BIT:
         return None

@@ -112,6 +112,17 @@ def sealed(batch: bytearray) -> bytes:
     origin=st.sampled_from([AppendOrigin.CLIENT, AppendOrigin.COORDINATOR]),
 )
 @example([0], False, False, [], None, True, 0, {}, AppendOrigin.CLIENT)
+@example(
+    [0],
+    False,
+    False,
+    [(57, ">i", 0)],
+    None,
+    True,
+    0,
+    {"compression_type": "gzip"},
+    AppendOrigin.COORDINATOR,
+)
 def test_what_is_taken_at_one_look_is_what_the_checks_one_by_one_take(
     deltas: list[int],
     has_keys: bool,
