@@ -21,13 +21,13 @@ class Timer:
     """Runs tasks once their delay has passed, with the precision of 1 ms. Thread-safe.
 
     A duty of the scheduler: `run_once` runs what is due and says when to come back.
-    `on_earlier` is called, no lock held, when a task was added that is due before the time
-    announced last: the scheduler's `notify`.
+    `on_earlier` is called with the timer, no lock held, when a task was added that is due before
+    the time announced last: the scheduler's `notify`.
     """
 
     __slots__ = ("_announced_ms", "_lock", "_monotonic_ms", "_overdue", "_wheel", "on_earlier")
 
-    def __init__(self, clock: Clock, on_earlier: Callable[[], None] | None = None) -> None:
+    def __init__(self, clock: Clock, on_earlier: Callable[[Timer], None] | None = None) -> None:
         self._monotonic_ms = clock.monotonic_ms
         self.on_earlier = on_earlier
         self._lock = RLock()  # for the reason given in `embedlog.pending`
@@ -61,7 +61,7 @@ class Timer:
         if not waits:
             task.run()
         elif is_earlier and self.on_earlier is not None:
-            self.on_earlier()
+            self.on_earlier(self)
 
     def advance_clock(self, now_ms: int) -> int:
         """Run every task that is due at `now_ms`, in order of time; return their number.

@@ -40,7 +40,7 @@ class PartitionDuty:
             self._left[partition] = None
             is_first = len(self._left) == 1
         if is_first:
-            self._scheduler.notify()
+            self._scheduler.notify(self)
 
     def run_once(self, _now_ms: int) -> int | None:
         """Work on every partition that was left, once."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
             """Do what is due at `now_ms` (monotonic); never wait, never block.
 
             Returns milliseconds until the next call, or None when there is nothing to do until
-            somebody calls `notify`.
+            somebody calls `notify` with it.
             """
 
 
@@ -52,8 +52,8 @@ class Scheduler:
         """Held while duties run: they never run side by side."""
         self._due: dict[Duty, float] = {}
         self._next_due: float = _NEVER
-        self._notified = False
-        """Set by `notify`, cleared before all duties are run: a notify is never lost."""
+        self._hurried: set[Duty] = set()
+        """Those to ask again. Each leaves before it is run: a notify is never lost."""
         self._listeners: list[Callable[[], None]] = []
         self._parked: list[_Parked] = []
         self._driver: _Parked | None = None
@@ -61,17 +61,17 @@ class Scheduler:
     def add(self, duty: Duty) -> None:
         """Run `duty` from now on, the first time at once."""
         with self._lock:
-            self._due[duty] = -_NEVER
-        self.notify()
+            self._due[duty] = _NEVER
+        self.notify(duty)
 
     def remove(self, duty: Duty) -> None:
         """Forget `duty`. A call of it that is under way in another thread still ends."""
         with self._lock:
             self._due.pop(duty, None)
 
-    def notify(self) -> None:
-        """Some duty may be due sooner than it said: all are asked again, by whoever drives."""
-        self._notified = True
+    def notify(self, duty: Duty) -> None:
+        """`duty` may be due sooner than it said: whoever drives asks it again."""
+        self._hurried.add(duty)
         driver = self._driver
         if driver is not None:
             driver.wake()
@@ -101,22 +101,25 @@ class Scheduler:
 
         An exception of a duty passes through; that duty is tried again a second later.
         """
-        if now_ms < self._next_due and not self._notified:
+        hurried = self._hurried
+        if now_ms < self._next_due and not hurried:
             return _delay(self._next_due, now_ms)
         if not self._running.acquire(blocking=False):
             return 1  # another thread runs them at this moment
         try:
-            notified = self._notified
-            if notified:
-                self._notified = False
+            for duty in tuple(hurried):
+                with self._lock:
+                    if duty in self._due:
+                        self._due[duty] = -_NEVER
+                hurried.discard(duty)
             for duty, due in self._snapshot():
-                if notified or due <= now_ms:
+                if due <= now_ms:
                     self._run(duty, now_ms)
         finally:
             with self._lock:
                 self._next_due = min(self._due.values(), default=_NEVER)
             self._running.release()
-        return 0 if self._notified else _delay(self._next_due, now_ms)
+        return 0 if hurried else _delay(self._next_due, now_ms)
 
     def wait(self, pending: Pending[object], timeout_ms: int | None) -> bool:
         """Wait until `pending` is done, at most `timeout_ms` (None: for ever); say whether it is.

@@ -190,7 +190,7 @@ class LogManager:
     def stir(self) -> None:
         """Something may have changed: look after it in time. Callable with any lock held."""
         self._tasks.stir()
-        self._runtime.scheduler.notify()
+        self._runtime.scheduler.notify(self)
 
     @property
     def retention_paused(self) -> bool:

@@ -136,7 +136,7 @@ class FaultyChannels:
     def after(self, delay_ms: int, action: Callable[[], None]) -> None:
         self._number += 1
         heapq.heappush(self._due, (self.clock.monotonic_ms() + delay_ms, self._number, action))
-        self.scheduler.notify()
+        self.scheduler.notify(self)
 
     def happened(self, event: _Event) -> None:
         self._events.append(event)

@@ -404,7 +404,6 @@ def compacted(tmp_path: Path) -> Iterator[tuple[str, list[tuple[int, bytes, byte
                 log.roll()
             log.cleaned_offset = min(log.cleaned_offset, 0)
             cluster.broker.log_manager.stir()
-            cluster.runtime.scheduler.notify()
             _until(lambda: log.cleaned_offset == 181)
         yield address, sorted(left)
 

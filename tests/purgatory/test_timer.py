@@ -116,7 +116,7 @@ def test_an_idle_timer_with_many_tasks_asks_for_nothing_before_they_are_near(clo
 
 
 def test_on_earlier_is_called_when_a_task_precedes_the_announced_time(clock, log):
-    timer = Timer(clock, on_earlier=lambda: log.append("earlier"))
+    timer = Timer(clock, on_earlier=lambda _: log.append("earlier"))
     timer.add(Noted("a", 5_000, log))
     assert log == ["earlier"]
     timer.run_once(clock.now_ms)
@@ -133,9 +133,9 @@ def test_on_earlier_is_called_when_a_task_precedes_the_announced_time(clock, log
 
 def test_on_earlier_is_called_with_no_lock_held(clock, log):
     timer = Timer(clock)
-    timer.on_earlier = lambda: log.append(timer.size)
+    timer.on_earlier = lambda given: log.append((given, timer.size))
     timer.add(Noted("a", 50, log))
-    assert log == [1]
+    assert log == [(timer, 1)]
 
 
 def test_tasks_after_one_that_raises_run_at_the_next_call(clock, log):

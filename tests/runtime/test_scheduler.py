@@ -58,9 +58,38 @@ def test_an_idle_duty_runs_again_after_notify_only() -> None:
     scheduler.add(duty)
     assert scheduler.run_due(0) is None
     assert scheduler.run_due(10**9) is None
-    scheduler.notify()
+    scheduler.notify(duty)
     assert scheduler.run_due(10**9) is None
     assert duty.calls == [0, 10**9]
+
+
+def test_a_notify_is_for_one_duty() -> None:
+    scheduler = Scheduler(Clock())
+    one, other, gone = Duty(None, None), Duty(50, 50), Duty(None)
+    for duty in (one, other, gone):
+        scheduler.add(duty)
+    scheduler.run_due(0)
+    scheduler.notify(one)
+    scheduler.notify(gone)
+    scheduler.remove(gone)
+    assert scheduler.run_due(10) == 40
+    assert (one.calls, other.calls, gone.calls) == ([0, 10], [0], [0])
+
+
+def test_who_was_asked_to_run_runs_after_another_has_failed() -> None:
+    class Failing(Duty):
+        def run_once(self, now_ms: int) -> int | None:
+            raise ZeroDivisionError
+
+    scheduler = Scheduler(Clock())
+    waiting = Duty(None, None)
+    for duty in (Failing(), waiting, Failing()):
+        scheduler.add(duty)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            scheduler.run_due(0)
+    assert scheduler.run_due(0) == 1000
+    assert waiting.calls == [0]
 
 
 def test_a_notify_during_the_run_is_not_lost() -> None:
@@ -69,7 +98,7 @@ def test_a_notify_during_the_run_is_not_lost() -> None:
     class Notifier(Duty):
         def run_once(self, now_ms: int) -> int | None:
             if not self.calls:
-                scheduler.notify()
+                scheduler.notify(self)
             return super().run_once(now_ms)
 
     duty = Notifier(None, None)
@@ -166,12 +195,12 @@ def test_with_a_listener_only_the_listener_drives() -> None:
     resign = scheduler.on_notify(lambda: wakes.append(1))
     assert not scheduler.wait(Pending(), 5)
     assert duty.calls == []
-    scheduler.notify()
+    scheduler.notify(duty)
     assert len(wakes) >= 2
     scheduler.run_due(0)
     assert len(duty.calls) == 1
     resign()
-    scheduler.notify()
+    scheduler.notify(duty)
     assert not scheduler.wait(Pending(), 1)
     assert len(duty.calls) == 2
 

@@ -27,7 +27,7 @@ class LingerDuty:
     def arm(self) -> None:
         """An open batch waits: whoever drives the scheduler shall send it when it is time."""
         self.is_armed = True
-        self._scheduler.notify()
+        self._scheduler.notify(self)
 
     def run_once(self, now_ms: int) -> int | None:
         """A pass; milliseconds until the next is useful."""

@@ -381,7 +381,7 @@ class GroupCoordinator:
     def on_metadata(self, change: MetadataChange) -> None:
         """Note a change, to act on it soon. Callable with any lock held."""
         self._changes.append(change)
-        self._scheduler.notify()
+        self._scheduler.notify(self)
 
     def run_once(self, _now_ms: int) -> int | None:
         """Act on what was noted."""
