@@ -25,6 +25,11 @@ CHUNK = 1000
 PARTITIONS = 4  # what the mock gives a topic; it keeps 5 MB of each
 HAND_OFFS = 400
 MOCK_HAND_OFFS = 20  # of half a second each
+APART = 16
+"""Partitions that are read a few at once: to change them takes 0.3 s, a partition 5 ms."""
+PAUSES = {"one after the other": 0.0, "every 2 ms": 0.002}
+"""Between hand-offs. In a pause the processors fall asleep, and waking one takes longer than a
+small broker's work; without one it is as the echo is measured."""
 SECONDS_MAX = 60
 MESSAGES_A_CALL = 500
 """As many as Kafka's consumers hand out. Of 10,000 the client's objects leave the processor's
@@ -117,13 +122,38 @@ def consume(address: str, places: list[Place], size: int) -> float:
     return rate
 
 
-def _consumer(address: str) -> Consumer:
+def consume_apart(address: str, places: list[Place], size: int, at_once: int) -> float:
+    """As `consume`, but of `at_once` partitions, and then the next: as the reader of one topic.
+
+    The mock gives one batch of a partition in an answer, Kafka and embedlog as many as fit.
+    """
+    consumer = _consumer(address, wait_ms=10)  # a next assignment waits for the last fetch
+    count = seconds = 0.0
+    for first in range(0, APART, at_once):
+        some = places[first : first + at_once]
+        consumer.assign([TopicPartition(*place, 0) for place in some])
+        assert consumer.consume(1, SECONDS_MAX), "no record at all"
+        wanted = COUNTS[size] // len(places) * len(some) - 1
+        started = time.perf_counter()
+        seen = 0
+        while seen < wanted:
+            messages = consumer.consume(min(MESSAGES_A_CALL, wanted - seen), SECONDS_MAX)
+            assert messages, f"{seen} of {wanted}"
+            seen += len(messages)
+        seconds += time.perf_counter() - started
+        count += wanted
+        consumer.unassign()
+    consumer.close()
+    return count / seconds
+
+
+def _consumer(address: str, wait_ms: int = 500) -> Consumer:
     return Consumer(
         {
             "bootstrap.servers": address,
             "group.id": "benchmark",
             "enable.auto.commit": False,
-            "fetch.wait.max.ms": 500,
+            "fetch.wait.max.ms": wait_ms,
             "queued.min.messages": 1_000_000,
             "queued.max.messages.kbytes": 1_000_000,
             "fetch.message.max.bytes": 1_048_576,
@@ -131,8 +161,8 @@ def _consumer(address: str) -> Consumer:
     )
 
 
-def hand_off(address: str, topic: str, count: int) -> list[float]:
-    """Seconds from produce() to the record in the hands of a waiting consumer."""
+def hand_off(address: str, topic: str, count: int, pause: float) -> list[float]:
+    """Seconds from produce() to the record in the hands of a waiting consumer, sorted."""
     producer = Producer({"bootstrap.servers": address, "linger.ms": 0, "acks": 1})
     consumer = _consumer(address)
     consumer.assign([TopicPartition(topic, 0, OFFSET_END)])
@@ -150,7 +180,8 @@ def hand_off(address: str, topic: str, count: int) -> list[float]:
         message = consumer.poll(SECONDS_MAX)
         delays.append(time.perf_counter() - sent)
         assert message is not None and message.error() is None
-        time.sleep(0.002)
+        if pause:
+            time.sleep(pause)
         producer.poll(0)
     consumer.close()
     return sorted(delays)
@@ -225,6 +256,9 @@ def throughput(addresses: dict[str, str], size: int, batches: str) -> None:
     produced = dict.fromkeys(addresses, 0.0)
     consumed = dict.fromkeys(addresses, 0.0)
     fetched = dict.fromkeys(addresses, 0.0)
+    apart = {1: dict.fromkeys(addresses, 0.0), PARTITIONS: dict.fromkeys(addresses, 0.0)}
+    # A batch of many records hides what an answer with one of them costs.
+    are_small = BATCHES[batches] // size <= 16
     busy: dict[str, float] = {}
     for number in range(ROUNDS):
         for name, address in addresses.items():
@@ -237,11 +271,19 @@ def throughput(addresses: dict[str, str], size: int, batches: str) -> None:
             if address in PROCESSES:
                 seconds = (processor_seconds(address) - before) / COUNTS[size]
                 busy[name] = min(busy.get(name, seconds), seconds)
+            if are_small:
+                for at_once, rates in apart.items():
+                    rate = consume_apart(address, places, size, at_once)
+                    rates[name] = max(rates[name], rate)
             rate = fetch_all(address, places, COUNTS[size], FETCH_SIZE)
             fetched[name] = max(fetched[name], rate)
     show_rates(f"produce, {size} B, {batches}", produced, ours=OURS, unit="records/s")
     show_rates(f"consume, {size} B, {batches}", consumed, ours=OURS, unit="records/s")
     show("the broker's processor time for a record of that", busy, ours=OURS)
+    if are_small:
+        for at_once, rates in apart.items():
+            title = f"consume, {size} B, {batches}, partitions at once: {at_once}"
+            show_rates(title, rates, ours=OURS, unit="records/s")
     show_rates(f"fetch, {size} B, plain socket", fetched, ours=OURS, unit="records/s")
 
 
@@ -251,18 +293,22 @@ def hand_offs() -> None:
     One broker at a time: the threads of an idle one would wake up in between.
     """
     echo = {"an echo's round trip": echo_round_trip()}
-    middle, tail = dict(echo), {}
+    middle = {how: dict(echo) for how in PAUSES}
+    tail: dict[str, dict[str, float]] = {how: {} for how in PAUSES}
     awake = {**echo, "a relay that reads nothing": relay_wake_up(HAND_OFFS)}
     for name in names():
         with broker(name) as address:
             first, second, *_ = create(address, "hand-off", 1, is_mock="mock" in name)
             count = MOCK_HAND_OFFS if "mock" in name else HAND_OFFS
-            delays = hand_off(address, first[0], count)
-            middle[name], tail[name] = delays[len(delays) // 2], delays[int(len(delays) * 0.99)]
+            for how, pause in PAUSES.items():
+                delays = hand_off(address, first[0], count, pause)
+                middle[how][name] = delays[len(delays) // 2]
+                tail[how][name] = delays[int(len(delays) * 0.99)]
             awake[name] = wake_up(address, second, count)[count // 2]
-    show("produce to consume hand-off, p50", middle, ours=OURS, unit="us")
-    show("produce to consume hand-off, p99", tail, ours=OURS, unit="us")
-    show("of that the broker: plain sockets, p50", awake, ours=OURS, unit="us")
+    for how in PAUSES:
+        show(f"produce to consume hand-off, {how}, p50", middle[how], ours=OURS, unit="us")
+        show(f"produce to consume hand-off, {how}, p99", tail[how], ours=OURS, unit="us")
+    show("of that the broker: plain sockets, every 1 ms, p50", awake, ours=OURS, unit="us")
 
 
 def main() -> None:
