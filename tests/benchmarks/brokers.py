@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.benchmarks.machine import memory_folder
 from tests.support.kafka import real_kafka
 from tests.support.tools import TOOLS
 
@@ -83,12 +84,12 @@ def names() -> list[str]:
 
 @contextlib.contextmanager
 def broker(name: str) -> Iterator[str]:
-    """One of them, by name, on a free port; its address."""
+    """One of them, by name, on a free port; its address. Files are in memory if there is room."""
     if name == MOCK_NAME:
         with mock_broker() as address:
             yield address
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         if name == OURS:
             with embedlog_broker("--data", str(Path(folder) / "data")) as address:
                 yield address

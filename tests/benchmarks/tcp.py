@@ -15,6 +15,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer, To
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.benchmarks.brokers import OURS, PROCESSES, broker, brokers, names, processor_seconds
+from tests.benchmarks.machine import warm_memory
 from tests.benchmarks.raw import fetch_all, wake_up
 from tests.benchmarks.table import show, show_rates
 
@@ -264,6 +265,7 @@ def throughput(addresses: dict[str, str], size: int, batches: str) -> None:
         for name, address in addresses.items():
             topics = f"bench-{size}-{BATCHES[batches]}-{number}"
             places = create(address, topics, TOPICS[size], is_mock="mock" in name)
+            warm_memory(2 * COUNTS[size] * size)
             rate = produce(address, places, size, BATCHES[batches])
             produced[name] = max(produced[name], rate)
             before = processor_seconds(address) if address in PROCESSES else 0.0
