@@ -175,7 +175,8 @@ def test_the_metadata_of_all_records_is_that_of_each(
 def test_a_callback_that_raises_is_passed_over(cluster_address: str) -> None:
     """Delivery goes on with the callback after it, and none is called twice."""
     heard: list[int] = []
-    hook, threading.excepthook = threading.excepthook, lambda _: None
+    reported = threading.Semaphore(0)
+    hook, threading.excepthook = threading.excepthook, lambda _: reported.release()
 
     def hear(metadata: RecordMetadata, error: Exception | None) -> None:
         heard.append(metadata.offset)
@@ -187,6 +188,8 @@ def test_a_callback_that_raises_is_passed_over(cluster_address: str) -> None:
             for _ in range(10):
                 producer.send("t", b"v", on_delivery=hear)
             producer.flush(30)
+        for _ in range(2):  # each by a thread that ends with it, after another has gone on
+            assert reported.acquire(timeout=10)
     finally:
         threading.excepthook = hook
     assert heard == list(range(10))
