@@ -107,7 +107,7 @@ class Scheduler:
         if not self._running.acquire(blocking=False):
             return 1  # another thread runs them at this moment
         try:
-            for duty in tuple(hurried):
+            for duty in hurried.copy():  # in one step, unlike a tuple of it
                 with self._lock:
                     if duty in self._due:
                         self._due[duty] = -_NEVER
