@@ -68,6 +68,7 @@ class Scheduler:
         """Forget `duty`. A call of it that is under way in another thread still ends."""
         with self._lock:
             self._due.pop(duty, None)
+            self._hurried.discard(duty)
 
     def notify(self, duty: Duty) -> None:
         """`duty` may be due sooner than it said: whoever drives asks it again."""

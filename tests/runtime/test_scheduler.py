@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 from embedlog.pending import Pending
@@ -74,6 +77,18 @@ def test_a_notify_is_for_one_duty() -> None:
     scheduler.remove(gone)
     assert scheduler.run_due(10) == 40
     assert (one.calls, other.calls, gone.calls) == ([0, 10], [0], [0])
+
+
+def test_a_removed_duty_is_let_go() -> None:
+    """Also when nobody ever waits: a program may make and close many clients."""
+    scheduler = Scheduler(Clock())
+    duty = Duty(None)
+    scheduler.add(duty)
+    scheduler.remove(duty)
+    known = weakref.ref(duty)
+    del duty
+    gc.collect()
+    assert known() is None
 
 
 def test_who_was_asked_to_run_runs_after_another_has_failed() -> None:
