@@ -243,12 +243,12 @@ class Listener:
             ready = poll(timeout)
             self._is_waiting = False
             self.now = self._clock()
-            is_called = False
+            has_newcomers = False
             for fd, mask in ready:
                 connection = connection_of(fd)
                 try:
                     if connection is None:
-                        is_called |= self._see_to(fd)
+                        has_newcomers |= self._see_to(fd)
                     elif mask == READ:
                         connection.receive()
                     elif mask == WRITE:
@@ -257,7 +257,7 @@ class Listener:
                         connection.hang_up(mask)
                 except Exception as error:  # the top of the thread: no peer may end the loop
                     self._failed(connection, error)
-            if is_called:
+            if has_newcomers:
                 # After the rest: a new connection may get the descriptor of one dropped just now,
                 # and must not be given what was reported of that one.
                 self._accept()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import struct
 import threading
 from collections.abc import Iterator
 
@@ -112,4 +115,45 @@ def test_an_answer_that_cannot_be_made_ends_the_connection_that_waits_for_it(
     bringing.send(request(b"bring"))
     assert waiting.is_closed()
     assert bringing.receive_frame() == b"done"
+    assert "a defect" in caplog.text
+
+
+def test_a_newcomer_is_not_given_what_was_reported_of_one_that_was_dropped(
+    parking: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may get the same descriptor, in the same wake-up."""
+    waiting, bringing, holding = parking.connect(), parking.connect(), parking.connect()
+    waiting.send(request(b"wait"))
+    connection, _ = service_of(parking).next_parked()
+    waiting.send(request(b"more"))  # so that only its end is waited for
+    parking.settle()
+    held, go_on = threading.Event(), threading.Event()
+
+    def fail() -> Answer:
+        raise RuntimeError("a defect")
+
+    def answer(_connection: Connection, frame: bytes | memoryview) -> Answer:
+        if frame == b"\0\3hold":
+            held.set()
+            assert go_on.wait(10)
+        if frame == b"\0\3bring":
+            connection.respond_with(fail)
+        return [framed(bytes(frame))]
+
+    parking.service.answer = answer
+    holding.send(request(b"hold"))
+    assert held.wait(10)
+    # The next poll tells of all three, in this order.
+    bringing.send(request(b"bring"))
+    newcomer = parking.connect()
+    waiting.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    waiting.close()
+    # The newcomer gets the lowest descriptor that is free: that of the dropped connection.
+    with contextlib.ExitStack() as below:
+        for _ in range(16):
+            below.enter_context(socket.socket())
+        go_on.set()
+        assert bringing.receive_frame() == b"\0\3bring"
+        newcomer.send(request(b"new"))
+        assert newcomer.receive_frame() == b"\0\3new"
     assert "a defect" in caplog.text
