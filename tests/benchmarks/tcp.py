@@ -112,13 +112,7 @@ def consume(address: str, places: list[Place], size: int) -> float:
     count = COUNTS[size] - 1
     consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in places])
     assert consumer.consume(1, SECONDS_MAX), "no record at all"
-    started = time.perf_counter()
-    seen = 0
-    while seen < count:
-        messages = consumer.consume(min(MESSAGES_A_CALL, count - seen), SECONDS_MAX)
-        assert messages, f"{seen} of {count}"
-        seen += len(messages)
-    rate = count / (time.perf_counter() - started)
+    rate = count / _seconds_to_read(consumer, count)
     consumer.close()
     return rate
 
@@ -135,17 +129,21 @@ def consume_apart(address: str, places: list[Place], size: int, at_once: int) ->
         consumer.assign([TopicPartition(*place, 0) for place in some])
         assert consumer.consume(1, SECONDS_MAX), "no record at all"
         wanted = COUNTS[size] // len(places) * len(some) - 1
-        started = time.perf_counter()
-        seen = 0
-        while seen < wanted:
-            messages = consumer.consume(min(MESSAGES_A_CALL, wanted - seen), SECONDS_MAX)
-            assert messages, f"{seen} of {wanted}"
-            seen += len(messages)
-        seconds += time.perf_counter() - started
+        seconds += _seconds_to_read(consumer, wanted)
         count += wanted
         consumer.unassign()
     consumer.close()
     return count / seconds
+
+
+def _seconds_to_read(consumer: Consumer, count: int) -> float:
+    started = time.perf_counter()
+    seen = 0
+    while seen < count:
+        messages = consumer.consume(min(MESSAGES_A_CALL, count - seen), SECONDS_MAX)
+        assert messages, f"{seen} of {count}"
+        seen += len(messages)
+    return time.perf_counter() - started
 
 
 def _consumer(address: str, wait_ms: int = 500) -> Consumer:
