@@ -22,6 +22,7 @@ from wire.connection import ServerConnection
 from wire.error_codes import ErrorCode
 from wire.errors import MalformedMessage, UnknownApi, UnknownVersion
 from wire.headers import decode_request_header
+from wire.lone_produce import LoneProduce
 from wire.registry import request_class
 
 TYPE_CHECKING = False
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from wire.schema import Payload
 
 LISTENER_NAME = "PLAINTEXT"
+_PRODUCE = ApiKey.PRODUCE
 _API_VERSIONS = ApiKey.API_VERSIONS
 _SOFTWARE_NAMED_FROM = 3
 _JOIN_TIMEOUT_MS = 10_000
@@ -57,6 +59,7 @@ class BrokerService:
         self._broker = broker
         self._advertised = advertised
         self._respond = ServerConnection().respond
+        self._lone_produce = LoneProduce()
         # By API key: the versions that are served, and the class of the requests.
         self._served: dict[int, tuple[int, int, type[Any]]] = {}
         # By version: an ApiVersions response, and its frame but for the correlation id.
@@ -94,7 +97,10 @@ class BrokerService:
             first, last, request_type = self._served.get(api_key) or self._serve(api_key)
             if not first <= version <= last:
                 return self._refuse(context)
-            request, _ = decode_from(request_type, version, frame, position)
+            if api_key == _PRODUCE:
+                request: Any = self._lone_produce.decode(version, frame, position)
+            else:
+                request, _ = decode_from(request_type, version, frame, position)
         except (MalformedMessage, UnknownApi, UnknownVersion):
             connection.close()
             return _NO_ANSWER
@@ -137,10 +143,14 @@ class BrokerService:
                 answer = dispatch.error_response(request, context, error)
         if answer is None:
             return _NO_ANSWER
-        if context.api_key == _API_VERSIONS:
+        api_key = context.api_key
+        if api_key == _PRODUCE:
+            version, correlation_id = context.api_version, context.correlation_id
+            return self._lone_produce.respond(correlation_id, version, answer)
+        if api_key == _API_VERSIONS:
             _remember_software(context, request, answer)
             return self._encode_api_versions(context, answer)
-        return self._respond(context.correlation_id, context.api_key, context.api_version, answer)
+        return self._respond(context.correlation_id, api_key, context.api_version, answer)
 
     def _encode_api_versions(self, context: RequestContext, answer: Any) -> Sequence[Payload]:
         """As `_encode`; every client asks for it first, and nearly all get the same."""

@@ -1,0 +1,200 @@
+"""Produce requests of one batch, and their good answers, as a server reads and writes them.
+
+    lone = LoneProduce()
+    request = lone.decode(version, frame, position)
+    buffers = lone.respond(correlation_id, version, response)
+
+Nearly all that a producer sends has one partition and no transaction; from one request to the next
+only the records differ, from one answer to the next the offsets. So what is around them is read,
+and written, by the one codec the first time, and known by its bytes from then on. Everything else
+is the codec's as ever. The client's side of this is `produce_template`.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from wire.api_keys import ApiKey
+from wire.compiler import decode_from, encode
+from wire.connection import ServerConnection
+from wire.headers import encode_response_header
+from wire.schema import NO_TAGS
+from wire.schemas.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from wire.schema import Payload
+
+_FIRST_VERSION = 9
+"""The first flexible one; what comes from older clients is left to the codec."""
+_IDS_SINCE = 13
+"""From here on topics have ids in place of names."""
+
+# A flexible request: transactional id 1 (none), acks 2, timeout 4, topics 1 (one of them), then
+# name 1 + size or id 16, partitions 1 (one of them), index 4; then the records and their size,
+# then three counts of tagged fields.
+_NAME_AT = 8
+_AFTER_NAME = 5
+_HEAD_SIZE_WITH_ID = 29
+_TAIL = b"\0\0\0"
+_SIZE_MIN = 64
+_NO_RECORDS = b"\x01" + _TAIL
+
+_KNOWN_MAX = 4096
+"""Partitions that are known at a time, each with up to 0.6 KB."""
+
+_OFFSETS = Struct(">qqq")
+_MARKS = (0x0123_4567_89AB_CDEF, 0x1122_3344_5566_7788, 0x0FED_CBA9_8765_4321)
+_NO_LEADER = PartitionProduceResponse().current_leader
+
+# acks, timeout, name, topic id, partition index
+_Head = tuple[int, int, str, bytes, int]
+_new: Any = object.__new__
+
+
+class LoneProduce:
+    """What one server knows of the produce requests that come to it. Not for several threads."""
+
+    __slots__ = ("_answers", "_heads", "_respond")
+
+    def __init__(self) -> None:
+        self._respond = ServerConnection().respond
+        # By the bytes before the records: what they say. Two kinds, without and with topic ids.
+        self._heads: tuple[dict[bytes, _Head], dict[bytes, _Head]] = ({}, {})
+        # By version, topic name and id, partition: how such an answer is packed, its size, what is
+        # before the offsets and what behind them.
+        self._answers: dict[tuple[int, str, bytes, int], tuple[Any, int, bytes, bytes]] = {}
+
+    def decode(self, version: int, frame: Payload, position: int) -> ProduceRequest:
+        """The request whose body starts at `position`; its records are a view of `frame`.
+
+        Raises as `wire.decode` does.
+        """
+        size = len(frame)
+        if version < _FIRST_VERSION or size < position + _SIZE_MIN:
+            return decode_from(ProduceRequest, version, frame, position)[0]
+        if version < _IDS_SINCE:
+            start = position + _NAME_AT + frame[position + _NAME_AT] + _AFTER_NAME
+            heads = self._heads[0]
+        else:
+            start = position + _HEAD_SIZE_WITH_ID
+            heads = self._heads[1]
+        head = bytes(frame[position:start])
+        known = heads.get(head)
+        if known is None:
+            request, _ = decode_from(ProduceRequest, version, frame, position)
+            if _is_lone(request, head, version):
+                if len(heads) >= _KNOWN_MAX:
+                    heads.clear()
+                heads[head] = _head_of(request)
+            return request
+        end = size - len(_TAIL)
+        records_size = -1
+        if end - start > 3:
+            # Small, large and huge batches are left to the codec.
+            low, middle, high = frame[start : start + 3]
+            if low >= 128 > middle:
+                start += 2
+                records_size = (low & 127 | middle << 7) - 1
+            elif low >= 128 > high:
+                start += 3
+                records_size = (low & 127 | (middle & 127) << 7 | high << 14) - 1
+        if start + records_size != end or frame[end:] != _TAIL:
+            return decode_from(ProduceRequest, version, frame, position)[0]
+        data = _new(PartitionProduceData)
+        topic = _new(TopicProduceData)
+        request = _new(ProduceRequest)
+        request.acks, request.timeout_ms, topic.name, topic.topic_id, data.index = known
+        data.records = memoryview(frame)[start:end]
+        topic.partition_data = [data]
+        request.topic_data = [topic]
+        request.transactional_id = None
+        data.unknown_tags = topic.unknown_tags = request.unknown_tags = NO_TAGS
+        return request  # type: ignore[no-any-return]
+
+    def respond(
+        self, correlation_id: int, version: int, response: ProduceResponse
+    ) -> Sequence[Payload]:
+        """The frame of a response, in one buffer or several. Raises as `wire.encode` does."""
+        topics = response.responses
+        if version < _FIRST_VERSION or len(topics) != 1 or len(topics[0].partition_responses) != 1:
+            return self._respond(correlation_id, ApiKey.PRODUCE, version, response)
+        whole: Any = response
+        topic: Any = topics[0]
+        answer: Any = topic.partition_responses[0]
+        if (
+            answer.error_code
+            or answer.record_errors
+            or answer.error_message is not None
+            or answer.current_leader is not _NO_LEADER
+            or answer.unknown_tags
+            or topic.unknown_tags
+            or whole.unknown_tags
+            or whole.throttle_time_ms
+            or whole.node_endpoints
+        ):
+            return self._respond(correlation_id, ApiKey.PRODUCE, version, response)
+        key = version, topic.name, topic.topic_id, answer.index
+        pack, size, before, after = self._answers.get(key) or self._learn(key)
+        offsets = answer.base_offset, answer.log_append_time_ms, answer.log_start_offset
+        return (pack(size, correlation_id, before, *offsets, after),)
+
+    def _learn(self, key: tuple[int, str, bytes, int]) -> tuple[Any, int, bytes, bytes]:
+        """How the good answers of that version, about that partition, are packed."""
+        version, name, topic_id, index = key
+        base_offset, append_time, start_offset = _MARKS
+        answer = PartitionProduceResponse(
+            index=index,
+            base_offset=base_offset,
+            log_append_time_ms=append_time,
+            log_start_offset=start_offset,
+        )
+        topic = TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[answer])
+        head = encode_response_header(api_key=ApiKey.PRODUCE, api_version=version, correlation_id=0)
+        whole = head + encode(ProduceResponse(responses=[topic]), version)
+        before, after = whole[4:].split(_OFFSETS.pack(*_MARKS))
+        form = Struct(f">ii{len(before)}s{_OFFSETS.format[1:]}{len(after)}s")
+        if len(self._answers) >= _KNOWN_MAX:
+            self._answers.clear()
+        self._answers[key] = known = (form.pack, form.size - 4, before, after)
+        return known
+
+
+def _is_lone(request: ProduceRequest, head: bytes, version: int) -> bool:
+    """Does `head`, and it alone, say all that the request says beside the records?
+
+    If so the codec reads the same from whatever begins with these bytes.
+    """
+    topics = request.topic_data
+    if len(topics) != 1 or len(topics[0].partition_data) != 1:
+        return False
+    without = ProduceRequest(
+        acks=request.acks,
+        timeout_ms=request.timeout_ms,
+        topic_data=[
+            TopicProduceData(
+                name=topics[0].name,
+                topic_id=topics[0].topic_id,
+                partition_data=[
+                    PartitionProduceData(index=topics[0].partition_data[0].index, records=b"")
+                ],
+            )
+        ],
+    )
+    return encode(without, version) == head + _NO_RECORDS
+
+
+def _head_of(request: ProduceRequest) -> _Head:
+    (topic,) = request.topic_data
+    (data,) = topic.partition_data
+    return request.acks, request.timeout_ms, topic.name, topic.topic_id, data.index
