@@ -32,6 +32,7 @@ _SIZE_AND_KEY = Struct(">ih")
 _size_at = _SIZE.unpack_from
 _PRODUCE_KEY = 0
 _OWN_SIZE_MIN = 4 * 1024
+_STREAM_SIZE = 256 * 1024
 _KEPT_SIZE_MAX = 4 * 1024 * 1024
 _GATHER_SIZE = 256 * 1024
 _KEPT_S = 5.0
@@ -383,10 +384,13 @@ class Connection:
             capacity = max(needed, size, _OWN_SIZE_MIN)
             if not listener.has_room_for(capacity):
                 return False
+            if start and end == RECEIVE_SIZE and listener.has_room_for(_STREAM_SIZE):
+                # As much as could be read, of several frames: such a peer is read in larger steps.
+                capacity = max(capacity, _STREAM_SIZE)
             rest = view[start:end]
             self._take_buffer(capacity, is_read_into=True)[:size] = rest
             self._end = size
-        elif start + needed > len(buffer):
+        elif start + needed > len(buffer) or (start and len(buffer) - end < RECEIVE_SIZE):
             buffer[:size] = bytes(view[start:end])
             self._start, self._end = 0, size
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import threading
 
 import pytest
 
@@ -268,6 +269,32 @@ def test_a_buffer_for_a_large_request_is_given_back_in_time() -> None:
         while connection._start < connection._end:
             connection.receive()
         assert listener.receive_size == 100_006, "kept for the next large request"
+        connection.trim(now=clock.now + 10)
+        assert listener.receive_size == 0
+        connection.forget()
+    listener.close()
+
+
+def test_a_peer_that_sends_one_request_after_the_other_is_read_in_larger_steps() -> None:
+    clock = Clock()
+    service = Echo()
+    handled: list[bytes] = []
+    service.answer = lambda _, frame: handled.append(bytes(frame)) or []
+    listener = Listener(service, "127.0.0.1", 0, clock=clock)
+    sent = [b"\0\3" + bytes([number]) * 15_000 for number in range(60)]
+    with socket.create_connection(listener.address) as peer:
+        accepted, address = listener._sock.accept()
+        accepted.setblocking(False)
+        connection = Connection(listener, accepted, address)
+        writer = threading.Thread(target=peer.sendall, args=(b"".join(map(framed, sent)),))
+        writer.start()
+        largest = 0
+        while len(handled) < len(sent):
+            connection.receive()
+            largest = max(largest, listener.receive_size)
+        writer.join()
+        assert handled == sent
+        assert largest == 256 * 1024
         connection.trim(now=clock.now + 10)
         assert listener.receive_size == 0
         connection.forget()
