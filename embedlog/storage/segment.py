@@ -309,9 +309,9 @@ class Segment:
 
     def _extend(self, needed: int) -> None:
         file = self.file
-        step = min(max(needed, _FIRST_STEP), _LARGEST_STEP)
         if not self.zeroed:
-            wanted = needed + step
+            # Where files are in memory, what is reserved is taken: not twice what is used.
+            wanted = needed + min(max(needed // 4, _FIRST_STEP), _LARGEST_STEP)
             try:
                 file.reserve(wanted)
             except OSError:
@@ -319,7 +319,7 @@ class Segment:
                 wanted = needed
             self.capacity = wanted
             return
-        zeros_end = needed + min(step, _LARGEST_ZEROED_STEP)
+        zeros_end = needed + min(max(needed, _FIRST_STEP), _LARGEST_ZEROED_STEP)
         position = self.capacity
         while position < zeros_end:
             count = min((zeros_end - position + _FIRST_STEP - 1) // _FIRST_STEP, 64)
