@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
     from wire.records.record import Buffer
 
+    # Where the headers of a run are: byte `place` of the one of record i is at
+    # buffer[start + place + i * stride].
+    Heads = tuple[bytes | memoryview, int, int]
+
 # Below this the plain loop is as fast.
 COUNT_MIN = 8
 # Offset deltas from here on are not predicted: the columns below would grow without limit.
@@ -37,6 +41,9 @@ RUNS_FREE = 3
 # A column of bytes costs 0.7 ns per record, one of a memoryview 6.6: for small records a copy pays.
 COPY_RECORD_SIZE_MAX = 512
 COPY_SIZE_MAX = 64 << 10
+# Of large records the headers are copied, where there are so many that numpy is worth its import.
+PACKED_COUNT_MIN = 400
+PACKED_SIZE_MAX = 64
 
 _LOW_HALF = 0 if sys.byteorder == "little" else 1
 _LOW_BYTES = bytes(range(0x80))
@@ -48,7 +55,8 @@ class Run:
 
     The key and the value stand `key_at` and `value_at` bytes into a record, and are `key_size` and
     `value_size` bytes long (negative: null). `delta` is the timestamp delta of all, unless
-    `raw_deltas` has one for each, in a form that `decoded_deltas` maps to the number.
+    `raw_deltas` has one for each, in a form that `decoded_deltas` maps to the number: bytes, or
+    else just those forms that occur.
     """
 
     __slots__ = (
@@ -82,6 +90,15 @@ class Run:
         if self.raw_deltas:
             return map(self.decoded_deltas.__getitem__, self.raw_deltas)
         return repeat(self.delta, self.count)
+
+    def distinct_deltas(self) -> list[int]:
+        """Return the timestamp deltas of the records, each once, in no order; there are few."""
+        if not self.raw_deltas:
+            return [self.delta]
+        decoded = self.decoded_deltas
+        if type(self.raw_deltas) is bytes:
+            return [decoded[raw] for raw in _distinct(self.raw_deltas)]
+        return list(decoded.values())
 
 
 def in_fastest_form(payload: Buffer, count: int) -> bytes | memoryview:
@@ -154,51 +171,67 @@ def _run_at(data: bytes | memoryview, position: int, index: int, count: int) -> 
     run.count = min(run.count, (len(data) - position) // stride)
     if is_alone:
         run.count = 1
-    constants = [position, key_size_start, key_end, last]
-    for start, stop in ((position, body), (key_size_start, key_start), (key_end, value_start)):
-        if stop - start > 1:
-            constants += range(start + 1, stop)
-    _require_constants(data, run, constants)
-    _require_offsets(data, run, offset_start, offset_size)
-    _require_deltas(data, run, body + 1, offset_start)
+    at_offset, at_key_size = offset_start - position, key_size_start - position
+    at_value_size = key_end - position
+    constants = [0, at_key_size, at_value_size]
+    for start, stop in (
+        (0, body - position),
+        (at_key_size, run.key_at),
+        (at_value_size, run.value_at),
+    ):
+        constants += range(start + 1, stop)
+    _require_constants((data, position, stride), run, [stride - 1])
+    heads = _heads(data, run)
+    _require_constants(heads, run, constants)
+    _require_offsets(heads, run, at_offset, offset_size)
+    _require_deltas(heads, run, body + 1 - position, at_offset)
     return run
 
 
-def _require_constants(data: bytes | memoryview, run: Run, starts: list[int]) -> None:
+def _heads(data: bytes | memoryview, run: Run) -> Heads:
+    """Where the headers of the run's records are, up to the values."""
+    width = run.value_at
+    if type(data) is bytes or run.count < PACKED_COUNT_MIN or width > PACKED_SIZE_MAX:
+        return data, run.position, run.stride
+    from numpy import ndarray
+
+    words = ndarray(run.count, f"V{width}", data, run.position, run.stride)
+    return words.tobytes(), 0, width
+
+
+def _column(heads: Heads, place: int, count: int) -> bytes:
+    """One byte of each of the first `count` headers."""
+    buffer, start, stride = heads
+    start += place
+    column = buffer[start : start + (count - 1) * stride + 1 : stride]
+    # bytes() of what is bytes would cost a third of the loops below.
+    return column if type(column) is bytes else bytes(column)
+
+
+def _require_constants(heads: Heads, run: Run, places: list[int]) -> None:
     """Cut the run to the records whose bytes at these places equal those of the first."""
-    alike = run.count
-    stride = run.stride
-    end = run.position + alike * stride
-    is_bytes = type(data) is bytes
-    for start in starts:
-        # bytes() of what is bytes would cost a third of this loop.
-        column: bytes = data[start:end:stride]  # type: ignore[assignment]
-        if not is_bytes:
-            column = bytes(column)
+    for place in places:
+        column = _column(heads, place, run.count)
         first = column[:1]
-        if column != first * alike:
-            alike -= len(column.lstrip(first))
-            end = run.position + alike * stride
-    run.count = alike
+        if column != first * run.count:
+            run.count -= len(column.lstrip(first))
 
 
-def _require_offsets(data: bytes | memoryview, run: Run, start: int, size: int) -> None:
+def _require_offsets(heads: Heads, run: Run, start: int, size: int) -> None:
     """Cut the run to the records whose offset deltas follow each other."""
     first = run.index - OFFSET_STARTS[size]
     for place in range(size):
         expected = _offset_column(size, place)[first : first + run.count]
-        end = run.position + run.count * run.stride
-        column = bytes(data[start + place : end : run.stride])
+        column = _column(heads, start + place, run.count)
         if column != expected:
             run.count = _equal_count(column, expected)
 
 
-def _require_deltas(data: bytes | memoryview, run: Run, start: int, stop: int) -> None:
+def _require_deltas(heads: Heads, run: Run, start: int, stop: int) -> None:
     """Cut the run to the records whose timestamp deltas take as many bytes, and keep them."""
     columns = []
     for place in range(start, stop):
-        end = run.position + run.count * run.stride
-        column = bytes(data[place : end : run.stride])
+        column = _column(heads, place, run.count)
         columns.append(column)
         if column != column[:1] * run.count:
             # All bytes of a varint but the last one have the top bit set.
@@ -215,7 +248,7 @@ def _varying(columns: list[bytes], count: int) -> tuple[Sequence[Any], dict[Any,
     if len(columns) == 1:
         if first == first[:1] * count:
             return (), {}
-        return first, {raw: (raw >> 1) ^ -(raw & 1) for raw in set(first)}
+        return first, {raw: (raw >> 1) ^ -(raw & 1) for raw in _distinct(first)}
     if len(columns) == 2:
         pairs = bytearray(2 * count)
         pairs[_LOW_HALF::2] = first
@@ -228,6 +261,12 @@ def _varying(columns: list[bytes], count: int) -> tuple[Sequence[Any], dict[Any,
     if varints.count(varints[0]) == count:
         return (), {}
     return varints, {raw: read_varint(bytes(raw), 0, MAX_VARLONG_SIZE)[0] for raw in set(varints)}
+
+
+def _distinct(raw: bytes) -> bytes:
+    """Each of these bytes below 0x80 once. A set of 1,000 would take 10 us, this takes one."""
+    absent = _LOW_BYTES.translate(None, raw)
+    return _LOW_BYTES.translate(None, absent)
 
 
 def _equal_count(left: bytes, right: bytes) -> int:

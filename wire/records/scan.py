@@ -114,8 +114,7 @@ def _scan_unknown(data: bytes | memoryview, count: int, base_timestamp: int) -> 
 def _scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
     latest = earliest = int64(base_timestamp + runs[0].delta)
     for run in runs:
-        # Of a varying run the distinct timestamps, of which there are few.
-        deltas = [run.decoded_deltas[raw] for raw in set(run.raw_deltas)] or [run.delta]
+        deltas = run.distinct_deltas()
         stamps = timestamps_of(base_timestamp, deltas)
         latest, earliest = max(latest, *stamps), min(earliest, *stamps)
     return ScanResult(
