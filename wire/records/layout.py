@@ -17,7 +17,14 @@ import sys
 from itertools import repeat
 
 from wire.records.plain import RECORD_SIZE_MIN
-from wire.records.varint import MAX_VARINT_SIZE, MAX_VARLONG_SIZE, Malformed, read_varint
+from wire.records.varint import (
+    MAX_VARINT_SIZE,
+    MAX_VARLONG_SIZE,
+    SMALL,
+    Malformed,
+    distinct,
+    read_varint,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +53,6 @@ PACKED_COUNT_MIN = 400
 PACKED_SIZE_MAX = 64
 
 _LOW_HALF = 0 if sys.byteorder == "little" else 1
-_LOW_BYTES = bytes(range(0x80))
 _HIGH_BYTES = bytes(range(0x80, 0x100))
 
 
@@ -97,7 +103,7 @@ class Run:
             return [self.delta]
         decoded = self.decoded_deltas
         if type(self.raw_deltas) is bytes:
-            return [decoded[raw] for raw in _distinct(self.raw_deltas)]
+            return [decoded[raw] for raw in distinct(self.raw_deltas)]
         return list(decoded.values())
 
 
@@ -235,7 +241,7 @@ def _require_deltas(heads: Heads, run: Run, start: int, stop: int) -> None:
         columns.append(column)
         if column != column[:1] * run.count:
             # All bytes of a varint but the last one have the top bit set.
-            run.count -= len(column.lstrip(_LOW_BYTES if place == stop - 1 else _HIGH_BYTES))
+            run.count -= len(column.lstrip(SMALL if place == stop - 1 else _HIGH_BYTES))
     run.raw_deltas, run.decoded_deltas = _varying(columns, run.count)
 
 
@@ -248,7 +254,7 @@ def _varying(columns: list[bytes], count: int) -> tuple[Sequence[Any], dict[Any,
     if len(columns) == 1:
         if first == first[:1] * count:
             return (), {}
-        return first, {raw: (raw >> 1) ^ -(raw & 1) for raw in _distinct(first)}
+        return first, {raw: (raw >> 1) ^ -(raw & 1) for raw in distinct(first)}
     if len(columns) == 2:
         pairs = bytearray(2 * count)
         pairs[_LOW_HALF::2] = first
@@ -261,12 +267,6 @@ def _varying(columns: list[bytes], count: int) -> tuple[Sequence[Any], dict[Any,
     if varints.count(varints[0]) == count:
         return (), {}
     return varints, {raw: read_varint(bytes(raw), 0, MAX_VARLONG_SIZE)[0] for raw in set(varints)}
-
-
-def _distinct(raw: bytes) -> bytes:
-    """Each of these bytes below 0x80 once. A set of 1,000 would take 10 us, this takes one."""
-    absent = _LOW_BYTES.translate(None, raw)
-    return _LOW_BYTES.translate(None, absent)
 
 
 def _equal_count(left: bytes, right: bytes) -> int:

@@ -23,6 +23,7 @@ from wire.records.varint import (
     MAX_VARINT_SIZE,
     VARINTS,
     Malformed,
+    distinct,
     int64,
     read_varint,
     varint_size,
@@ -58,11 +59,8 @@ class Shape:
 
     __slots__ = (
         "_around",
-        "_bits",
         "_fields",
-        "_fixed",
         "_places",
-        "_signs",
         "_skim",
         "has_keys",
     )
@@ -94,16 +92,7 @@ class Shape:
         self._skim = Struct("".join(forms) + "1s")
         self._fields: Struct | None = None
         self._places = places
-        self._around = around = middle.join((first, *heads[1:])) + middle + b"\0"
-        fixed = bytearray(b"\xff" * len(around))
-        signs = bytearray(len(around))
-        for place in places:
-            alike = len(range(len(around))[place])
-            fixed[place] = b"\x80" * alike
-            signs[place] = b"\x01" * alike
-        self._bits = int.from_bytes(around, "little")
-        self._fixed = int.from_bytes(fixed, "little")
-        self._signs = int.from_bytes(signs, "little")
+        self._around = middle.join((first, *heads[1:])) + middle + b"\0"
 
     def deltas(self, data: Buffer, position: int) -> bytes | None:
         """The timestamp deltas of the records at `position`; None if this is not their shape.
@@ -115,18 +104,11 @@ class Shape:
 
     def delta_range(self, data: Buffer, position: int) -> tuple[int, int] | None:
         """The least and the greatest of the timestamp deltas; None if this is not their shape."""
-        around = b"".join(self._skim.unpack_from(data, position))
-        if around == self._around:
-            return 0, 0
-        found = int.from_bytes(around, "little") ^ self._bits
-        if found & self._fixed:
-            return None
-        deltas = self._at_places(around)
-        if found & self._signs:
-            # Some are negative.
-            decoded = [(raw >> 1) ^ -(raw & 1) for raw in set(deltas)]
-            return min(decoded), max(decoded)
-        return min(deltas) >> 1, max(deltas) >> 1
+        deltas = self.deltas(data, position)
+        if not deltas:
+            return None if deltas is None else (0, 0)
+        found = [_DELTAS[raw] for raw in distinct(deltas)]
+        return min(found), max(found)
 
     def columns(self, data: Buffer, position: int) -> Columns | None:
         """Copies of the keys and values, and the deltas; None if this is not their shape."""
@@ -172,15 +154,14 @@ class Shape:
         return found
 
     def _deltas_in(self, around: bytes) -> bytes | None:
-        if (int.from_bytes(around, "little") ^ self._bits) & self._fixed:
-            return None
-        return self._at_places(around)
-
-    def _at_places(self, around: bytes) -> bytes:
+        """The deltas, if all the other bytes are as they must be."""
+        expected = bytearray(self._around)
         deltas = b""
         for places in self._places:  # one, of up to 64 records
-            deltas += around[places]
-        return deltas
+            found = around[places]
+            expected[places] = found
+            deltas += found
+        return deltas if expected == around and deltas.isascii() else None
 
 
 def shape_of(data: Buffer, position: int, end: int, count: int) -> Shape | None:
