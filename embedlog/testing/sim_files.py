@@ -67,8 +67,8 @@ class SimNode(MemoryNode):
         self.dirty: dict[int, None] = {}
         """Sector numbers, in the order in which they were first written."""
 
-    def write(self, position: int, buffer: Bytes) -> int:
-        written = super().write(position, buffer)
+    def write(self, buffers: Sequence[Bytes], position: int) -> int:
+        written = super().write(buffers, position)
         first = position // SECTOR_SIZE
         last = (position + max(written, 1) - 1) // SECTOR_SIZE
         for sector in range(first, last + 1):
@@ -103,7 +103,7 @@ class SimNode(MemoryNode):
             if start < stop:
                 content[start:stop] = self.view(start, stop)
         made = SimNode()
-        made.write(0, content)
+        made.write([content], 0)
         made.sync()
         return made
 
