@@ -68,13 +68,14 @@ def processor_seconds(address: str) -> float:
 
 
 OURS = "embedlog"
+OURS_IN_MEMORY = "embedlog, no files"
 MOCK_NAME = "librdkafka mock (C)"
 KAFKA = "Apache Kafka 4.4.0"
 
 
 def names() -> list[str]:
     """The brokers that this machine can start."""
-    found = [OURS, MOCK_NAME]
+    found = [OURS, OURS_IN_MEMORY, MOCK_NAME]
     if (TOOLS / "broker" / ".complete").exists():
         found.append(KAFKA)
     else:
@@ -85,8 +86,8 @@ def names() -> list[str]:
 @contextlib.contextmanager
 def broker(name: str) -> Iterator[str]:
     """One of them, by name, on a free port; its address. Files are in memory if there is room."""
-    if name == MOCK_NAME:
-        with mock_broker() as address:
+    if name in {MOCK_NAME, OURS_IN_MEMORY}:
+        with mock_broker() if name == MOCK_NAME else embedlog_broker() as address:
             yield address
         return
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
