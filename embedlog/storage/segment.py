@@ -21,6 +21,7 @@ from embedlog.runtime.files import read_view, write_fully, write_whole
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import ends_with, locate, walk
 from embedlog.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
+from embedlog.storage.room import reserve_room, write_room
 from embedlog.storage.time_index import TimeIndex
 from embedlog.storage.transaction_index import TransactionIndex
 
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
     SegmentEnd = tuple[int, int, int, int]
     """(next offset, size in bytes, largest timestamp, last offset of the batch that has it)."""
 
-_FIRST_STEP = 64 << 10
-_LARGEST_STEP = 16 << 20
-_LARGEST_ZEROED_STEP = 1 << 20
-_ZEROS = bytes(_FIRST_STEP)
 _aborted_lock = RLock()
 HINTS_MAX = 256
 ALL_FILES = (paths.LOG, *paths.SIDECARS, paths.SNAPSHOT)
@@ -308,23 +305,10 @@ class Segment:
         return paths.segment_file(self.directory, self.base_offset, suffix)
 
     def _extend(self, needed: int) -> None:
-        file = self.file
-        if not self.zeroed:
-            # Where files are in memory, what is reserved is taken: not twice what is used.
-            wanted = needed + min(max(needed // 4, _FIRST_STEP), _LARGEST_STEP)
-            try:
-                file.reserve(wanted)
-            except OSError:
-                # No room for the step; whether there is any for the batch, its write will tell.
-                wanted = needed
-            self.capacity = wanted
-            return
-        zeros_end = needed + min(max(needed, _FIRST_STEP), _LARGEST_ZEROED_STEP)
-        position = self.capacity
-        while position < zeros_end:
-            count = min((zeros_end - position + _FIRST_STEP - 1) // _FIRST_STEP, 64)
-            position += write_fully(file.write, [_ZEROS] * count, position)
-        self.capacity = position
+        if self.zeroed:
+            self.capacity = write_room(self.file, self.capacity, needed)
+        else:
+            self.capacity = reserve_room(self.file, needed)
 
     # Reading. No lock
 

@@ -82,15 +82,10 @@ def encode_uniform(values: Sequence[bytes], size: int) -> bytes | None:
 
     None when one of them has another length than it says: what was joined is no record then.
     """
-    count = len(values)
-    parts = _uniform_parts(size, count)
+    parts, whole_size = _uniform_parts(size, len(values))
     parts[1::2] = values
     body = b"".join(parts)
-    heads_size = 0
-    for start, stop, _ in offset_sizes(count):
-        # All alike; the first one has given a byte to the end.
-        heads_size += (stop - start) * len(parts[2 * stop - 2]) + (start == 0 and stop == 1)
-    return body if len(body) == heads_size + count * size else None
+    return body if len(body) == whole_size else None
 
 
 def encode_lone_value(value: bytes | None) -> bytes:
@@ -126,7 +121,7 @@ def _join_uniform(
 ) -> list[Buffer]:
     count = len(values)
     if deltas is None:
-        parts: list[Buffer] = _uniform_parts(value_size, count)
+        parts: list[Buffer] = _uniform_parts(value_size, count)[0]
         parts[1::2] = values
         return parts
     parts = [b""] * (3 * count + 1)
@@ -136,19 +131,20 @@ def _join_uniform(
     return _without_first_byte(parts)
 
 
-def _uniform_parts(value_size: int, count: int) -> list[Any]:
-    """Return what is joined around `count` values of one size, with a gap before each value."""
+def _uniform_parts(value_size: int, count: int) -> tuple[list[Any], int]:
+    """What is joined around `count` values of one size, a gap before each; the size of it all."""
     known = _ready_parts.get(value_size)
-    if known is not None and len(known) == 2 * count + 1:
-        return known[:]
+    if known is not None and len(known[0]) == 2 * count + 1:
+        return known[0][:], known[1]
     parts: list[Buffer] = [b""] * (2 * count + 1)
     parts[0:-1:2] = template(-1, value_size, count)
     _without_first_byte(parts)
+    whole_size = sum(map(len, parts)) + count * value_size
     if count <= TEMPLATE_COUNT_MAX:
         if len(_ready_parts) >= READY_PARTS_MAX:
             _ready_parts.clear()
-        _ready_parts[value_size] = parts[:]
-    return parts
+        _ready_parts[value_size] = parts[:], whole_size
+    return parts, whole_size
 
 
 def _join_uniform_keyed(
@@ -351,7 +347,7 @@ _LONE_HEADS = _Table(lambda size: NO_KEY_HEADS[1][size][1:] + b"\0" + NO_KEY_TAI
 
 _Templates = dict[tuple[int, int], list[bytes]]
 _templates: _Templates = {}
-_ready_parts: dict[int, list[Buffer]] = {}
+_ready_parts: dict[int, tuple[list[Buffer], int]] = {}
 """By the size of the values, the parts of the count of records that was asked for last."""
 _offsets_templates: _Templates = {}
 _offset_delta_varints: list[bytes] = []
