@@ -10,6 +10,7 @@ memory back to its host, it is the large pages that it gives back, and to get on
 
 from __future__ import annotations
 
+import sys
 from errno import EEXIST, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY
 from os import strerror
 
@@ -29,16 +30,21 @@ _MAPPED_MIN = 256 << 10
 _MAPPED_SPARE = 31
 """So many times the size that is asked for, up to:"""
 _MAPPED_SPARE_MAX = 256 << 20
+_POPULATED_MIN = 64 << 10
+_POPULATE_WRITE = 23
+"""MADV_POPULATE_WRITE, of Linux since 5.14; it has no name in `mmap`."""
 
 
 class MemoryNode:
     """The content of one file, shared by everyone who has it open."""
 
-    __slots__ = ("_views", "modified_ms", "size")
+    __slots__ = ("_mapping", "_views", "modified_ms", "size")
 
     def __init__(self) -> None:
         self._views = _EMPTY
         """The buffer to write and to read: one pair, so that they are replaced together."""
+        self._mapping: mmap | None = None
+        """What the buffer is a view of, if it is a mapping."""
         self.size = 0
         self.modified_ms = 0
 
@@ -53,6 +59,8 @@ class MemoryNode:
             end += len(buffer)
         if end > len(self._views[0]):
             self._make_room(end)
+        if end - position >= _POPULATED_MIN and self._mapping is not None:
+            _populate(self._mapping, position, end)
         target = self._views[0]
         start = position
         for buffer in buffers:
@@ -72,25 +80,36 @@ class MemoryNode:
 
     def _make_room(self, size: int) -> None:
         present = self._views[0]
-        grown = _zeros(max(size, 2 * len(present), _SMALLEST))
+        wanted = max(size, 2 * len(present), _SMALLEST)
+        self._mapping = mapping = _mapped(wanted)
+        grown = memoryview(bytearray(wanted) if mapping is None else mapping)
         grown[: self.size] = present[: self.size]
         self._views = grown, grown.toreadonly()
 
 
-def _zeros(size: int) -> memoryview:
-    """Memory to write to, of so many bytes or more."""
-    if size >= _MAPPED_MIN:
-        try:
-            return memoryview(_mapped(size + min(size * _MAPPED_SPARE, _MAPPED_SPARE_MAX)))
-        except OSError:
-            pass  # the system does not give out more memory than there is
-    return memoryview(bytearray(size))
-
-
-def _mapped(size: int) -> mmap:
+def _mapped(size: int) -> mmap | None:
+    """Zeros to write to, `size` of them and more; None when a buffer will do, or has to."""
+    if size < _MAPPED_MIN:
+        return None
     from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
-    return mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS)
+    spare = min(size * _MAPPED_SPARE, _MAPPED_SPARE_MAX)
+    try:
+        return mmap(-1, size + spare, flags=MAP_PRIVATE | MAP_ANONYMOUS)
+    except OSError:
+        return None  # the system does not give out more memory than there is
+
+
+def _populate(mapping: mmap, start: int, end: int) -> None:
+    """Have the pages of a large write made at once: 0.35 us a KiB, 0.42 if each is a fault."""
+    if sys.platform == "linux":
+        from mmap import PAGESIZE
+
+        start -= start % PAGESIZE
+        try:  # noqa: SIM105 - not worth the import of contextlib
+            mapping.madvise(_POPULATE_WRITE, start, end - start)
+        except OSError:
+            pass  # an older system: they are made one by one
 
 
 _EMPTY = memoryview(bytearray()), memoryview(b"")

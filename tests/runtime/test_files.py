@@ -56,6 +56,22 @@ def test_a_file_reads_back_what_was_written_where(files: Files, root: str) -> No
     assert (stat.size, stat.is_directory) == (8, False)
 
 
+def test_a_file_that_grows_in_large_steps_keeps_every_byte_and_every_view(
+    files: Files, root: str
+) -> None:
+    file = files.open(f"{root}/f", create=True)
+    expected = bytearray()
+    views = []
+    # Through every kind of buffer that a file in memory has, and from one mapping to the next.
+    for number, size in enumerate([5_000, 70_001, 300_000, 65_536, 9_000_000, 1, 20_000_000]):
+        pieces = [bytes([number + 1]) * 21, bytes([number + 101]) * size]
+        assert write_fully(file.write, pieces, len(expected)) == 21 + size
+        expected += b"".join(pieces)
+        views.append((len(expected), file.view(0, len(expected))))
+    for size, view in views:
+        assert view == memoryview(expected)[:size]
+
+
 def test_a_view_is_read_only_and_outlives_growth_removal_and_close(files: Files, root: str) -> None:
     file = files.open(f"{root}/f", create=True)
     file.write([b"first"], 0)

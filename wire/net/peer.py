@@ -32,7 +32,7 @@ _SIZE_AND_KEY = Struct(">ih")
 _size_at = _SIZE.unpack_from
 _PRODUCE_KEY = 0
 _OWN_SIZE_MIN = 4 * 1024
-_STREAM_SIZE = 256 * 1024
+_STEP_SIZE = 256 * 1024
 _KEPT_SIZE_MAX = 4 * 1024 * 1024
 _GATHER_SIZE = 256 * 1024
 _KEPT_S = 5.0
@@ -382,11 +382,14 @@ class Connection:
         listener, buffer = self._listener, self._buffer
         if buffer is None or len(buffer) < max(needed, size):
             capacity = max(needed, size, _OWN_SIZE_MIN)
+            if capacity > RECEIVE_SIZE:
+                # The next ones may be a little larger, and shall find room in it.
+                capacity += -capacity % _STEP_SIZE
             if not listener.has_room_for(capacity):
                 return False
-            if start and end == RECEIVE_SIZE and listener.has_room_for(_STREAM_SIZE):
+            if start and end == RECEIVE_SIZE and listener.has_room_for(_STEP_SIZE):
                 # As much as could be read, of several frames: such a peer is read in larger steps.
-                capacity = max(capacity, _STREAM_SIZE)
+                capacity = max(capacity, _STEP_SIZE)
             rest = view[start:end]
             self._take_buffer(capacity, is_read_into=True)[:size] = rest
             self._end = size

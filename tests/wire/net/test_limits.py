@@ -264,11 +264,11 @@ def test_a_buffer_for_a_large_request_is_given_back_in_time() -> None:
         while listener.receive_size == 0:
             connection.receive()
         connection.trim(now=clock.now + 10)
-        assert listener.receive_size == 100_006, "part of a request is in it"
+        assert listener.receive_size == 262_144, "part of a request is in it"
         peer.sendall(request(b"x" * 100_000, key=0)[100_000:])
         while connection._start < connection._end:
             connection.receive()
-        assert listener.receive_size == 100_006, "kept for the next large request"
+        assert listener.receive_size == 262_144, "kept for the next large request"
         connection.trim(now=clock.now + 10)
         assert listener.receive_size == 0
         connection.forget()
