@@ -99,17 +99,17 @@ class LoneProduce:
                 heads[head] = _head_of(request)
             return request
         end = size - len(_TAIL)
-        records_size = -1
+        records_end = 0
         if end - start > 3:
             # Small, large and huge batches are left to the codec.
             low, middle, high = frame[start : start + 3]
             if low >= 128 > middle:
                 start += 2
-                records_size = (low & 127 | middle << 7) - 1
+                records_end = start + (low & 127 | middle << 7) - 1
             elif low >= 128 > high:
                 start += 3
-                records_size = (low & 127 | (middle & 127) << 7 | high << 14) - 1
-        if start + records_size != end or frame[end:] != _TAIL:
+                records_end = start + (low & 127 | (middle & 127) << 7 | high << 14) - 1
+        if records_end != end or frame[end:] != _TAIL:
             return decode_from(ProduceRequest, version, frame, position)[0]
         data = _new(PartitionProduceData)
         topic = _new(TopicProduceData)

@@ -102,6 +102,20 @@ def test_spoilt_requests_are_refused_as_by_the_codec(
 
 
 @pytest.mark.parametrize("version", [9, 12, 13])
+@pytest.mark.parametrize("index", [0, 7])
+def test_a_request_that_ends_anywhere_is_refused_as_by_the_codec(version: int, index: int) -> None:
+    lone = LoneProduce()
+    request = _request(version, "n" * 90, bytes(16), index, bytes(200))
+    good = wire.encode(request, version)
+    _assert_read_as_by_the_codec(lone, version, good, 0)
+    for end in range(len(good)):
+        _assert_read_as_by_the_codec(lone, version, good[:end], 0)
+    head = good[: len(good) - 200 - 2 - 3]
+    for count in range(8):  # no records and no tags, or fewer of these bytes than there must be
+        _assert_read_as_by_the_codec(lone, version, head + bytes(count), 0)
+
+
+@pytest.mark.parametrize("version", [9, 12, 13])
 @pytest.mark.parametrize("size", [130, 5_000, 16_382, 16_383, 1_000_000])
 def test_from_the_second_on_the_codec_is_not_asked(
     version: int, size: int, monkeypatch: pytest.MonkeyPatch
