@@ -17,28 +17,25 @@ from struct import Struct
 from wire.api_keys import ApiKey
 from wire.compiler import decode_from, encode
 from wire.connection import ServerConnection
-from wire.headers import encode_response_header
+from wire.produce_template import FIRST_VERSION, IDS_SINCE, ProduceTarget, good_answer
 from wire.schema import NO_TAGS
 from wire.schemas.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
-    ProduceResponse,
     TopicProduceData,
-    TopicProduceResponse,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from wire.schema import Payload
+    from wire.schemas.produce import ProduceResponse
 
-_FIRST_VERSION = 9
-"""The first flexible one; what comes from older clients is left to the codec."""
-_IDS_SINCE = 13
-"""From here on topics have ids in place of names."""
+    # How an answer is packed, its size, what is before the offsets and what behind them.
+    _Packed = tuple[Callable[..., bytes], int, bytes, bytes]
 
 # A flexible request: transactional id 1 (none), acks 2, timeout 4, topics 1 (one of them), then
 # name 1 + size or id 16, partitions 1 (one of them), index 4; then the records and their size,
@@ -51,14 +48,13 @@ _SIZE_MIN = 64
 _NO_RECORDS = b"\x01" + _TAIL
 
 _KNOWN_MAX = 4096
-"""Partitions that are known at a time, each with up to 0.6 KB."""
+"""Partitions that become known; of any more every request is the codec's."""
 
+_CORRELATION_ID_SIZE = 4
 _OFFSETS = Struct(">qqq")
 _MARKS = (0x0123_4567_89AB_CDEF, 0x1122_3344_5566_7788, 0x0FED_CBA9_8765_4321)
 _NO_LEADER = PartitionProduceResponse().current_leader
 
-# acks, timeout, name, topic id, partition index
-_Head = tuple[int, int, str, bytes, int]
 _new: Any = object.__new__
 
 
@@ -70,10 +66,9 @@ class LoneProduce:
     def __init__(self) -> None:
         self._respond = ServerConnection().respond
         # By the bytes before the records: what they say. Two kinds, without and with topic ids.
-        self._heads: tuple[dict[bytes, _Head], dict[bytes, _Head]] = ({}, {})
-        # By version, topic name and id, partition: how such an answer is packed, its size, what is
-        # before the offsets and what behind them.
-        self._answers: dict[tuple[int, str, bytes, int], tuple[Any, int, bytes, bytes]] = {}
+        self._heads: tuple[dict[bytes, ProduceTarget], dict[bytes, ProduceTarget]] = ({}, {})
+        # By version, topic name and id, partition.
+        self._answers: dict[tuple[int, str, bytes, int], _Packed] = {}
 
     def decode(self, version: int, frame: Payload, position: int) -> ProduceRequest:
         """The request whose body starts at `position`; its records are a view of `frame`.
@@ -81,9 +76,9 @@ class LoneProduce:
         Raises as `wire.decode` does.
         """
         size = len(frame)
-        if version < _FIRST_VERSION or size < position + _SIZE_MIN:
+        if version < FIRST_VERSION or size < position + _SIZE_MIN:
             return decode_from(ProduceRequest, version, frame, position)[0]
-        if version < _IDS_SINCE:
+        if version < IDS_SINCE:
             start = position + _NAME_AT + frame[position + _NAME_AT] + _AFTER_NAME
             heads = self._heads[0]
         else:
@@ -93,10 +88,9 @@ class LoneProduce:
         known = heads.get(head)
         if known is None:
             request, _ = decode_from(ProduceRequest, version, frame, position)
-            if _is_lone(request, head, version):
-                if len(heads) >= _KNOWN_MAX:
-                    heads.clear()
-                heads[head] = _head_of(request)
+            target = _lone_target(request, head, version) if len(heads) < _KNOWN_MAX else None
+            if target is not None:
+                heads[head] = target
             return request
         end = size - len(_TAIL)
         records_end = 0
@@ -114,7 +108,9 @@ class LoneProduce:
         data = _new(PartitionProduceData)
         topic = _new(TopicProduceData)
         request = _new(ProduceRequest)
-        request.acks, request.timeout_ms, topic.name, topic.topic_id, data.index = known
+        request.acks, request.timeout_ms = known.acks, known.timeout_ms
+        topic.name, topic.topic_id = known.name, known.topic_id
+        data.index = known.index
         data.records = memoryview(frame)[start:end]
         topic.partition_data = [data]
         request.topic_data = [topic]
@@ -127,7 +123,7 @@ class LoneProduce:
     ) -> Sequence[Payload]:
         """The frame of a response, in one buffer or several. Raises as `wire.encode` does."""
         topics = response.responses
-        if version < _FIRST_VERSION or len(topics) != 1 or len(topics[0].partition_responses) != 1:
+        if version < FIRST_VERSION or len(topics) != 1 or len(topics[0].partition_responses) != 1:
             return self._respond(correlation_id, ApiKey.PRODUCE, version, response)
         whole: Any = response
         topic: Any = topics[0]
@@ -145,56 +141,39 @@ class LoneProduce:
         ):
             return self._respond(correlation_id, ApiKey.PRODUCE, version, response)
         key = version, topic.name, topic.topic_id, answer.index
-        pack, size, before, after = self._answers.get(key) or self._learn(key)
+        known = self._answers.get(key)
+        if known is None:
+            if len(self._answers) >= _KNOWN_MAX:
+                return self._respond(correlation_id, ApiKey.PRODUCE, version, response)
+            self._answers[key] = known = _packed(*key)
+        pack, size, before, after = known
         offsets = answer.base_offset, answer.log_append_time_ms, answer.log_start_offset
         return (pack(size, correlation_id, before, *offsets, after),)
 
-    def _learn(self, key: tuple[int, str, bytes, int]) -> tuple[Any, int, bytes, bytes]:
-        """How the good answers of that version, about that partition, are packed."""
-        version, name, topic_id, index = key
-        base_offset, append_time, start_offset = _MARKS
-        answer = PartitionProduceResponse(
-            index=index,
-            base_offset=base_offset,
-            log_append_time_ms=append_time,
-            log_start_offset=start_offset,
-        )
-        topic = TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[answer])
-        head = encode_response_header(api_key=ApiKey.PRODUCE, api_version=version, correlation_id=0)
-        whole = head + encode(ProduceResponse(responses=[topic]), version)
-        before, after = whole[4:].split(_OFFSETS.pack(*_MARKS))
-        form = Struct(f">ii{len(before)}s{_OFFSETS.format[1:]}{len(after)}s")
-        if len(self._answers) >= _KNOWN_MAX:
-            self._answers.clear()
-        self._answers[key] = known = (form.pack, form.size - 4, before, after)
-        return known
+
+def _packed(version: int, name: str, topic_id: bytes, index: int) -> _Packed:
+    """How the good answers about that partition are packed."""
+    marked = good_answer(version, name, topic_id, index, _MARKS)[_CORRELATION_ID_SIZE:]
+    before, after = marked.split(_OFFSETS.pack(*_MARKS))
+    form = Struct(f">ii{len(before)}s{_OFFSETS.format[1:]}{len(after)}s")
+    return form.pack, form.size - 4, before, after
 
 
-def _is_lone(request: ProduceRequest, head: bytes, version: int) -> bool:
-    """Does `head`, and it alone, say all that the request says beside the records?
+def _lone_target(request: ProduceRequest, head: bytes, version: int) -> ProduceTarget | None:
+    """What `head` says, if it, and it alone, says all that the request does beside the records.
 
-    If so the codec reads the same from whatever begins with these bytes.
+    Then the codec reads the same from whatever begins with these bytes.
     """
     topics = request.topic_data
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
-        return False
-    without = ProduceRequest(
+        return None
+    (topic,) = topics
+    target = ProduceTarget(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        index=topic.partition_data[0].index,
         acks=request.acks,
         timeout_ms=request.timeout_ms,
-        topic_data=[
-            TopicProduceData(
-                name=topics[0].name,
-                topic_id=topics[0].topic_id,
-                partition_data=[
-                    PartitionProduceData(index=topics[0].partition_data[0].index, records=b"")
-                ],
-            )
-        ],
     )
-    return encode(without, version) == head + _NO_RECORDS
-
-
-def _head_of(request: ProduceRequest) -> _Head:
-    (topic,) = request.topic_data
-    (data,) = topic.partition_data
-    return request.acks, request.timeout_ms, topic.name, topic.topic_id, data.index
+    is_all = encode(target.message(b""), version) == head + _NO_RECORDS
+    return target if is_all else None

@@ -32,10 +32,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wire.schema import Payload
 
-_FIRST_VERSION = 9
+FIRST_VERSION = 9
 """The first flexible one: before it a template would look different, and brokers are old."""
 
-_IDS_SINCE = 13
+IDS_SINCE = 13
 """From here on topics have ids in place of names."""
 
 _HEAD = Struct(">ihhi")
@@ -57,7 +57,6 @@ class ProduceTarget:
     def __init__(
         self, *, name: str, topic_id: bytes, index: int, acks: int, timeout_ms: int
     ) -> None:
-        assert acks != 0, "nothing would be answered"
         self.name = name
         self.topic_id = topic_id
         self.index = index
@@ -89,7 +88,26 @@ def template_version(served: tuple[int, int] | None) -> int | None:
         return None
     known = declaration(ProduceRequest)
     version = min(known.last_version, served[1])
-    return version if version >= max(_FIRST_VERSION, served[0]) else None
+    return version if version >= max(FIRST_VERSION, served[0]) else None
+
+
+def good_answer(
+    version: int, name: str, topic_id: bytes, index: int, offsets: tuple[int, int, int]
+) -> bytes:
+    """A response, with its header, that only says where the records of one partition are.
+
+    The correlation id is 0. `offsets` are the base offset, the time of appending, the log start.
+    """
+    base_offset, append_time, start_offset = offsets
+    answer = PartitionProduceResponse(
+        index=index,
+        base_offset=base_offset,
+        log_append_time_ms=append_time,
+        log_start_offset=start_offset,
+    )
+    topic = TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[answer])
+    head = encode_response_header(api_key=ApiKey.PRODUCE, api_version=version, correlation_id=0)
+    return head + encode(ProduceResponse(responses=[topic]), version)
 
 
 class ProduceTemplate:
@@ -111,7 +129,8 @@ class ProduceTemplate:
     )
 
     def __init__(self, target: ProduceTarget, version: int, client_id: str | None) -> None:
-        assert version >= _FIRST_VERSION, version
+        assert version >= FIRST_VERSION, version
+        assert target.acks != 0, "nothing would be answered"
         self.target = target
         self.version = version
         head = encode_request_header(
@@ -169,19 +188,8 @@ class ProduceTemplate:
         self._lesson_count += 1
         (topic,) = response.responses
         (answer,) = topic.partition_responses
-        marked = PartitionProduceResponse(
-            index=answer.index,
-            base_offset=_MARK,
-            log_append_time_ms=answer.log_append_time_ms,
-            log_start_offset=answer.log_start_offset,
-        )
-        named = TopicProduceResponse(
-            name=topic.name, topic_id=topic.topic_id, partition_responses=[marked]
-        )
-        head = encode_response_header(
-            api_key=ApiKey.PRODUCE, api_version=self.version, correlation_id=0
-        )
-        whole = head + encode(ProduceResponse(responses=[named]), self.version)
+        offsets = _MARK, answer.log_append_time_ms, answer.log_start_offset
+        whole = good_answer(self.version, topic.name, topic.topic_id, answer.index, offsets)
         mark = _BASE_OFFSET.pack(_MARK)
         position = whole.find(mark)
         end = position + _BASE_OFFSET.size
@@ -202,7 +210,7 @@ class ProduceTemplate:
             return False
         (answer,) = topic.partition_responses
         target = self.target
-        by_id = self.version >= _IDS_SINCE
+        by_id = self.version >= IDS_SINCE
         is_ours = topic.topic_id == target.topic_id if by_id else topic.name == target.name
         is_written = answer.error_code == 0 and answer.log_append_time_ms == -1
         return is_ours and answer.index == target.index and is_written

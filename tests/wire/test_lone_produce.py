@@ -131,6 +131,7 @@ def test_from_the_second_on_the_codec_is_not_asked(
 
     monkeypatch.setattr(lone_produce, "decode_from", refuse)
     monkeypatch.setattr(lone_produce, "encode", refuse)
+    monkeypatch.setattr(lone_produce, "good_answer", refuse)
     assert lone.decode(version, frame, 0) == first
     assert b"".join(lone.respond(1, version, good)) == answer
 
