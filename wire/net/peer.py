@@ -393,7 +393,8 @@ class Connection:
             rest = view[start:end]
             self._take_buffer(capacity, is_read_into=True)[:size] = rest
             self._end = size
-        elif start + needed > len(buffer) or (start and len(buffer) - end < RECEIVE_SIZE):
+        elif start + needed > len(buffer) or (start and len(buffer) - end < RECEIVE_SIZE > size):
+            # It would not fit, or is soon moved, and leaves room for a read as large as any.
             buffer[:size] = bytes(view[start:end])
             self._start, self._end = 0, size
         else:

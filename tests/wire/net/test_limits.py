@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import socket
-import threading
 
 import pytest
 
@@ -275,27 +274,48 @@ def test_a_buffer_for_a_large_request_is_given_back_in_time() -> None:
     listener.close()
 
 
+class _Stream:
+    """A socket that has as much to read as is asked for, until all was read."""
+
+    def __init__(self, content: bytes) -> None:
+        self.left = memoryview(content)
+        self.read_sizes: list[int] = []
+
+    def recv_into(self, view: memoryview) -> int:
+        count = min(len(view), len(self.left))
+        view[:count], self.left = self.left[:count], self.left[count:]
+        self.read_sizes.append(count)
+        return count
+
+    def fileno(self) -> int:
+        return -1
+
+    def getsockname(self) -> tuple[str, int]:
+        return "127.0.0.1", 1
+
+    def shutdown(self, _how: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
 def test_a_peer_that_sends_one_request_after_the_other_is_read_in_larger_steps() -> None:
     clock = Clock()
     service = Echo()
     handled: list[bytes] = []
     service.answer = lambda _, frame: handled.append(bytes(frame)) or []
     listener = Listener(service, "127.0.0.1", 0, clock=clock)
-    sent = [b"\0\3" + bytes([number]) * 15_000 for number in range(60)]
-    with socket.create_connection(listener.address) as peer:
-        accepted, address = listener._sock.accept()
-        accepted.setblocking(False)
-        connection = Connection(listener, accepted, address)
-        writer = threading.Thread(target=peer.sendall, args=(b"".join(map(framed, sent)),))
-        writer.start()
-        largest = 0
-        while len(handled) < len(sent):
-            connection.receive()
-            largest = max(largest, listener.receive_size)
-        writer.join()
-        assert handled == sent
-        assert largest == 256 * 1024
-        connection.trim(now=clock.now + 10)
-        assert listener.receive_size == 0
-        connection.forget()
+    sent = [b"\0\3" + bytes([number]) * 15_000 for number in range(120)]
+    stream = _Stream(b"".join(map(framed, sent)))
+    connection = Connection(listener, stream, ("127.0.0.1", 2))  # type: ignore[arg-type]
+    while stream.left:
+        connection.receive()
+    assert handled == sent
+    first, *others, _ = stream.read_sizes
+    assert first == 64 * 1024
+    assert min(others) >= 64 * 1024
+    assert len(stream.read_sizes) <= 10
+    assert listener.receive_size == 256 * 1024
+    connection.trim(now=clock.now + 10)
+    assert listener.receive_size == 0
+    connection.forget()
     listener.close()
