@@ -21,7 +21,7 @@ from embedlog.runtime.files import read_view, write_fully, write_whole
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import ends_with, locate, walk
 from embedlog.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
-from embedlog.storage.room import reserve_room, write_room
+from embedlog.storage.preallocation import preallocate, preallocate_zeros
 from embedlog.storage.time_index import TimeIndex
 from embedlog.storage.transaction_index import TransactionIndex
 
@@ -306,9 +306,9 @@ class Segment:
 
     def _extend(self, needed: int) -> None:
         if self.zeroed:
-            self.capacity = write_room(self.file, self.capacity, needed)
+            self.capacity = preallocate_zeros(self.file, self.capacity, needed)
         else:
-            self.capacity = reserve_room(self.file, needed)
+            self.capacity = preallocate(self.file, needed)
 
     # Reading. No lock
 

@@ -6,17 +6,14 @@ from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch
 from wire.records.layout import COUNT_MIN as RUNS_COUNT_MIN
 from wire.records.layout import find_runs, in_fastest_form
 from wire.records.plain import parse_records
-from wire.records.shapes import COUNT_MAX, shape_of, timestamps_with
+from wire.records.shapes import COUNT_MAX, shape_of
 from wire.records.template import find_plain_runs
-from wire.records.varint import INT64_MAX, int64, timestamps_of
+from wire.records.varint import distinct, int64, timestamps_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wire.records.layout import Run
     from wire.records.varying import FieldArrays
-
-_EVEN_BYTES = bytes(range(0, 256, 2))
-_LATEST_BASE = INT64_MAX - 64
 
 
 class ScanResult:
@@ -85,13 +82,9 @@ def _scan_deltas(deltas: bytes, base_timestamp: int, first_null_key_index: int) 
     """The facts of a batch that has a shape, from what that says of its timestamps."""
     if not deltas:
         return ScanResult(base_timestamp, base_timestamp, first_null_key_index, True)
-    if base_timestamp > _LATEST_BASE or deltas.translate(None, _EVEN_BYTES):
-        # Sums may wrap around, or some deltas are negative.
-        stamps = list(timestamps_with(base_timestamp, deltas))
-        latest, earliest = max(stamps), min(stamps)
-    else:
-        latest = base_timestamp + (max(deltas) >> 1)
-        earliest = base_timestamp + (min(deltas) >> 1)
+    found = [(raw >> 1) ^ -(raw & 1) for raw in distinct(deltas)]
+    stamps = timestamps_of(base_timestamp, found)
+    latest, earliest = max(stamps), min(stamps)
     return ScanResult(latest, earliest, first_null_key_index, True)
 
 

@@ -7,7 +7,7 @@ from errno import ENOSPC
 import pytest
 
 from embedlog.runtime.memory_files import MemoryFiles
-from embedlog.storage.room import reserve_room, write_room
+from embedlog.storage.preallocation import preallocate, preallocate_zeros
 
 MIB = 1 << 20
 
@@ -25,7 +25,7 @@ def test_what_is_reserved_is_in_proportion(step: int) -> None:
     capacity = content = count = 0
     while content < 200 * MIB and count < 60:
         content = max(content + step, capacity + 1)  # as the append that no longer fits
-        capacity = reserve_room(file, content)
+        capacity = preallocate(file, content)
         assert file.size() == capacity
         spare = capacity - content
         assert spare >= 1 << 16
@@ -37,14 +37,14 @@ def test_what_is_reserved_is_in_proportion(step: int) -> None:
 
 
 def test_a_full_disk_leaves_the_judgement_to_the_write() -> None:
-    assert reserve_room(FullDisk(), 1_000) == 1_000  # type: ignore[arg-type]
+    assert preallocate(FullDisk(), 1_000) == 1_000  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("present", "needed"), [(0, 10), (0, 70_000), (65_536, 3 * MIB)])
 def test_written_room_is_zeros_up_to_a_megabyte_ahead(present: int, needed: int) -> None:
     file = MemoryFiles().open("log", create=True)
     file.write([b"x" * present], 0)
-    end = write_room(file, present, needed)
+    end = preallocate_zeros(file, present, needed)
     assert file.size() == end
     assert needed + 65_536 <= end <= needed + MIB + 65_536
     assert bytes(file.view(0, end)) == b"x" * present + bytes(end - present)

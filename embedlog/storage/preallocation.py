@@ -21,7 +21,7 @@ _LARGEST_ZEROED_STEP = 1 << 20
 _ZEROS = bytes(_FIRST_STEP)
 
 
-def reserve_room(file: File, needed: int) -> int:
+def preallocate(file: File, needed: int) -> int:
     """Reserve `needed` bytes and some to spare; how many there are then."""
     step = max(needed // 4, min(needed, _DOUBLED_SIZE_MAX), _FIRST_STEP)
     wanted = needed + min(step, _LARGEST_STEP)
@@ -33,7 +33,7 @@ def reserve_room(file: File, needed: int) -> int:
     return wanted
 
 
-def write_room(file: File, present: int, needed: int) -> int:
+def preallocate_zeros(file: File, present: int, needed: int) -> int:
     """Write zeros behind the `present` bytes, up to `needed` and some to spare; where they end.
 
     Raises:
