@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -125,9 +126,17 @@ class Served:
         return self.connect(receive_buffer_size=4_096)
 
     def pass_time(self, seconds: float) -> None:
-        """Move the clock, and let the listener see that."""
+        """Move the clock, and return when the listener has seen that.
+
+        A wake is for news: one that comes behind the loop's look at the clock is not for the time.
+        """
         self.clock.now += seconds
-        self.listener.wake()
+        for _ in range(10_000):
+            self.listener.wake()
+            if self.listener.now == self.clock.now:
+                return
+            time.sleep(0.001)
+        raise AssertionError("the listener does not look at the clock")
 
     def settle(self) -> None:
         """Wait until the listener has done everything that was ready before this call."""
