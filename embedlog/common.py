@@ -36,6 +36,9 @@ ONE_UUID = bytes(15) + b"\x01"
 
 UUID_TEXT_LENGTH = 22
 
+IN_PROCESS_HOST = "in-process"
+"""The host of a client that calls the broker directly; it ends with the broker's process."""
+
 
 class TopicPartition(tuple[str, int]):
     """A topic's name and a partition number; hashable, ordered, unpacks as `topic, partition`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from embedlog.errors import ClosedError, KafkaError, error_for
 from embedlog.pending import Pending
+from embedlog.runtime.forks import stays_in_parent
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -33,6 +34,15 @@ if TYPE_CHECKING:
         runtime: Runtime
         failure_count: int
         """Connections that broke, or could not be made."""
+        before_end: Callable[[], None] | None
+        """What the client does when a cluster of this process is closed before it."""
+        disk_error: Callable[[str, int], OSError | None]
+        """(topic, partition) -> the OSError behind a KAFKA_STORAGE_ERROR: only its text travels.
+        In process; elsewhere nobody knows."""
+
+        @property
+        def makes_topics(self) -> bool:
+            """May a topic that is asked for be made for that? False only where it is known."""
 
         def send(
             self,
@@ -47,8 +57,8 @@ if TYPE_CHECKING:
 
             `timeout_ms` replaces request.timeout.ms for an answer that takes long. The pending
             fails with a `KafkaError`: `Network` when the connection ended, `RequestTimedOut`,
-            `UnsupportedVersion`. A request without an answer (acks 0) completes with None once it
-            is on its way.
+            `UnsupportedVersion`. A request without an answer (acks 0) completes with None once its
+            bytes have left the process.
             """
 
         def versions(self, node_id: int) -> Mapping[int, tuple[int, int]] | None:
@@ -106,6 +116,7 @@ COORDINATOR_NODES = 2**31 - 1
 class InProcessTransport:
     """Hands request objects to a broker of this process, on the caller's thread.
 
+    Where no thread drives the broker's background work, a call that finds some of it due does that.
     Many threads may use it. It has no connection that could break: what fails is the request.
     """
 
@@ -120,17 +131,30 @@ class InProcessTransport:
         make_context: Callable[[int, int], Any],
         versions: Mapping[int, tuple[int, int]],
         runtime: Runtime,
+        *,
+        makes_topics: Callable[[], bool] = lambda: True,
+        disk_error: Callable[[str, int], OSError | None] = lambda _topic, _partition: None,
+        owner: object = None,
     ) -> None:
         """`handle` is `Broker.handle`; `make_context(api_key, version)` what it gets beside the
-        request; `versions` what the broker serves.
+        request; `versions` what the broker serves; `makes_topics` says whether it makes topics
+        that are asked for; `disk_error(topic, partition)` is the attribute of that name. `owner`
+        is kept alive: the cluster, for clients that outlive its name.
         """
+        self._makes_topics = makes_topics
+        self.disk_error = disk_error
+        self._owner = owner
+        self.before_end: Callable[[], None] | None = None
         self.runtime = runtime
+        self._scheduler = scheduler = runtime.scheduler
+        self._now_ns = scheduler.now_ns
         self._handle = handle
         self._make_context = make_context
         self._versions = versions
         self._contexts: dict[type[Message], Any] = {}
         self._awaiting_contexts: dict[type[Message], Any] = {}
         self._is_closed = False
+        stays_in_parent(self)
 
     def send(
         self,
@@ -151,6 +175,8 @@ class InProcessTransport:
                 pending.fail(error)
                 return pending
         answer = self._handle(context, request)
+        if self._now_ns() >= self._scheduler.next_call_ns:
+            self._scheduler.drive()
         if type(answer) is Pending:
             return answer
         pending = Pending()
@@ -173,10 +199,17 @@ class InProcessTransport:
                 context = self._make_context(context.api_key, context.api_version)
                 context.is_awaited = True
                 contexts[type(request)] = context
-        return self._handle(context, request)
+        answer = self._handle(context, request)
+        if self._now_ns() >= self._scheduler.next_call_ns:
+            self._scheduler.drive()
+        return answer
 
     def versions(self, node_id: int) -> Mapping[int, tuple[int, int]]:
         return self._versions
+
+    @property
+    def makes_topics(self) -> bool:
+        return self._makes_topics()
 
     def set_nodes(self, nodes: Mapping[int, tuple[str, int]]) -> None:
         """Nothing to know: every node of the cluster is behind the one door."""
@@ -207,6 +240,12 @@ class InProcessTransport:
 
     def wake(self) -> None:
         """Nothing to do: a waiting thread holds a pending that somebody completes."""
+
+    def end(self) -> None:
+        """The cluster is about to be closed: let the client send what it holds, then close."""
+        if self.before_end is not None and not self._is_closed:
+            self.before_end()
+        self.close()
 
     def close(self) -> None:
         self._is_closed = True

@@ -18,8 +18,9 @@ So a task is moved at most once per level, and never expires early by a whole ti
     expire      O(levels) per task, once
 
 Buckets exist only while they hold something: each level is a dictionary by virtual id, and a heap
-of bucket expirations (at most 20 per level) stands for Kafka's delay queue. A wheel with a million
-tasks and nothing due costs nothing.
+of bucket expirations stands for Kafka's delay queue. A level has at most 399 buckets, not 20: a due
+bucket is demoted by two levels at once, so that 20 * 20 buckets, less the one that is due, may be
+made in one. A wheel with a million tasks and nothing due costs nothing.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class TimingWheel:
 
     @property
     def size(self) -> int:
-        """Tasks in the wheel. O(buckets), of which there are at most 20 a level."""
+        """Tasks in the wheel. O(buckets), of which there are at most 399 a level."""
         return sum(bucket.task_count for level in self._levels for bucket in level.values())
 
     def add(self, task: TimerTask, expiration_ms: int) -> bool:

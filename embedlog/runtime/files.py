@@ -104,6 +104,13 @@ class DirectoryLock(Protocol):
     def is_held(self) -> bool:
         """Whether this process still owns the directory: not once closed, nor after a fork."""
 
+    def note_addresses(self, addresses: Sequence[str]) -> None:
+        """Let whoever is refused know the addresses at which the owner listens.
+
+        Raises:
+            OSError: they could not be written; the lock is held as before.
+        """
+
     def close(self) -> None:
         """Let the next opener have the directory. A second call does nothing."""
 
@@ -195,7 +202,7 @@ def write_whole(files: Files, path: str, content: Bytes, *, sync: bool) -> None:
     file.close()
     files.rename(temporary, path)
     if sync:
-        files.sync_directory(_parent(path))
+        files.sync_directory(parent(path))
 
 
 def make_directory(files: Files, path: str, *, sync: bool) -> None:
@@ -209,10 +216,10 @@ def make_directory(files: Files, path: str, *, sync: bool) -> None:
     missing = []
     while path and files.stat(path) is None:
         missing.append(path)
-        path = _parent(path)
+        path = parent(path)
     for directory in reversed(missing):
         files.make_directory(directory)
-        files.sync_directory(_parent(directory))
+        files.sync_directory(parent(directory))
 
 
 def remove_tree(files: Files, path: str) -> None:
@@ -229,6 +236,6 @@ def remove_tree(files: Files, path: str) -> None:
     files.remove(path)
 
 
-def _parent(path: str) -> str:
+def parent(path: str) -> str:
     """The directory that `path` lies in; "" is the working directory."""
     return path.rpartition("/")[0] or ("/" if path.startswith("/") else "")

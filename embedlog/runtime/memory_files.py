@@ -91,7 +91,10 @@ def _mapped(size: int) -> mmap | None:
     """Zeros to write to, `size` of them and more; None when a buffer will do, or has to."""
     if size < _MAPPED_MIN:
         return None
-    from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
+    try:
+        from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
+    except ImportError:
+        return None  # Windows
 
     spare = min(size * _MAPPED_SPARE, _MAPPED_SPARE_MAX)
     try:
@@ -165,6 +168,9 @@ class MemoryLock(DirectoryLock):
     @property
     def is_held(self) -> bool:
         return self._path in self._locks
+
+    def note_addresses(self, addresses: Sequence[str]) -> None:
+        """Nobody but this process can be refused."""
 
     def close(self) -> None:
         self._locks.discard(self._path)

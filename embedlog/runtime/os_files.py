@@ -1,9 +1,10 @@
 """`OsFiles`: the operating system's file system.
 
-Writes go through `pwritev`, reads through read-only mappings of the whole file; the page cache
-keeps the two coherent. Nothing is ever stored through a mapping: on a full disk that is SIGBUS,
-which kills the host program. A mapping is never closed or resized, only forgotten: a view that is
-still in use keeps it alive.
+Writes go by position, reads through read-only mappings of the whole file; the page cache keeps the
+two coherent. Nothing is ever stored through a mapping: on a full disk that is SIGBUS, which kills
+the host program. A mapping is never closed or resized, only forgotten: a view that is still in use
+keeps it alive. Where a mapped file could be neither cut nor removed, what is read is copied
+instead; see `embedlog.runtime.descriptors`.
 
 After `fork` the child owns nothing: locks, files and descriptors of the parent are closed in it
 and every call on them fails, because two writers would ruin the log. Views stay readable in the
@@ -14,25 +15,24 @@ kill it.
 from __future__ import annotations
 
 import os
-import sys
 from _weakref import ref
 from stat import S_ISDIR
 
 from embedlog.errors import ClosedError, DirectoryLocked
+from embedlog.runtime import descriptors
 from embedlog.runtime.files import DirectoryLock, File, Files, FileStat, Volume
+from embedlog.runtime.forks import FORKED
+from embedlog.runtime.lock_owner import why_locked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from mmap import mmap
 
     from embedlog.runtime.files import Bytes
 
-_OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC
+_OWNER_SIZE_MAX = 4096
+_write, _sync = descriptors.write, descriptors.sync
 _NOTHING = memoryview(b"")
-_pwritev = os.pwritev
-_fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has only fsync
-_posix_fallocate = getattr(os, "posix_fallocate", None)
 
 _open: dict[int, ref[OsFile | OsLock]] = {}
 """Everything open in this process, by descriptor: what a child must let go of after fork."""
@@ -49,22 +49,16 @@ class OsFile(File):
         _open[descriptor] = ref(self)
 
     def write(self, buffers: Sequence[Bytes], position: int) -> int:
-        return _pwritev(self._descriptor, buffers, position)
+        return _write(self._descriptor, buffers, position)
 
     def sync(self) -> None:
-        _fdatasync(self._descriptor)
+        _sync(self._descriptor)
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
 
     def reserve(self, size: int) -> None:
-        present = os.fstat(self._descriptor).st_size
-        if size <= present:
-            return
-        if _posix_fallocate is None:
-            os.ftruncate(self._descriptor, size)
-        else:
-            _posix_fallocate(self._descriptor, present, size - present)
+        descriptors.reserve(self._descriptor, size)
 
     def view(self, position: int, size: int) -> memoryview:
         end = position + size
@@ -92,7 +86,7 @@ class OsFile(File):
         """
         size = os.fstat(self._descriptor).st_size
         if end <= size:
-            self._mapped = mapped = memoryview(_map_read_only(self._descriptor))
+            self._mapped = mapped = memoryview(descriptors.map_read_only(self._descriptor))
             size = len(mapped)
             if end <= size:
                 return mapped
@@ -100,28 +94,27 @@ class OsFile(File):
 
 
 class OsLock(DirectoryLock):
-    """An flock on a file that names its owner.
+    """A lock on a file that names its owner.
 
-    flock and not a POSIX lock alone, because that one vanishes as soon as any descriptor of the
-    file is closed. The POSIX lock is taken too: it is the one that a Java broker looks at.
+    On POSIX systems it is an flock, and not a POSIX lock alone, because that one vanishes as soon
+    as any descriptor of the file is closed. The POSIX lock is taken too: it is the one that a Java
+    broker looks at.
+
+        pid 4711 since 2026-01-31T12:00:00+0000 boot 6e0b2a5c-...
+        at 127.0.0.1:9092 ...                                       while it listens
     """
 
-    __slots__ = ("__weakref__", "_descriptor")
+    __slots__ = ("__weakref__", "_descriptor", "_owner")
 
     def __init__(self, path: str, owner: str) -> None:
-        from fcntl import LOCK_EX, LOCK_NB, flock, lockf
-
         self._descriptor = -1
-        descriptor = os.open(path, _OPEN_FLAGS | os.O_CREAT, 0o644)
+        self._owner = owner
+        descriptor = descriptors.open_descriptor(path, create=True)
         try:
-            flock(descriptor, LOCK_EX | LOCK_NB)
-            lockf(descriptor, LOCK_EX | LOCK_NB)
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, owner.encode(), 0)
-        except BlockingIOError:
-            holder = os.pread(descriptor, 1024, 0).decode("utf-8", "replace").strip()
-            os.close(descriptor)
-            raise DirectoryLocked(f"{path} is held by {holder or 'an unknown owner'}") from None
+            if not descriptors.lock(descriptor):
+                holder = descriptors.read(descriptor, _OWNER_SIZE_MAX, 0).decode("utf-8", "replace")
+                raise DirectoryLocked(why_locked(path, holder, os.getpid()))
+            _replace(descriptor, owner)
         except BaseException:
             os.close(descriptor)
             raise
@@ -132,6 +125,11 @@ class OsLock(DirectoryLock):
     def is_held(self) -> bool:
         return self._descriptor >= 0
 
+    def note_addresses(self, addresses: Sequence[str]) -> None:
+        if self._descriptor >= 0:
+            listed = f"at {' '.join(addresses)}\n" if addresses else ""
+            _replace(self._descriptor, self._owner + listed)
+
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         _close(descriptor)
@@ -140,16 +138,28 @@ class OsLock(DirectoryLock):
         self.close()
 
 
+def _replace(descriptor: int, text: str) -> None:
+    """Replace the content of a small file; a reader in between sees no empty one."""
+    content = text.encode()
+    _write(descriptor, [content], 0)
+    os.ftruncate(descriptor, len(content))
+
+
 class OsFiles(Files):
     """The operating system's file system. See `Files`.
 
     Calls that could change something raise `ClosedError` in a process forked since.
     """
 
-    __slots__ = ("_made_in", "boot_id")
+    __slots__ = ("_file_type", "_made_in", "boot_id")
 
     def __init__(self) -> None:
         self._made_in = os.getpid()
+        self._file_type = OsFile
+        if not descriptors.CAN_MAP:
+            from embedlog.runtime.copied_file import CopiedFile
+
+            self._file_type = CopiedFile
         try:
             with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as file:
                 self.boot_id = file.read(64).decode().strip()
@@ -159,8 +169,7 @@ class OsFiles(Files):
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
         self._check_process()
-        flags = _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS
-        return OsFile(os.open(path, flags, 0o644))
+        return self._file_type(descriptors.open_descriptor(path, create=create))
 
     def read(self, path: str) -> bytes:
         with open(path, "rb", buffering=0) as file:
@@ -196,15 +205,13 @@ class OsFiles(Files):
             os.rmdir(path)
 
     def volume(self, path: str) -> Volume:
+        if not hasattr(os, "statvfs"):
+            return descriptors.volume(path)
         found = os.statvfs(path)
         return Volume(size=found.f_blocks * found.f_frsize, usable=found.f_bavail * found.f_frsize)
 
     def sync_directory(self, path: str) -> None:
-        descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        descriptors.sync_directory(path)
 
     def lock(self, path: str) -> OsLock:
         from time import strftime
@@ -215,7 +222,17 @@ class OsFiles(Files):
 
     def _check_process(self) -> None:
         if self._made_in != os.getpid():
-            raise ClosedError("a file system that was opened before the process forked")
+            raise ClosedError(f"the directory cannot be used: {FORKED}")
+
+
+def expand_home(path: str) -> str:
+    """`path` with a leading "~" or "~user" replaced by that user's home directory, if known."""
+    return with_slashes(os.path.expanduser(path))
+
+
+def with_slashes(path: str) -> str:
+    """`path` with "/" between its parts, as `Files` takes it, whatever the system has there."""
+    return path if os.sep == "/" else path.replace(os.sep, "/")
 
 
 def _close(descriptor: int, _close: Callable[[int], None] = os.close) -> None:
@@ -234,15 +251,5 @@ def _let_go_after_fork() -> None:
     _open.clear()
 
 
-os.register_at_fork(after_in_child=_let_go_after_fork)
-
-
-def _map_read_only(descriptor: int) -> mmap:
-    """Map the whole file, which is not empty."""
-    from mmap import PROT_READ, mmap
-
-    size = 0  # stands for as long as the file is
-    if sys.version_info >= (3, 13):
-        # Otherwise every mapping keeps a duplicate of the descriptor.
-        return mmap(descriptor, size, prot=PROT_READ, trackfd=False)
-    return mmap(descriptor, size, prot=PROT_READ)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go_after_fork)

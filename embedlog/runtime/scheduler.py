@@ -6,9 +6,11 @@ listener's loop once there is one. No thread is started unless somebody asks for
 
 Who drives, and how a thread waits:
 
-    a listener registered with on_notify   it calls run_due in its loop; waiting threads only park
-    otherwise                              one of the waiting threads drives: it runs what is due,
-                                           then parks until the next duty; the others only park
+    a thread registered with on_notify     it calls run_due in its loop; waiting threads only park
+    otherwise, while threads wait          one of them drives: it runs what is due, then parks until
+                                           the next duty; the others only park
+    otherwise                              calls of clients in this process: each compares the clock
+                                           with `next_call_ns`, and calls `drive` when it is time
 
 A parked thread sleeps on a lock of its own until its answer arrives, its time is over, or it must
 take over the driving; a wake-up costs about 30 us, and nothing polls.
@@ -16,30 +18,25 @@ take over the driving; a wake-up costs about 30 us, and nothing polls.
 
 from __future__ import annotations
 
-from _thread import RLock, allocate_lock
+from _thread import RLock, allocate_lock, get_ident
+
+from embedlog.common import T
+from embedlog.runtime.duty_thread import DutyThread
+from embedlog.runtime.threads import Parked, Thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
 
     from embedlog.pending import Pending
     from embedlog.runtime.clock import Clock
-
-    class Duty(Protocol):
-        """Background work, cut into steps that return soon."""
-
-        def run_once(self, now_ms: int) -> int | None:
-            """Do what is due at `now_ms` (monotonic); never wait, never block.
-
-            Returns milliseconds until the next call, or None when there is nothing to do until
-            somebody calls `notify` with it.
-            """
+    from embedlog.runtime.threads import Duty
 
 
 _FAILED_DUTY_DELAY_MS = 1000
-_LONGEST_PARK_SECONDS = 1_000_000.0
 _NEVER = float("inf")
+_NEVER_NS = 1 << 63
+_NS = 1_000_000
 
 
 class Scheduler:
@@ -50,13 +47,21 @@ class Scheduler:
         self._lock = RLock()  # for the reason given in `embedlog.pending`
         self._running = allocate_lock()
         """Held while duties run: they never run side by side."""
+        self._runner = 0
+        """The thread that runs them."""
+        self.now_ns = clock.monotonic_source()
+        """The monotonic clock, for `next_call_ns`."""
+        self.next_call_ns = _NEVER_NS
+        """When a client's call shall `drive`."""
         self._due: dict[Duty, float] = {}
         self._next_due: float = _NEVER
         self._hurried: set[Duty] = set()
         """Those to ask again. Each leaves before it is run: a notify is never lost."""
+        self._patient: dict[Duty, int] = {}
+        """Of these, the ones that calls leave undone until a time."""
         self._listeners: list[Callable[[], None]] = []
-        self._parked: list[_Parked] = []
-        self._driver: _Parked | None = None
+        self._parked: list[Parked] = []
+        self._driver: Parked | None = None
 
     def add(self, duty: Duty) -> None:
         """Run `duty` from now on, the first time at once."""
@@ -69,9 +74,18 @@ class Scheduler:
         with self._lock:
             self._due.pop(duty, None)
             self._hurried.discard(duty)
+            self._patient.pop(duty, None)
 
-    def notify(self, duty: Duty) -> None:
-        """`duty` may be due sooner than it said: whoever drives asks it again."""
+    def notify(self, duty: Duty, patience_ms: int = 0) -> None:
+        """`duty` may be due sooner than it said: whoever drives asks it again.
+
+        `patience_ms`: where no thread drives, calls of clients leave it undone for so long.
+        """
+        if not self._listeners:
+            due_ns = self.now_ns() + patience_ms * _NS
+            if patience_ms:
+                self._patient.setdefault(duty, due_ns // _NS)
+            self.next_call_ns = min(self.next_call_ns, due_ns)
         self._hurried.add(duty)
         driver = self._driver
         if driver is not None:
@@ -87,28 +101,37 @@ class Scheduler:
         """
         with self._lock:
             self._listeners = [*self._listeners, wake]
+            self.next_call_ns = _NEVER_NS
             self._wake_driver()
 
         def resign() -> None:
             with self._lock:
                 self._listeners = [other for other in self._listeners if other is not wake]
+                self._note_next_call(0 if self._hurried else _NEVER)
                 self._wake_someone()
 
         wake()
         return resign
 
-    def run_due(self, now_ms: int) -> int | None:
+    def run_due(self, now_ms: int, *, is_call: bool = False) -> int | None:
         """Run the duties that are due; return milliseconds to the next one, None if none will be.
 
-        An exception of a duty passes through; that duty is tried again a second later.
+        `is_call`: by a client's call, which leaves alone what was said to be patient.
+        A duty that raises is logged, and tried again a second later: the thread that happens to
+        drive has nothing to do with it. KeyboardInterrupt and SystemExit are the thread's own, and
+        pass.
         """
         hurried = self._hurried
         if now_ms < self._next_due and not hurried:
             return _delay(self._next_due, now_ms)
         if not self._running.acquire(blocking=False):
             return 1  # another thread runs them at this moment
+        self._runner = get_ident()
         try:
             for duty in hurried.copy():  # in one step, unlike a tuple of it
+                if is_call and self._patient.get(duty, now_ms) > now_ms:
+                    continue
+                self._patient.pop(duty, None)
                 with self._lock:
                     if duty in self._due:
                         self._due[duty] = -_NEVER
@@ -119,8 +142,31 @@ class Scheduler:
         finally:
             with self._lock:
                 self._next_due = min(self._due.values(), default=_NEVER)
+                patient = self._patient
+                left = [patient.get(duty, now_ms) for duty in hurried.copy()] if hurried else ()
+                self._note_next_call(min(left, default=_NEVER))
+            self._runner = 0
             self._running.release()
         return 0 if hurried else _delay(self._next_due, now_ms)
+
+    def drive(self) -> None:
+        """Run what is due if no thread is there to do it. Requires: no lock, as for `wait`.
+
+        For clients of this process, after a call when `next_call_ns` has come.
+        """
+        if not self._listeners and self._driver is None:
+            self.run_due(self._clock.monotonic_ms(), is_call=True)
+
+    def exclusively(self, step: Callable[[], T]) -> T:
+        """Run `step` while no duty runs, after the one that does."""
+        if self._runner == get_ident():
+            return step()
+        with self._running:
+            self._runner = get_ident()
+            try:
+                return step()
+            finally:
+                self._runner = 0
 
     def wait(self, pending: Pending[object], timeout_ms: int | None) -> bool:
         """Wait until `pending` is done, at most `timeout_ms` (None: for ever); say whether it is.
@@ -132,7 +178,7 @@ class Scheduler:
             return True
         clock = self._clock
         deadline = _NEVER if timeout_ms is None else clock.monotonic_ms() + timeout_ms
-        parked = _Parked()
+        parked = Parked()
         pending.add_callback(parked.wake)
         try:
             while not pending.done():
@@ -156,6 +202,21 @@ class Scheduler:
         """Run `target` in a thread of its own, which does not keep the process alive."""
         return Thread(target, name)
 
+    def duty_thread(self, duty: Duty, name: str) -> DutyThread:
+        """A thread for a duty that may run a user's code, which this scheduler must not run."""
+        return DutyThread(duty, name, self._clock, self.start_thread)
+
+    def at_exit(self, function: Callable[[], None], order: int) -> Callable[[], None]:
+        """Call `function` before the interpreter ends: see `runtime.at_exit`."""
+        from embedlog.runtime import at_exit
+
+        return at_exit.register(function, order)
+
+    @property
+    def is_watched(self) -> bool:
+        """Does a thread wait here, or a listener serve others, so that delays would be seen?"""
+        return bool(self._parked or self._listeners)
+
     # Driving
 
     def _snapshot(self) -> list[tuple[Duty, float]]:
@@ -166,12 +227,29 @@ class Scheduler:
         delay: int | None = _FAILED_DUTY_DELAY_MS
         try:
             delay = duty.run_once(now_ms)
+        except Exception as error:
+            self._failed(duty, error)
         finally:
             with self._lock:
                 if duty in self._due:
                     self._due[duty] = _NEVER if delay is None else now_ms + delay
 
-    def _drives(self, parked: _Parked) -> bool:
+    def _failed(self, duty: Duty, error: Exception) -> None:
+        from logging import getLogger
+
+        getLogger("embedlog.runtime").error(
+            "background work of %s failed; it is tried again in %d ms",
+            type(duty).__name__,
+            _FAILED_DUTY_DELAY_MS,
+            exc_info=error,
+        )
+
+    def _note_next_call(self, latest_ms: float) -> None:
+        """Requires: the lock."""
+        due_ms = _NEVER if self._listeners else min(self._next_due, latest_ms)
+        self.next_call_ns = _NEVER_NS if due_ms == _NEVER else int(max(due_ms, 0.0)) * _NS
+
+    def _drives(self, parked: Parked) -> bool:
         """Make `parked` the driver if there is none; also note that it waits."""
         with self._lock:
             if parked not in self._parked:
@@ -184,7 +262,7 @@ class Scheduler:
                 self._driver = parked
             return self._driver is parked
 
-    def _leave(self, parked: _Parked) -> None:
+    def _leave(self, parked: Parked) -> None:
         with self._lock:
             if parked in self._parked:
                 self._parked.remove(parked)
@@ -201,49 +279,6 @@ class Scheduler:
     def _wake_someone(self) -> None:
         if self._parked and not self._listeners:
             self._parked[0].wake()
-
-
-class _Parked:
-    """A thread that waits. `wake` may come from any thread, any number of times."""
-
-    __slots__ = ("_lock",)
-
-    def __init__(self) -> None:
-        self._lock = allocate_lock()
-        self._lock.acquire()
-
-    def wake(self, _pending: object = None) -> None:
-        """End the present sleep, or the next one before it begins."""
-        # Asked first, as an exception costs more, and who waits is often woken twice.
-        if self._lock.locked():
-            try:
-                self._lock.release()
-            except RuntimeError:
-                return  # woken already and not yet up
-
-    def sleep(self, delay_ms: float) -> None:
-        """Sleep until woken, at most `delay_ms`; never less, so that no wait spins.
-
-        Not at all when the time is over, as it may be by now.
-        """
-        self._lock.acquire(timeout=max(0.0, min(delay_ms / 1000, _LONGEST_PARK_SECONDS)))
-
-
-class Thread:
-    """A started thread."""
-
-    __slots__ = ("_thread",)
-
-    def __init__(self, target: Callable[[], None], name: str) -> None:
-        from threading import Thread as OsThread
-
-        self._thread = OsThread(target=target, name=name, daemon=True)
-        self._thread.start()
-
-    def join(self, timeout_ms: int | None = None) -> bool:
-        """Wait for the thread to end; say whether it has."""
-        self._thread.join(None if timeout_ms is None else timeout_ms / 1000)
-        return not self._thread.is_alive()
 
 
 def _delay(due: float, now_ms: int) -> int | None:

@@ -35,6 +35,10 @@ class SimClock(Clock):
         """The simulated time of day."""
         return self._wall_offset_ms + self._monotonic_us // 1000
 
+    def machine_wall_ms(self) -> int:
+        """There is only one clock here."""
+        return self.wall_ms()
+
     def advance(self, delay_ms: float) -> None:
         """Let time pass, on both clocks."""
         assert delay_ms >= 0, delay_ms

@@ -6,15 +6,16 @@ end of the wait.
 
 from __future__ import annotations
 
-from embedlog.runtime.scheduler import Scheduler, Thread
+from embedlog.runtime.scheduler import Scheduler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from embedlog.pending import Pending
+    from embedlog.runtime.duty_thread import DutyThread
     from embedlog.runtime.randomness import Random
-    from embedlog.runtime.scheduler import Duty
+    from embedlog.runtime.threads import Duty, Thread
     from embedlog.testing.sim_clock import SimClock
 
 _STEPS_MAX = 1_000_000
@@ -79,9 +80,43 @@ class SimScheduler(Scheduler):
         """
         raise AssertionError(f"thread {name!r} in a simulation: make it a duty")
 
+    def _failed(self, duty: Duty, error: Exception) -> None:
+        """A test shall see it."""
+        raise error
+
+    def duty_thread(self, duty: Duty, name: str) -> DutyThread:
+        """No thread: a duty like the others."""
+        self.add(duty)
+        return _SimulatedThread(self, duty)  # type: ignore[return-value]
+
+    def at_exit(self, function: Callable[[], None], order: int) -> Callable[[], None]:
+        """Never: a simulation ends when its test does."""
+        return lambda: None
+
+    @property
+    def is_watched(self) -> bool:
+        """Always, by the test."""
+        return True
+
     def _snapshot(self) -> list[tuple[Duty, float]]:
         duties = super()._snapshot()
         shuffled = []
         while duties:
             shuffled.append(duties.pop(self._random.below(len(duties))))
         return shuffled
+
+
+class _SimulatedThread:
+    """The duty of a thread that a simulation does not have."""
+
+    __slots__ = ("_duty", "_scheduler")
+
+    def __init__(self, scheduler: Scheduler, duty: Duty) -> None:
+        self._scheduler = scheduler
+        self._duty = duty
+
+    def notify(self) -> None:
+        self._scheduler.notify(self._duty)
+
+    def close(self) -> None:
+        self._scheduler.remove(self._duty)

@@ -246,3 +246,15 @@ def test_the_wheel_equals_a_heap(start_ms, tick_ms, wheel_size, steps):
             assert next_ms <= min(live.values()) * tick_ms
         for slot, task in enumerate(tasks):
             assert (task.bucket is not None) == (slot in live)
+
+
+def test_a_level_never_has_more_than_399_buckets():
+    """The docstring says so: a due bucket is demoted by two levels of 20."""
+    wheel = TimingWheel(start_ms=0)
+    for expiration_ms in range(1, 20_000):
+        add(wheel, expiration_ms)
+    most = 0
+    while (due_ms := wheel.next_expiration_ms()) is not None:
+        wheel.advance(due_ms)
+        most = max(most, *[len(level) for level in wheel._levels])
+    assert most == 399

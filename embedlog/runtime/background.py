@@ -1,0 +1,39 @@
+"""A thread that does the background work, for whoever wants one."""
+
+from __future__ import annotations
+
+from embedlog.runtime.threads import Parked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.runtime import Runtime
+
+_LONGEST_SLEEP_MS = 1 << 30
+_JOIN_TIMEOUT_MS = 10_000
+
+
+class BackgroundThread:
+    """Runs the duties of a runtime's scheduler when they are due, from its making on.
+
+    It keeps the runtime alive, and nothing of what uses it.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._is_closed = False
+        self._parked = Parked()
+        self._resign = runtime.scheduler.on_notify(self._parked.wake)
+        self._thread = runtime.scheduler.start_thread(self._run, "embedlog-background")
+
+    def close(self) -> None:
+        """End the thread, after the duty that it may be at. A second call does nothing."""
+        self._is_closed = True
+        self._resign()
+        self._parked.wake()
+        self._thread.join(_JOIN_TIMEOUT_MS)
+
+    def _run(self) -> None:
+        scheduler, clock = self._runtime.scheduler, self._runtime.clock
+        while not self._is_closed:
+            delay = scheduler.run_due(clock.monotonic_ms())
+            self._parked.sleep(_LONGEST_SLEEP_MS if delay is None else delay)

@@ -1,0 +1,248 @@
+"""Files by descriptor, with what each operating system has.
+
+                    Linux              macOS               Windows
+    open            O_CLOEXEC          the same            CreateFile, shared for deletion
+    write           pwritev            the same            seek and write, under a lock
+    sync            fdatasync          F_FULLFSYNC         fsync (FlushFileBuffers)
+    reserve         posix_fallocate    ftruncate           ftruncate
+    read            mapping            mapping             copied, as a mapped file can be neither
+                                                           cut, renamed nor removed there
+    directory sync  fsync              fsync               none: the file system keeps a journal
+    lock            flock and lockf    the same            a byte far behind the content
+
+What the system has is asked of `os`, not guessed from its name.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import allocate_lock
+
+from embedlog.runtime.files import Volume
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from mmap import mmap
+    from typing import Any
+
+    from embedlog.runtime.files import Bytes
+
+    Sync = Callable[[int], None]
+
+_LOCKED_POSITION = 1 << 30
+"""What is locked there cannot be read by others on Windows; the content must be."""
+
+_OPEN_FLAGS = os.O_RDWR
+for _name in ("O_CLOEXEC", "O_NOINHERIT", "O_BINARY"):
+    _OPEN_FLAGS |= getattr(os, _name, 0)
+
+_seeking = allocate_lock()
+"""Between a seek and what follows it, for systems that cannot do both in one call."""
+
+
+def open_descriptor(path: str, *, create: bool = False) -> int:
+    """Open a file for reading and writing; it is not inherited by programs that are started."""
+    if _windows_api is not None:
+        return _open_shared(path, create=create)
+    return os.open(path, _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS, 0o644)
+
+
+def _write_by_seeking(descriptor: int, buffers: Sequence[Bytes], position: int) -> int:
+    with _seeking:
+        os.lseek(descriptor, position, os.SEEK_SET)
+        total = 0
+        for buffer in buffers:
+            written = os.write(descriptor, buffer)
+            total += written
+            if written < len(buffer):
+                break
+        return total
+
+
+write = getattr(os, "pwritev", _write_by_seeking)
+"""write(descriptor, buffers, position) -> size written."""
+
+
+def read(descriptor: int, size: int, position: int) -> bytes:
+    """At most `size` bytes from `position` on; fewer at the end of the file only."""
+    with _seeking:
+        os.lseek(descriptor, position, os.SEEK_SET)
+        parts = []
+        while size:
+            part = os.read(descriptor, min(size, _READ_SIZE_MAX))
+            if not part:
+                break
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+
+_READ_SIZE_MAX = 1 << 24
+
+
+def choose_sync(plain: Sync, platform: str) -> Sync:
+    """The call after which the bytes of a file survive loss of power: `plain`, but for macOS.
+
+    There fsync leaves them in the drive's cache, and F_FULLFSYNC does not. A volume that has no
+    such call, as one in the network, gets `plain`.
+    """
+    if platform != "darwin":
+        return plain
+    import fcntl
+    from errno import EINVAL, ENOTSUP, ENOTTY
+
+    full = getattr(fcntl, "F_FULLFSYNC", 51)
+
+    def sync_fully(descriptor: int) -> None:
+        try:
+            fcntl.fcntl(descriptor, full)
+        except OSError as error:
+            if error.errno not in (ENOTSUP, ENOTTY, EINVAL):
+                raise
+            plain(descriptor)
+
+    return sync_fully
+
+
+sync = choose_sync(getattr(os, "fdatasync", os.fsync), sys.platform)
+_sync_names = choose_sync(os.fsync, sys.platform)
+
+
+def reserve(descriptor: int, size: int) -> None:
+    """Extend a file to `size` with zeros, whose room is reserved where the system can."""
+    present = os.fstat(descriptor).st_size
+    if size <= present:
+        return
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, present, size - present)
+    else:
+        os.ftruncate(descriptor, size)
+
+
+def sync_directory(path: str) -> None:
+    """Return once the names in a directory survive loss of power."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        _sync_names(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def volume(path: str) -> Volume:
+    """The volume of a file or directory, for a system without statvfs."""
+    try:
+        from shutil import disk_usage
+    except ImportError:
+        return Volume()
+    found = disk_usage(path)
+    return Volume(size=found.total, usable=found.free)
+
+
+def lock(descriptor: int) -> bool:
+    """Take the lock of a file; False when somebody else has it."""
+    try:
+        from fcntl import LOCK_EX, LOCK_NB, flock, lockf
+    except ImportError:
+        return _lock_byte(descriptor) if _has_msvcrt() else _lock_in_process(descriptor)
+    try:
+        flock(descriptor, LOCK_EX | LOCK_NB)
+        lockf(descriptor, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _has_msvcrt() -> bool:
+    try:
+        import msvcrt  # noqa: F401  is it there?
+    except ImportError:
+        return False
+    return True
+
+
+_locked: dict[tuple[int, int], int] = {}
+"""(device, number) of a file -> the descriptor that locked it, where the system has no locks."""
+
+
+def _lock_in_process(descriptor: int) -> bool:
+    """For a system without locks between processes (WASI): only this one is kept out."""
+    found = os.fstat(descriptor)
+    key = (found.st_dev, found.st_ino)
+    with _seeking:
+        holder = _locked.get(key, descriptor)
+        if holder != descriptor and _is_of(holder, key):
+            return False
+        _locked[key] = descriptor
+    return True
+
+
+def _is_of(descriptor: int, key: tuple[int, int]) -> bool:
+    """Is it still a descriptor of that file? Whoever closes one gives its lock back."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) == key
+
+
+def _lock_byte(descriptor: int) -> bool:
+    import msvcrt
+
+    with _seeking:
+        os.lseek(descriptor, _LOCKED_POSITION, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except PermissionError:
+            return False
+    return True
+
+
+CAN_MAP = hasattr(os, "pwrite")
+"""Does a mapping leave its file free to be cut, renamed and removed? Not on Windows, which has no
+pwrite either."""
+
+
+def map_read_only(descriptor: int) -> mmap:
+    """Map the whole file, which is not empty."""
+    from mmap import PROT_READ, mmap
+
+    size = 0  # stands for as long as the file is
+    if sys.version_info >= (3, 13):
+        # Otherwise every mapping keeps a duplicate of the descriptor.
+        return mmap(descriptor, size, prot=PROT_READ, trackfd=False)
+    return mmap(descriptor, size, prot=PROT_READ)
+
+
+# Windows: by default a file that is open there can be neither renamed nor removed
+
+try:
+    import _winapi as _windows_api
+except ImportError:
+    _windows_api = None  # type: ignore[assignment]
+
+_GENERIC_READ_WRITE = 0xC0000000
+_SHARE_READ_WRITE_DELETE = 7
+_OPEN_EXISTING = 3
+_OPEN_ALWAYS = 4
+_FILE_ATTRIBUTE_NORMAL = 0x80
+
+
+def _open_shared(path: str, *, create: bool) -> int:
+    import msvcrt
+
+    api: Any = _windows_api
+    handle = api.CreateFile(
+        path,
+        _GENERIC_READ_WRITE,
+        _SHARE_READ_WRITE_DELETE,
+        0,
+        _OPEN_ALWAYS if create else _OPEN_EXISTING,
+        _FILE_ATTRIBUTE_NORMAL,
+        0,
+    )
+    descriptor: int = msvcrt.open_osfhandle(handle, _OPEN_FLAGS)  # type: ignore[attr-defined]
+    return descriptor

@@ -1,0 +1,112 @@
+"""Objects that stay behind when the process forks: clusters, and their clients in the process.
+
+A child has a copy of its parent's memory. With it a cluster would go on as if nothing had happened,
+into a copy that nobody else sees, or, over a directory, into the parent's files. Its locks may be
+held by threads that only the parent has, and its threads are not there. So in the child every call
+fails, at once and without touching a lock; only `close` does nothing.
+
+That is done by giving the object another class: the parent's calls need not ask on every record
+which process they are in. Their state is put where no method finds it, so that one which the user
+looked up before the fork refuses as well.
+"""
+
+from __future__ import annotations
+
+import os
+from _weakref import ref
+
+from embedlog.errors import ClosedError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FORKED = (
+    "it was opened before the process forked, and belongs to the parent: in the child open a "
+    "cluster of its own, or connect to an address that the parent listens on"
+)
+"""Why a call fails in a forked child."""
+
+_STATE = "_state_in_parent"
+_HARMLESS = ("close", "__exit__", "__del__")
+_SPECIAL = ("__enter__", "__iter__", "__next__", "__aenter__", "__aiter__", "__anext__")
+
+_open: dict[int, ref[Any]] = {}
+"""What a child must not use, by id."""
+
+
+def stays_in_parent(owned: object) -> None:
+    """Let every public call of `owned` raise ClosedError in children forked from here on.
+
+    `close`, and the end of a `with`, do nothing there. Public attributes that are text can still
+    be read.
+    """
+    key = id(owned)
+    _open[key] = ref(owned, lambda _: _open.pop(key, None))
+
+
+def _give_up() -> None:
+    """In a child: give every object of the parent's the class of those that refuse."""
+    for reference in list(_open.values()):
+        owned = reference()
+        if owned is not None:
+            # Put aside and not dropped: what it holds would begin to close itself.
+            state = owned.__dict__
+            plain = {name: value for name, value in state.items() if _is_plain(name, value)}
+            owned.__dict__ = {**plain, _STATE: state}
+            owned.__class__ = _refusing(type(owned))
+    _open.clear()
+
+
+def _refusing(kind: type[Any]) -> type[Any]:
+    """A class laid out as `kind`, all of whose calls refuse."""
+    refuse: dict[str, Any] = {
+        "__getattr__": _refuse,
+        "__module__": kind.__module__,
+        "__repr__": _describe,
+        "__slots__": (),
+    }
+    for name in dir(kind):
+        if name in _HARMLESS:
+            is_coroutine = _is_coroutine_function(getattr(kind, name))
+            refuse[name] = _nothing_to_await if is_coroutine else _nothing
+        elif name == "__aexit__":
+            refuse[name] = _nothing_to_await
+        elif name in _SPECIAL or not name.startswith("__"):
+            value = getattr(kind, name)
+            if callable(value):
+                refuse[name] = _refuse
+            elif isinstance(value, property):
+                refuse[name] = property(_refuse)
+    return type(kind.__name__, (kind,), refuse)
+
+
+def _is_plain(name: str, value: object) -> bool:
+    return not name.startswith("_") and (value is None or isinstance(value, str))
+
+
+def _refuse(owned: object, *_: object, **__: object) -> Any:
+    raise ClosedError(f"this {type(owned).__name__} cannot be used: {FORKED}")
+
+
+def _describe(owned: object) -> str:
+    return f"<{type(owned).__name__}, of the process that forked this one>"
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """What is the parent's is not closed by a child."""
+
+
+async def _nothing_to_await(*_: object, **__: object) -> None:
+    """As `_nothing`, for a coroutine."""
+
+
+def _is_coroutine_function(function: Any) -> bool:
+    code = getattr(function, "__code__", None)
+    return code is not None and bool(code.co_flags & _CO_COROUTINE)
+
+
+_CO_COROUTINE = 0x80
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_give_up)

@@ -1,0 +1,37 @@
+"""What the lock file of a data directory says of its owner, in words for whoever was refused."""
+
+from __future__ import annotations
+
+from embedlog.runtime.files import parent
+
+
+def why_locked(path: str, owner: str, own_pid: int) -> str:
+    """Why the directory of the lock file at `path` cannot be opened, and what to do about it.
+
+    `owner` is the content of the file, as `OsLock` draws it; a Java broker leaves it empty.
+    """
+    first, _, rest = owner.partition("\n")
+    words = first.split()
+    known = dict(zip(words[::2], words[1::2], strict=False))
+    pid, since = known.get("pid", ""), known.get("since", "").replace("T", " ")
+    addresses = rest.removeprefix("at ").split() if rest.startswith("at ") else []
+    directory = parent(path) or "."
+    if not pid:
+        return (
+            f"{directory} is held by another process, which did not say who it is (a broker of "
+            f"Apache Kafka does not): stop it first, or connect to it"
+        )
+    since = f" since {since}" if since else ""
+    if addresses:
+        advice = f"it listens: connect to {', '.join(addresses)}, or close it there first"
+    else:
+        advice = (
+            "it does not listen: let the owner call listen() of its cluster and connect to that "
+            "address, or close it there first"
+        )
+    if pid == str(own_pid):
+        return (
+            f"{directory} is held by pid {pid}, this process,{since}: use the cluster that is "
+            f"open already, or close it first"
+        )
+    return f"{directory} is held by pid {pid}{since}; {advice}"

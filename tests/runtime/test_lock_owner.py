@@ -1,0 +1,65 @@
+"""Who finds a directory locked is told by whom, since when, and what to do."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import embedlog
+from embedlog.runtime.lock_owner import why_locked
+
+OWNER = "pid 4711 since 2026-01-31T12:00:00+0000 boot 6e0b2a5c\n"
+
+
+def test_an_owner_that_listens_is_named_with_its_addresses() -> None:
+    assert why_locked("data/.lock", OWNER + "at 127.0.0.1:9092 [::1]:9093\n", 1) == (
+        "data is held by pid 4711 since 2026-01-31 12:00:00+0000; it listens: connect to "
+        "127.0.0.1:9092, [::1]:9093, or close it there first"
+    )
+
+
+def test_an_owner_that_does_not_listen_is_asked_to() -> None:
+    assert why_locked("/data/.lock", OWNER, 1) == (
+        "/data is held by pid 4711 since 2026-01-31 12:00:00+0000; it does not listen: let the "
+        "owner call listen() of its cluster and connect to that address, or close it there first"
+    )
+
+
+def test_this_process_and_a_silent_one_are_told_apart() -> None:
+    assert "this process, since 2026" in why_locked("data/.lock", OWNER, 4711)
+    assert "use the cluster that is open already" in why_locked("data/.lock", OWNER, 4711)
+    assert "did not say who it is" in why_locked("data/.lock", "", 4711)
+
+
+def _refusal(path: Path) -> str:
+    script = (
+        "import sys, embedlog\n"
+        "try: embedlog.open(sys.argv[1])\n"
+        "except embedlog.DirectoryLocked as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_another_process_hears_of_the_listeners_there_are_at_that_moment(tmp_path: Path) -> None:
+    with embedlog.open(tmp_path) as cluster:
+        said = _refusal(tmp_path)
+        assert f"held by pid {os.getpid()} since " in said
+        assert "call listen()" in said
+        first, second = cluster.listen(), cluster.listen()
+        assert f"connect to {first.address}, {second.address}, or" in _refusal(tmp_path)
+        first.close()
+        address = re.search(r"connect to (127\S+), or", _refusal(tmp_path))
+        assert address is not None
+        with embedlog.Producer(address[1]) as producer:
+            assert producer.send("events", b"v").result(10).offset == 0
+        with pytest.raises(embedlog.DirectoryLocked, match="this process"):
+            embedlog.open(tmp_path)
+    assert not _refusal(tmp_path)
