@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from _thread import get_ident
 from collections import deque
 from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
 
+from wire.net.clock import monotonic
 from wire.net.limits import ListenerLimits
 from wire.net.peer import RECEIVE_SIZE, Connection
 from wire.net.poller import READ, WRITE, Waker, make_poller
+from wire.net.reports import Reports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,12 +85,14 @@ class Listener:
         *,
         limits: ListenerLimits | None = None,
         allow_remote: bool = False,
+        reports: Reports | None = None,
         poller: Poller | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self.limits = limits if limits is not None else ListenerLimits()
         self._service = service
         self._clock = clock
+        self.reports = reports if reports is not None else Reports()
         self._sock = _listening_socket(host, port, allow_remote=allow_remote)
         name = self._sock.getsockname()
         self.address: tuple[str, int] = (name[0], name[1])
@@ -145,6 +148,11 @@ class Listener:
         if self._is_waiting:
             self._waker.wake()
 
+    @property
+    def signal_fd(self) -> int:
+        """For `signal.set_wakeup_fd`, where a signal does not end a wait by itself (Windows)."""
+        return self._waker.signal_fd
+
     def close(self) -> None:
         """Close everything. For a listener that does not run; again is allowed."""
         if self._sock.fileno() < 0:
@@ -184,6 +192,7 @@ class Listener:
         self.poller.unregister(connection.fd)
         del self._connections[connection.fd]
         host = connection.peer_host
+        self.reports.disconnected(connection)
         self._address_counts[host] -= 1
         if not self._address_counts[host]:
             del self._address_counts[host]
@@ -191,7 +200,7 @@ class Listener:
         try:
             self._service.disconnected(connection)
         except Exception as error:  # a service's bug must not end the loop
-            _report("a service failed on a disconnect", error)
+            self.reports.failed("a service failed on a disconnect", error)
 
     def sweep_by(self, deadline: float) -> None:
         """Have deadlines looked at when this one has passed, or sooner."""
@@ -230,6 +239,7 @@ class Listener:
         self._unwritten_size += difference
         if difference > 0 and self._unwritten_size > self.limits.response_size_max:
             slowest = min(self._connections.values(), key=Connection.stalled_at)
+            self.reports.cut_off(slowest, "unread", "too many bytes of answers are not read")
             self.post(slowest, Connection.end, None)
 
     def _run(self) -> None:
@@ -283,7 +293,7 @@ class Listener:
             try:
                 delay_ms = self._service.turn()
             except Exception as error:  # as in `_run`; and a failing turn must not spin
-                _report("a service failed in its turn", error)
+                self.reports.failed("a service failed in its turn", error)
                 delay_ms = 1_000
             if not self.late:
                 break
@@ -320,10 +330,10 @@ class Listener:
     def _failed(self, connection: Connection | None, error: Exception) -> None:
         """End the connection, and report what was not just the peer's leaving."""
         if connection is None:
-            _report("the listener's own descriptors failed", error)
+            self.reports.failed("the listener's own descriptors failed", error)
         else:
             if not isinstance(error, ConnectionError | TimeoutError):
-                _report(f"connection from {connection.peer_host} failed", error)
+                self.reports.failed(f"connection from {connection.peer_host} failed", error)
             self.drop(connection)
 
     def _accept(self) -> None:
@@ -331,7 +341,7 @@ class Listener:
         try:
             self._accept_all()
         except Exception as error:  # as in `_run`
-            _report("accepting connections failed", error)
+            self.reports.failed("accepting connections failed", error)
 
     def _accept_all(self) -> None:
         for _ in range(_ACCEPT_COUNT_MAX):
@@ -344,6 +354,7 @@ class Listener:
             except OSError as error:
                 # Without descriptors the connection stays ready, and asking again would spin.
                 if error.errno in _OUT_OF_RESOURCES:
+                    self.reports.short_of(error)
                     self._pause_accepting(_SWEEP_S)
                 return
             if not self._is_welcome(peer[0]):
@@ -360,6 +371,7 @@ class Listener:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         connection = Connection(self, sock, peer)
         self._connections[connection.fd] = connection
+        self.reports.connected(connection)
         self._address_counts[peer[0]] = self._address_counts.get(peer[0], 0) + 1
         self.poller.register(connection.fd, READ)
         self.sweep_by(connection.deadline())
@@ -372,10 +384,13 @@ class Listener:
         """May one more peer from `host` come in? Counts it for the rate if so."""
         limits = self.limits
         if len(self._connections) >= limits.connection_count_max:
+            self.reports.not_welcome(host, f"max.connections={limits.connection_count_max}")
             return False
         if is_loopback(host) and not limits.limit_loopback:
             return True
         if self._address_counts.get(host, 0) >= limits.address_connection_count_max:
+            limit = limits.address_connection_count_max
+            self.reports.not_welcome(host, f"max.connections.per.ip={limit}")
             return False
         second = int(self.now)
         if second != self._accept_second:
@@ -402,6 +417,7 @@ class Listener:
         for connection in list(self._connections.values()):
             deadline = connection.deadline()
             if deadline <= now:
+                connection.say_why_late()
                 self.drop(connection)
             else:
                 connection.trim(now=now)
@@ -443,7 +459,9 @@ def _listening_socket(host: str, port: int, *, allow_remote: bool) -> socket.soc
         raise RemoteAddress(str(address[0]))
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # On Windows SO_REUSEADDR would let another program take the address over.
+        option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+        sock.setsockopt(socket.SOL_SOCKET, option, 1)
         sock.bind(address)
         sock.listen(_BACKLOG)
         sock.setblocking(False)
@@ -451,9 +469,3 @@ def _listening_socket(host: str, port: int, *, allow_remote: bool) -> socket.soc
         sock.close()
         raise
     return sock
-
-
-def _report(what: str, error: Exception) -> None:
-    import logging
-
-    logging.getLogger("wire.net").error(what, exc_info=error)

@@ -246,6 +246,16 @@ class Connection:
             return self._frame_started_at + seconds
         return self._last_active_at + limits.idle_ms / 1_000
 
+    def say_why_late(self) -> None:
+        """Log which deadline has passed."""
+        reports = self._listener.reports
+        if self._queue.size:
+            reports.cut_off(self, "unread", "it does not read its answers")
+        elif self._start < self._end:
+            reports.cut_off(self, "incomplete", "its request did not arrive in time")
+        else:
+            reports.idle(self)
+
     def stalled_at(self) -> float:
         """When the peer last took bytes of an answer it is owed; infinity if it is owed none."""
         return self._stalled_at if self._queue.size else _NEVER
@@ -292,6 +302,8 @@ class Connection:
         while end - start >= 4:
             (size,) = _size_at(view, start)
             if not 0 <= size <= request_size_max and not self._may_send(view, start, end):
+                limit = listener.limits.produce_size_max
+                listener.reports.bad_size(self, bytes(view[start : start + 64]), size, limit)
                 self._is_closing = True
                 start = end
                 break

@@ -14,6 +14,7 @@ from _thread import RLock
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from selectors import BaseSelector
+    from socket import socket
     from typing import Protocol
 
     class Poller(Protocol):
@@ -99,13 +100,15 @@ def make_poller() -> Poller:
 
 
 class Waker:
-    """A descriptor that makes a poll return: an eventfd, or a pipe where there is none.
+    """A descriptor that makes a poll return: an eventfd, or a pair of sockets where there is none.
+
+    Not a pipe, as Windows waits for sockets only.
 
     `wake` may be called from any thread and from a signal handler, and costs a system call only
     for the first call since the loop last looked (0.45 us).
     """
 
-    __slots__ = ("_is_closed", "_is_set", "_lock", "_write_fd", "fd")
+    __slots__ = ("_is_closed", "_is_set", "_lock", "_pair", "fd")
 
     def __init__(self) -> None:
         self._is_set = False
@@ -113,26 +116,42 @@ class Waker:
         # Only against `close`: a descriptor number is soon somebody else's file. Re-entrant,
         # because a signal handler may call `wake` in the middle of `wake`.
         self._lock = RLock()
+        self._pair: tuple[socket, socket] | None = None
+        """One to wait for, one to write to."""
         if hasattr(os, "eventfd"):
-            self.fd = self._write_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         else:
-            self.fd, self._write_fd = os.pipe()
-            os.set_blocking(self.fd, False)
-            os.set_blocking(self._write_fd, False)
+            from socket import socketpair
+
+            self._pair = socketpair()
+            for each in self._pair:
+                each.setblocking(False)
+            self.fd = self._pair[0].fileno()
+
+    @property
+    def signal_fd(self) -> int:
+        """Where `signal.set_wakeup_fd` may write to."""
+        return self.fd if self._pair is None else self._pair[1].fileno()
 
     def wake(self) -> None:
         """Make the loop's current or next poll return. Does nothing once closed."""
         if not self._is_set:
             self._is_set = True
             with self._lock:
-                if not self._is_closed:
-                    # Eight bytes suit both: an eventfd adds them as a number, a pipe holds them.
-                    os.write(self._write_fd, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+                if self._is_closed:
+                    return
+                if self._pair is None:
+                    os.write(self.fd, b"\x01\x00\x00\x00\x00\x00\x00\x00")  # an int of 8 bytes
+                else:
+                    self._pair[1].send(b"\x01")
 
     def clear(self) -> None:
         """Take the signal back. The loop looks for its reasons after this, never before."""
         try:
-            os.read(self.fd, 64)
+            if self._pair is None:
+                os.read(self.fd, 8)
+            else:
+                self._pair[0].recv(64)
         except BlockingIOError:
             pass  # a poll may return for nothing
         finally:  # also when Ctrl-C comes here: nobody would write again
@@ -145,8 +164,11 @@ class Waker:
 
     def abandon(self) -> None:
         """As `close`, in a forked child: whoever held the lock is not in this process."""
-        if not self._is_closed:
-            self._is_closed = True
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._pair is None:
             os.close(self.fd)
-            if self._write_fd != self.fd:
-                os.close(self._write_fd)
+        else:
+            for each in self._pair:
+                each.close()

@@ -11,23 +11,39 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from socket import socket
 
-_GATHER_COUNT_MAX = min(os.sysconf("SC_IOV_MAX"), 1024) if hasattr(os, "sysconf") else 16
+_HAS_GATHER = hasattr(os, "sysconf")
+"""Not on Windows, whose sockets have no sendmsg."""
+_GATHER_COUNT_MAX = min(os.sysconf("SC_IOV_MAX"), 1024) if _HAS_GATHER else 16
 _JOIN_SIZE_MAX = 32 * 1024
 """Up to this size one copy is cheaper than a gather write of many small buffers."""
+
+
+def _send_joined(sock: socket, buffers: Sequence[bytes | bytearray | memoryview]) -> int:
+    """For Windows, which has no gather write: as much of it as is worth a copy."""
+    first = buffers[0]
+    if len(first) >= _JOIN_SIZE_MAX:
+        return sock.send(first)
+    joined = bytearray()
+    for buffer in buffers:
+        joined += buffer[: _JOIN_SIZE_MAX - len(joined)]
+        if len(joined) == _JOIN_SIZE_MAX:
+            break
+    return sock.send(joined)
 
 
 class SendQueue:
     """What a socket has not taken yet.
 
     Buffers are bytes or memoryviews of bytes; they are held by reference until the socket took
-    them and must not change meanwhile. `size` counts what is held.
+    them and must not change meanwhile. `size` counts what is held, `sent_size` what was taken.
     """
 
-    __slots__ = ("_buffers", "size")
+    __slots__ = ("_buffers", "sent_size", "size")
 
     def __init__(self) -> None:
         self._buffers: deque[bytes | bytearray | memoryview] = deque()
         self.size = 0
+        self.sent_size = 0
 
     def send(self, sock: socket, buffers: Sequence[bytes | bytearray | memoryview]) -> bool:
         """Write `buffers` after everything before them. True when nothing is left to write.
@@ -46,12 +62,13 @@ class SendQueue:
                 if size <= _JOIN_SIZE_MAX:
                     sent = sock.send(b"".join(buffers))
                 elif len(buffers) <= _GATHER_COUNT_MAX:
-                    sent = sock.sendmsg(buffers)
+                    sent = sock.sendmsg(buffers) if _HAS_GATHER else _send_joined(sock, buffers)
                 else:
                     self._push(buffers, 0)
                     return self.flush(sock)
         except BlockingIOError:
             sent, size = 0, -1
+        self.sent_size += sent
         if sent == size:
             return True
         self._push(buffers, sent)
@@ -67,10 +84,11 @@ class SendQueue:
         while buffers:
             batch = list(islice(buffers, _GATHER_COUNT_MAX))
             try:
-                sent = sock.sendmsg(batch)
+                sent = sock.sendmsg(batch) if _HAS_GATHER else _send_joined(sock, batch)
             except BlockingIOError:
                 return False
             self.size -= sent
+            self.sent_size += sent
             for buffer in batch:
                 if len(buffer) > sent:
                     if sent:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from contextlib import suppress
 from errno import EINPROGRESS, EWOULDBLOCK
 from weakref import WeakSet
 
 from wire.framing import FrameReader, InvalidFrameSize
+from wire.net.channel_events import ChannelEvent, EventKind
+from wire.net.clock import monotonic
 from wire.net.poller import READ, WRITE, Waker, make_poller
 from wire.net.resolver import resolve
 from wire.net.send_queue import SendQueue
@@ -37,45 +38,6 @@ FIRST_FRAME_SIZE_MAX = 16 << 20
 its end would be waited for."""
 
 _TLS_READ_SIZE = 64 * 1024
-
-
-class EventKind:
-    """What happened to a channel."""
-
-    CONNECTED = 1
-    FRAME = 2
-    CLOSED = 3
-
-
-class ChannelEvent:
-    """One thing that happened to a channel.
-
-    `frame` is set for FRAME: a view, without the size, that stays valid and is not written again
-    for as long as it is kept. `reason` is set for CLOSED: one line of text, and
-    `is_refused` says that the two sides do not agree on TLS: trying again would not change that.
-    """
-
-    __slots__ = ("channel", "frame", "is_refused", "kind", "reason")
-
-    def __init__(
-        self,
-        kind: int,
-        channel: Channel,
-        *,
-        frame: memoryview | None = None,
-        reason: str = "",
-        is_refused: bool = False,
-    ) -> None:
-        self.kind = kind
-        self.channel = channel
-        self.frame = frame
-        self.reason = reason
-        self.is_refused = is_refused
-
-    def __repr__(self) -> str:
-        name = {1: "CONNECTED", 2: "FRAME", 3: "CLOSED"}[self.kind]
-        detail = f" {len(self.frame)} bytes" if self.frame is not None else ""
-        return f"<ChannelEvent {name} {self.channel}{detail}{self.reason and ': ' + self.reason}>"
 
 
 class Channel:
@@ -136,6 +98,16 @@ class Channel:
         return self._queue.size + sum(map(len, self._waiting))
 
     @property
+    def given_size(self) -> int:
+        """Bytes given to the socket so far, taken by it or not."""
+        return self._queue.sent_size + self._queue.size
+
+    @property
+    def sent_size(self) -> int:
+        """Of these the bytes that the socket has taken."""
+        return self._queue.sent_size
+
+    @property
     def local_port(self) -> int:
         """The port on this side. Requires: not closed."""
         assert self._sock is not None, self
@@ -163,18 +135,16 @@ class SocketChannels:
         receive_buffer_size: int = -1,
         tls: TlsClient | None = None,
         poller: Poller | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._frame_size_max = frame_size_max
         self._connect_timeout_s = connect_timeout_ms / 1_000
-        self._buffer_sizes = {
-            option: size
-            for option, size in (
-                (socket.SO_SNDBUF, send_buffer_size),
-                (socket.SO_RCVBUF, receive_buffer_size),
-            )
-            if size >= 0
-        }
+        # With keepalive a peer that vanished is noticed also while nothing is sent.
+        self._options = {socket.SO_KEEPALIVE: 1}
+        if send_buffer_size >= 0:
+            self._options[socket.SO_SNDBUF] = send_buffer_size
+        if receive_buffer_size >= 0:
+            self._options[socket.SO_RCVBUF] = receive_buffer_size
         self._tls = tls
         self._clock = clock
         self._poller = poller if poller is not None else make_poller()
@@ -318,8 +288,8 @@ class SocketChannels:
                 continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for option, size in self._buffer_sizes.items():
-                sock.setsockopt(socket.SOL_SOCKET, option, size)
+            for option, value in self._options.items():
+                sock.setsockopt(socket.SOL_SOCKET, option, value)
             try:
                 code = sock.connect_ex(address)
             except OSError as error:  # a port out of range is an OverflowError, a bug of the caller

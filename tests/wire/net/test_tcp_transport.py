@@ -265,3 +265,14 @@ def test_the_next_connection_goes_to_the_next_address(
             assert next_event(channels).kind == EventKind.CLOSED
             assert channel.is_closed
         assert reached == ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.1"]
+
+
+@pytest.mark.parametrize("sizes", [{}, {"send_buffer_size": 65_536, "receive_buffer_size": 65_536}])
+def test_every_socket_has_keepalive(peer: Peer, sizes: dict[str, int]) -> None:
+    channels = SocketChannels(**sizes)
+    channel = channels.connect("127.0.0.1", peer.port)
+    sock = channel._sock
+    assert sock is not None
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    channels.close_all()

@@ -1,0 +1,46 @@
+"""What `SocketChannels.poll` tells of the channels."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from wire.net.tcp_transport import Channel
+
+
+class EventKind:
+    """What happened to a channel."""
+
+    CONNECTED = 1
+    FRAME = 2
+    CLOSED = 3
+
+
+class ChannelEvent:
+    """One thing that happened to a channel.
+
+    `frame` is set for FRAME: a view, without the size, that stays valid and is not written again
+    for as long as it is kept. `reason` is set for CLOSED: one line of text, and
+    `is_refused` says that the two sides do not agree on TLS: trying again would not change that.
+    """
+
+    __slots__ = ("channel", "frame", "is_refused", "kind", "reason")
+
+    def __init__(
+        self,
+        kind: int,
+        channel: Channel,
+        *,
+        frame: memoryview | None = None,
+        reason: str = "",
+        is_refused: bool = False,
+    ) -> None:
+        self.kind = kind
+        self.channel = channel
+        self.frame = frame
+        self.reason = reason
+        self.is_refused = is_refused
+
+    def __repr__(self) -> str:
+        name = {1: "CONNECTED", 2: "FRAME", 3: "CLOSED"}[self.kind]
+        detail = f" {len(self.frame)} bytes" if self.frame is not None else ""
+        return f"<ChannelEvent {name} {self.channel}{detail}{self.reason and ': ' + self.reason}>"

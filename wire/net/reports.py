@@ -1,0 +1,119 @@
+"""What a listener logs of its peers: few lines, however many peers ask for them.
+
+A peer decides how often it connects and what it sends, so each kind of line is limited.
+"""
+
+from __future__ import annotations
+
+import time
+
+from wire.logs import NamedLog
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    class Peer(Protocol):
+        """A connection, as far as a line names it."""
+
+        @property
+        def peer_host(self) -> str: ...
+
+        @property
+        def peer_port(self) -> int: ...
+
+
+LINES_MAX = 5
+WINDOW_S = 10.0
+"""So many lines of one kind in such a time."""
+
+_SHOWN_SIZE = 16
+_PLAUSIBLE_SIZE_MAX = 1 << 30
+_TLS_HANDSHAKE = b"\x16\x03"
+_HTTP_METHODS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"CONN", b"PATC", b"PRI ")
+
+
+class Reports:
+    """Logs for one listener. Requires: the listener's thread."""
+
+    __slots__ = ("_clock", "_windows", "log")
+
+    def __init__(
+        self, log: NamedLog | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.log = log if log is not None else NamedLog("wire.net")
+        self._clock = clock
+        self._windows: dict[str, list[float]] = {}
+        """By kind of line: when its window began, lines in it, lines left out since. The kinds are
+        few: none holds what a peer says."""
+
+    def connected(self, peer: Peer) -> None:
+        """A peer has come."""
+        self.log.debug("connection from %s:%d", peer.peer_host, peer.peer_port)
+
+    def disconnected(self, peer: Peer) -> None:
+        """It has gone, or was sent away."""
+        self.log.debug("connection from %s:%d has ended", peer.peer_host, peer.peer_port)
+
+    def idle(self, peer: Peer) -> None:
+        """A peer was silent for so long that it is disconnected."""
+        self.log.info("connection from %s:%d closed: idle", peer.peer_host, peer.peer_port)
+
+    def not_welcome(self, host: str, why: str) -> None:
+        """A peer was refused because of a limit; `why` names it."""
+        self._warn("refused", "connection from %s refused: %s", host, why)
+
+    def cut_off(self, peer: Peer, kind: str, why: str) -> None:
+        """A peer was disconnected for what it did, or failed to do."""
+        self._warn(kind, "connection from %s:%d closed: %s", peer.peer_host, peer.peer_port, why)
+
+    def bad_size(self, peer: Peer, start: bytes, size: int, limit: int) -> None:
+        """A frame that begins with the bytes `start` says a size that is not allowed."""
+        why = known = foreign(start)
+        if known is None:
+            why = f"a request of {size} bytes is more than the {limit} allowed"
+            if not 0 <= size <= _PLAUSIBLE_SIZE_MAX:
+                why = f"this is not the Kafka protocol: it begins with {start[:_SHOWN_SIZE]!r}"
+        self.cut_off(peer, known or "size", why or "")
+
+    def failed(self, what: str, error: BaseException) -> None:
+        """A defect, or a system that does not do its part."""
+        self.log.error("%s", what, exc_info=error)
+
+    def short_of(self, error: OSError) -> None:
+        """The system has no descriptors or memory for another connection."""
+        self._warn("short", "connections have to wait: %s", error)
+
+    def _warn(self, kind: str, message: str, *values: object) -> None:
+        now = self._clock()
+        window = self._windows.get(kind)
+        if window is None or now - window[0] > WINDOW_S:
+            left_out = int(window[2]) if window is not None else 0
+            self._windows[kind] = [now, 1, 0]
+            if left_out:
+                message += f" ({left_out} more like it before)"
+        elif window[1] < LINES_MAX:
+            window[1] += 1
+        else:
+            window[2] += 1
+            return
+        self.log.warning(message, *values)
+
+
+def foreign(start: bytes) -> str | None:
+    """Who it is that begins to talk like this, and is no Kafka client; None if nobody is known.
+
+    >>> foreign(b"GET / HTTP/1.1")
+    'an HTTP client talks to a Kafka port'
+    """
+    if start.startswith(_TLS_HANDSHAKE):
+        return (
+            "a TLS client talks to a plaintext port: its security.protocol must be PLAINTEXT, not "
+            "SSL or SASL_SSL"
+        )
+    if start.startswith(_HTTP_METHODS):
+        return "an HTTP client talks to a Kafka port"
+    if start.startswith(b"SSH-"):
+        return "an SSH client talks to a Kafka port"
+    return None
