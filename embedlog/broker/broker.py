@@ -15,6 +15,7 @@ from embedlog.broker import dispatch
 from embedlog.broker.metadata_publisher import MetadataPublisher
 from embedlog.broker.producer_ids import ProducerIds
 from embedlog.common import ZERO_UUID
+from embedlog.logs import Log
 from embedlog.purgatory.timer import Timer
 from embedlog.replication.replica_manager import ReplicaManager
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
     from embedlog.storage.log_manager import LogManager
     from wire.schemas.api_versions import ApiVersionsResponse
+
+_log = Log("broker")
 
 _OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -87,8 +90,20 @@ class Broker:
         controller.on_change = self._changed
         self.replica_manager.load = self._publisher.load
         if not log_manager.clean:
-            self._publisher.load_all()
+            self._recover()
         runtime.scheduler.add(log_manager)
+
+    def _recover(self) -> None:
+        """Load every log after an unclean shutdown: each is read and cut where it was torn."""
+        clock, manager = self.runtime.clock, self.log_manager
+        began_ms = clock.monotonic_ms()
+        self._publisher.load_all()
+        _log.info(
+            "recovered %d logs in %d ms, %d bytes did not fit and were put aside",
+            manager.recovered_count,
+            clock.monotonic_ms() - began_ms,
+            manager.cut_size,
+        )
 
     def handle(self, context: RequestContext, request: Any) -> Any:
         """Answer a request: a response, a `Pending` of one, or None when there will be none.
@@ -166,6 +181,16 @@ class Broker:
         self._publisher.load_all()
         return list(self.replica_manager.partitions.values())
 
+    def disk_error(self, topic: str, partition: int) -> OSError | None:
+        """What the disk last refused a write to the partition with; None when it did not."""
+        found = self.replica_manager.partitions.get((topic, partition))
+        return None if found is None else found.log.disk_error
+
+    def expire_offsets(self) -> None:
+        """Delete committed offsets, and groups, that have outlived offsets.retention.minutes."""
+        if _OFFSETS_TOPIC in self.controller.image.topics_by_name:
+            self.group_coordinator.expire_offsets()
+
     # Waiting requests
 
     def park(self, connection: Connection, operation: DelayedFetch) -> None:
@@ -184,11 +209,18 @@ class Broker:
         if operation is not None:
             operation.abandon()
 
-    def report(self, error: BaseException) -> None:
-        """A defect showed itself while a peer was served: say where, on standard error."""
-        from traceback import print_exception
+    def report(self, context: RequestContext, error: Exception) -> None:
+        """A defect showed itself while a peer was served: log what it had asked, and where."""
+        from wire.api_keys import NAMES
 
-        print_exception(error)
+        _log.error(
+            "%s version %d of client %r at %s failed",
+            NAMES[context.api_key],
+            context.api_version,
+            context.client_id,
+            context.client_host,
+            exc_info=error,
+        )
 
 
 def _ignore(_delta: MetadataDelta) -> None:

@@ -4,49 +4,62 @@
         with cluster.producer() as producer:
             producer.send("events", b"value").result()
 
-Opening reads the metadata log, hosts every partition and starts no thread. A thread and a socket
-come with `listen` only.
+Opening reads the metadata log, hosts every partition and starts no thread, unless `background` asks
+for one. A socket, and its thread, come with `listen` only.
 """
 
 from __future__ import annotations
 
+from _weakref import ref
+from sys import _getframe
+
 from embedlog.broker import dispatch, meta_properties
 from embedlog.broker.broker import Broker
 from embedlog.broker.context import RequestContext
-from embedlog.common import ONE_UUID, TopicPartition
+from embedlog.broker.data_path import data_directory
+from embedlog.common import IN_PROCESS_HOST, ONE_UUID, TopicPartition
 from embedlog.config.broker_config import BrokerConfig, normalise_names
 from embedlog.controller.controller import Controller
 from embedlog.controller.metadata_log import LOG_SETTINGS, METADATA_PARTITION, MetadataLog
 from embedlog.errors import ClosedError, ConfigError
 from embedlog.runtime import real_runtime
+from embedlog.runtime.at_exit import CLUSTERS
+from embedlog.runtime.forks import stays_in_parent
 from embedlog.storage.log_config import DURABILITIES, LogConfig
 from embedlog.storage.log_manager import LogManager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _weakref import ReferenceType
-    from collections.abc import Mapping
-    from types import TracebackType
-    from typing import Any, Protocol, Self
+    from collections.abc import Callable, Mapping
+    from types import FrameType, TracebackType
+    from typing import Any, Self
 
-    from embedlog.broker.network import BrokerListener
+    from embedlog.broker.data_path import Path
+    from embedlog.broker.network import BrokerListener, ServedAddress
     from embedlog.client.admin.admin import Admin
     from embedlog.client.consumer.consumer import Consumer
     from embedlog.client.producer.producer import Producer
     from embedlog.controller.metadata import TopicImage
     from embedlog.runtime import Runtime
+    from embedlog.runtime.background import BackgroundThread
     from embedlog.transport import InProcessTransport
-
-    class Path(Protocol):
-        """Anything that `open` of Python takes as a path and is not text."""
-
-        def __fspath__(self) -> str: ...
 
 
 _MEMORY_DIRECTORY = "memory"
 """The data directory's name in a file system of its own, when there is no path."""
 
+_LOOPBACK = "127.0.0.1"
+
 _REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
+
+_EMBEDDED = {
+    # An application knows its workers, and shall not wait 3 s for others at each start.
+    _REBALANCE_DELAY: "0",
+    # A test's first record to a topic costs 80 ms otherwise: a client's pause before it asks again.
+    "embedlog.auto.create.topics.await": "true",
+}
+"""What `open` sets differently from Kafka, unless told."""
 
 
 class Cluster:
@@ -55,6 +68,9 @@ class Cluster:
     Every method may be called from any thread. `durability` says what an acknowledged record
     survives by default: "memory" nothing, "os" the end of this process, "fsync" loss of power;
     a topic may say otherwise (`embedlog.durability`).
+
+    One that is dropped, or left open when the interpreter ends, is closed then, with a
+    ResourceWarning. Clients and listeners keep their cluster.
     """
 
     def __init__(
@@ -64,26 +80,31 @@ class Cluster:
         *,
         durability: str | None = None,
         cluster_id: str | None = None,
+        background: bool = False,
+        is_embedded: bool = False,
         runtime: Runtime | None = None,
     ) -> None:
         """Open the directory at `path`, or a cluster in memory. See `open`.
 
+        `is_embedded`: with the defaults of `open` where they are not Kafka's.
+
         `runtime` replaces clock, files, threads and randomness: see `embedlog.testing`.
         """
-        directory = _MEMORY_DIRECTORY if path is None else _text_of(path)
-        self.path = None if path is None else directory
+        self.path = data_directory(path)
+        directory = self.path or _MEMORY_DIRECTORY
         self.config = BrokerConfig(config)
         self.durability = _durability(self.path, durability, self.config)
         self.config.set_static("embedlog.durability", self.durability)
         if self.path is not None:
             self.config.set_static("log.dirs", directory)
-        elif not self.config.is_set(_REBALANCE_DELAY):
+        else:
             # A test shall not wait 3 s for members that it does not start.
-            self.config.set_static(_REBALANCE_DELAY, "0")
+            self._set_defaults({_REBALANCE_DELAY: "0"})
+        if is_embedded:
+            self._set_defaults(_EMBEDDED)
         self.runtime = runtime or _runtime(self.path)
-        self._listeners: list[BrokerListener] = []
+        self._listeners: list[ServedAddress] = []
         self._transports: dict[int, ReferenceType[InProcessTransport]] = {}
-        self._is_closed = False
         self._log_manager = LogManager(
             self.runtime,
             directory,
@@ -98,6 +119,32 @@ class Cluster:
         except BaseException:
             self._log_manager.close()
             raise
+        self._background: BackgroundThread | None = None
+        if background:
+            from embedlog.runtime.background import BackgroundThread
+
+            self._background = BackgroundThread(self.runtime)
+        self._is_closed = False
+        stays_in_parent(self)
+        # Who brings a runtime decides itself what becomes of a cluster that it drops.
+        self._forget = self._watch_end() if runtime is None else None
+
+    def _watch_end(self) -> Callable[[], None]:
+        """Be closed when the interpreter ends; return what undoes that."""
+        self._opened_at = _line_outside()
+        reference = ref(self)
+
+        def end() -> None:
+            cluster = reference()
+            if cluster is not None:
+                cluster._forgotten()
+
+        return self.runtime.scheduler.at_exit(end, CLUSTERS)
+
+    def _set_defaults(self, defaults: Mapping[str, str]) -> None:
+        for name, value in defaults.items():
+            if not self.config.is_set(name):
+                self.config.set_static(name, value)
 
     def _open(self, directory: str, cluster_id: str | None) -> Broker:
         node_id = self.config.node_id
@@ -177,37 +224,46 @@ class Cluster:
 
         return Admin(self, **settings)
 
-    def connect(self, client_id: str = "") -> InProcessTransport:
+    def connect(self, client_id: str | None = None) -> InProcessTransport:
         """A transport to the broker: requests as objects, no bytes, no socket.
+
+        A client that says its `client_id`, which may be empty, ends with this process: groups do
+        not wait for it when the directory is opened again. None: requests of anybody.
 
         Raises:
             ClosedError: the cluster was closed.
         """
-        from _weakref import ref
-
         from embedlog.transport import InProcessTransport
 
-        if self._is_closed:
-            raise ClosedError("the cluster was closed")
+        self._check_open()
+        host = _LOOPBACK if client_id is None else IN_PROCESS_HOST
 
         def make_context(api_key: int, version: int) -> RequestContext:
-            return RequestContext(api_key, version, client_id=client_id)
+            return RequestContext(api_key, version, client_id=client_id or "", client_host=host)
 
         transport = InProcessTransport(
             self.broker.handle,
             make_context,
             {key: (first, last) for key, (_, first, last) in dispatch.HANDLERS.items()},
             self.runtime,
+            makes_topics=lambda: self.config.auto_create_topics_enable,
+            disk_error=self.broker.disk_error,
+            owner=self,
         )
-        key = id(transport)
-        self._transports[key] = ref(transport, lambda _: self._transports.pop(key, None))
+        key, transports = id(transport), self._transports
+        transports[key] = ref(transport, lambda _: transports.pop(key, None))
         return transport
 
     # Topics
 
     @property
     def topics(self) -> list[str]:
-        """The names of the topics that are not a coordinator's, sorted."""
+        """The names of the topics that are not a coordinator's, sorted.
+
+        Raises:
+            ClosedError: the cluster was closed.
+        """
+        self._check_open()
         found = self.broker.controller.image.topics_by_name.values()
         return sorted(topic.name for topic in found if not topic.is_internal)
 
@@ -218,10 +274,16 @@ class Cluster:
 
         Raises:
             KafkaError: TopicAlreadyExists, InvalidTopic, InvalidConfig, InvalidPartitions.
+            ClosedError: the cluster was closed.
         """
+        self._check_open()
+        from embedlog.client import arguments
         from embedlog.config.broker_config import text_of
 
-        configs = {key: text_of(value) for key, value in (config or {}).items()}
+        arguments.topic_name(name, "create_topic", "name")
+        partitions = arguments.partition_count(partitions, "create_topic", "partitions")
+        given = arguments.mapping(config or {}, "create_topic", "config", "name: value")
+        configs = {key: text_of(value) for key, value in given.items()}
         return self.broker.controller.create_topic(
             name, partition_count=partitions, configs=configs
         )
@@ -229,12 +291,17 @@ class Cluster:
     # Addresses
 
     def listen(
-        self, host: str = "127.0.0.1", port: int = 0, *, allow_remote_plaintext: bool = False
+        self,
+        host: str | None = None,
+        port: int | None = None,
+        *,
+        allow_remote_plaintext: bool = False,
     ) -> BrokerListener:
         """Serve the cluster at an address, in a thread of its own, until closed.
 
-        `address` of the result is what any Kafka client takes as its bootstrap server; port 0
-        finds a free port.
+        `address` of the result is what any Kafka client takes as its bootstrap server. What is not
+        given says the setting `listeners` if it was made, for the first listener; else the host is
+        loopback, and the port 0, which finds a free one.
 
         Raises:
             OSError: the address cannot be listened on.
@@ -242,12 +309,45 @@ class Cluster:
         """
         from embedlog.broker.network import listen
 
-        if self._is_closed:
-            raise ClosedError("the cluster was closed")
-        listener = listen(self.broker, host, port, allow_remote_plaintext=allow_remote_plaintext)
+        self._check_open()
+        listener = listen(
+            self.broker, host, port, allow_remote_plaintext=allow_remote_plaintext, owner=self
+        )
         listener.start()
-        self._listeners.append(listener)
+        self._listeners = [each for each in self._listeners if not each.is_closed]
+        self._listeners.append(listener.served)
         return listener
+
+    # Background work
+
+    def maintain(self) -> int:
+        """Do the work that otherwise waits for its interval; return how many bytes it freed.
+
+        Retention of every topic, compaction of the logs that Kafka's cleaner would clean, the end
+        of committed offsets that are too old, deletion of files that are not needed any more (also
+        of those that file.delete.delay.ms keeps for a while), and checkpoints. It returns when
+        nothing is left. Callable beside a listener and at any time; other threads go on meanwhile.
+
+        >>> import embedlog
+        >>> with embedlog.open() as cluster:
+        ...     topic = cluster.create_topic("events", config={"retention.bytes": 0})
+        ...     with cluster.producer() as producer:
+        ...         record = producer.send("events", b"x" * 1000, partition=0).result()
+        ...     cluster.maintain() > 1000
+        True
+
+        Raises:
+            ClosedError: the cluster was closed.
+            KafkaStorageError: the disk refuses.
+        """
+        self._check_open()
+        self.broker.all_partitions()
+        self.broker.expire_offsets()
+        scheduler, steps = self.runtime.scheduler, self._log_manager.finish_now()
+        freed = 0
+        while (step := scheduler.exclusively(lambda: next(steps, None))) is not None:
+            freed += step
+        return freed
 
     # Life
 
@@ -259,19 +359,42 @@ class Cluster:
     def close(self) -> None:
         """Close the addresses, answer what waits, write what is open. A second call does nothing.
 
-        Clients should be closed before: what they have not sent is not sent any more.
+        Clients should be closed before. Producers that were not get 10 s each for what they hold;
+        what failed and nobody asked for is told by a warning.
         """
         if self._is_closed:
             return
         self._is_closed = True
-        for listener in self._listeners:
-            listener.close()
+        if self._forget is not None:
+            self._forget()
         for reference in list(self._transports.values()):
             transport = reference()
             if transport is not None:
-                transport.close()
+                transport.end()
+        if self._background is not None:
+            self._background.close()
+        for listener in self._listeners:
+            listener.close()
         self.broker.close()
+        self.runtime.scheduler.exclusively(self._log_manager.finish_before_close)
         self._log_manager.close()
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_forget") is not None and not self._is_closed:
+            self._forgotten()
+
+    def _forgotten(self) -> None:
+        """Nobody closed it, and nobody can any more: say so, and do it."""
+        from _warnings import warn
+
+        try:
+            warn(f"{self!r}, opened at {self._opened_at}, was not closed", ResourceWarning, 1, self)
+        finally:
+            self.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("the cluster was closed")
 
     def __enter__(self) -> Self:
         return self
@@ -288,7 +411,7 @@ class Cluster:
         where = f"at {self.path!r}, durability {self.durability}" if self.path else "in memory"
         if self._is_closed:
             return f"<Cluster {where}, closed>"
-        addresses = "".join(f", {listener.address}" for listener in self._listeners)
+        addresses = "".join(f", {each.address}" for each in self._listeners if not each.is_closed)
         return f"<Cluster {where}, {len(self.topics)} topics{addresses}>"
 
 
@@ -298,14 +421,25 @@ def open(
     config: Mapping[str, object] | None = None,
     durability: str | None = None,
     cluster_id: str | None = None,
+    background: bool = False,
     **settings: object,
 ) -> Cluster:
     """Open the cluster in the directory at `path`, making it when it is missing; without a path,
-    a new one in memory that is gone when it is closed.
+    or at ":memory:", a new one in memory that is gone when it is closed. A leading "~" is the home
+    directory.
 
     Settings are those of a Kafka broker, in a dict under Kafka's names or as keyword arguments with
     underscores for dots. `durability` is "fsync" with a path and "memory" without, unless told.
-    `cluster_id` names a new cluster, and is what an existing one must have.
+    `cluster_id` names a new cluster, and is what an existing one must have. A setting that does not
+    exist, or that embedlog does not use, is warned about.
+
+    Two defaults are not Kafka's: group.initial.rebalance.delay.ms is 0, and a topic that a client
+    makes by asking for it is in the first answer (embedlog.auto.create.topics.await).
+
+    Work that is due by the clock (retention, compaction, checkpoints, the ends of sessions) is done
+    by the calls of clients in this process, by threads that wait for something, and by a listener.
+    `background` starts a thread for it, for a process that may make no calls for long; see also
+    `Cluster.maintain`.
 
     >>> import embedlog
     >>> with embedlog.open(num_partitions=3) as cluster:
@@ -315,8 +449,8 @@ def open(
 
     Raises:
         DirectoryLocked: another process, or another cluster of this one, has the directory.
-        ConfigError: a setting with a value that it does not take, or a directory of another node
-            or cluster.
+        ConfigError: a setting with a value that it does not take, a path that is none, or a
+            directory of another node or cluster.
         CorruptRecord: the metadata log was damaged; the message says where.
     """
     return Cluster(
@@ -324,14 +458,17 @@ def open(
         {**(config or {}), **normalise_names(settings)},
         durability=durability,
         cluster_id=cluster_id,
+        background=background,
+        is_embedded=True,
     )
 
 
-def _text_of(path: str | Path) -> str:
-    text = path if isinstance(path, str) else path.__fspath__()
-    if not text:
-        raise ConfigError("the path is empty: None means a cluster in memory")
-    return text.rstrip("/") or "/"
+def _line_outside() -> str:
+    """The line of whoever called embedlog."""
+    frame: FrameType | None = _getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("embedlog"):
+        frame = frame.f_back
+    return "an unknown line" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _durability(path: str | None, asked: str | None, config: BrokerConfig) -> str:

@@ -85,7 +85,7 @@ def call(broker: Broker, context: RequestContext, request: Any) -> Answer:
         # has for it: without an answer it would wait for its time-out.
         if context.in_process:
             raise
-        broker.report(error)
+        broker.report(context, error)
         return error_response(request, context, errors.error_for(-1))
 
 

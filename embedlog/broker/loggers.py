@@ -1,6 +1,7 @@
 """Log levels as a broker resource: kept for whoever asks, until the broker closes.
 
-embedlog logs nothing by itself, so there is one logger, the root.
+There is one, the root. They are kept and not used: what is logged is for the logging of the
+application to say.
 """
 
 from __future__ import annotations

@@ -10,11 +10,13 @@ newer client can ask again.
 
 from __future__ import annotations
 
+from _thread import get_ident
 from struct import Struct
 
 from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
 from embedlog.errors import ConfigError
+from embedlog.logs import Log
 from embedlog.pending import Pending
 from wire.api_keys import ApiKey
 from wire.compiler import decode_from
@@ -32,12 +34,18 @@ if TYPE_CHECKING:
 
     from embedlog.broker.broker import Broker
     from embedlog.config import BrokerConfig
-    from embedlog.runtime.scheduler import Thread
+    from embedlog.runtime.threads import Thread
     from wire.net.limits import ListenerLimits
+    from wire.net.listener import Listener
     from wire.net.peer import Connection
+    from wire.net.reports import Reports
     from wire.schema import Payload
 
+_log = Log("listener")
+
 LISTENER_NAME = "PLAINTEXT"
+LOOPBACK = "127.0.0.1"
+ANY_ADDRESS = "0.0.0.0"
 _PRODUCE = ApiKey.PRODUCE
 _API_VERSIONS = ApiKey.API_VERSIONS
 _SOFTWARE_NAMED_FROM = 3
@@ -52,11 +60,17 @@ class BrokerService:
     A defect, in a handler or here, is the listener's to report; it costs one connection.
 
     `advertised` is the (host, port) that clients are told; None tells each the address that it
-    connected to, which is right whatever name or network it came by.
+    connected to, which is right whatever name or network it came by. So does a host of "".
     """
 
-    def __init__(self, broker: Broker, advertised: tuple[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        advertised: tuple[str, int] | None = None,
+        reports: Reports | None = None,
+    ) -> None:
         self._broker = broker
+        self._reports = reports
         self._advertised = advertised
         self._respond = ServerConnection().respond
         self._lone_produce = LoneProduce()
@@ -68,6 +82,7 @@ class BrokerService:
     def connected(self, connection: Connection) -> None:
         """Give the connection the context of its requests."""
         host, port = self._advertised or (connection.local_host, connection.local_port)
+        host = host or connection.local_host
         # One for all requests of the connection: there is one in flight at a time.
         connection.state = RequestContext(
             -1,
@@ -101,8 +116,8 @@ class BrokerService:
                 request: Any = self._lone_produce.decode(version, frame, position)
             else:
                 request, _ = decode_from(request_type, version, frame, position)
-        except (MalformedMessage, UnknownApi, UnknownVersion):
-            connection.close()
+        except (MalformedMessage, UnknownApi, UnknownVersion) as error:
+            self._cut_off(connection, error)
             return _NO_ANSWER
         answer = self._broker.handle(context, request)
         if type(answer) is Pending and not answer.done():
@@ -117,6 +132,12 @@ class BrokerService:
             return first, last, object
         self._served[api_key] = served = (first, last, request_class(api_key))
         return served
+
+    def _cut_off(self, connection: Connection, error: Exception | str) -> None:
+        """Close the connection: nobody knows what its peer wants."""
+        if self._reports is not None:
+            self._reports.cut_off(connection, "request", f"a request was not understood: {error}")
+        connection.close()
 
     def turn(self) -> int | None:
         """Run the broker's duties that are due."""
@@ -164,8 +185,8 @@ class BrokerService:
     def _refuse(self, context: RequestContext) -> Sequence[Payload]:
         """Answer a version that is not served; None of them but ApiVersions has an answer."""
         if context.api_key != ApiKey.API_VERSIONS:
-            assert context.connection is not None, context
-            context.connection.close()
+            connection: Any = context.connection
+            self._cut_off(connection, _why_not_served(context.api_key, context.api_version))
             return _NO_ANSWER
         from wire.schemas.api_versions import ApiVersion, ApiVersionsResponse
 
@@ -175,6 +196,73 @@ class BrokerService:
             api_keys=[ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=first, max_version=last)],
         )
         return self._respond(context.correlation_id, ApiKey.API_VERSIONS, 0, response)
+
+
+class ServedAddress:
+    """An open address and the thread that serves it. It keeps the broker alive, and no cluster:
+    one that is forgotten can be told so, and closed, although its listener's thread runs.
+    """
+
+    def __init__(self, broker: Broker, listener: Listener, endpoint: tuple[str, str, int]) -> None:
+        self._broker = broker
+        self._listener = listener
+        self._endpoint = endpoint
+        self._thread: Thread | None = None
+        self._thread_id = 0
+        self.address = _joined(*listener.address)
+        self.is_closed = False
+        broker.endpoints.append(endpoint)
+        self._note_addresses()
+        _log.info("listening on %s", self.address)
+        self._resign = broker.runtime.scheduler.on_notify(listener.wake)
+
+    def run(self) -> None:
+        """See `BrokerListener.run`."""
+        self._thread_id = get_ident()
+        try:
+            self._listener.run()
+        finally:
+            self._give_back()
+
+    def start(self) -> None:
+        """See `BrokerListener.start`."""
+        scheduler = self._broker.runtime.scheduler
+        name = f"embedlog-listener-{self._listener.address[1]}"
+        self._thread = scheduler.start_thread(self.run, name)
+
+    @property
+    def signal_fd(self) -> int:
+        """See `wire.net.listener.Listener.signal_fd`."""
+        return self._listener.signal_fd
+
+    def stop(self) -> None:
+        """See `BrokerListener.stop`."""
+        self._listener.stop()
+
+    def close(self) -> None:
+        """See `BrokerListener.close`."""
+        if self._thread is None:
+            self._listener.close()
+            self._give_back()
+            return
+        self._listener.stop()
+        # The collector may find a forgotten cluster in any thread, also in this address's own.
+        if self._thread_id != get_ident():
+            self._thread.join(_JOIN_TIMEOUT_MS)
+
+    def _give_back(self) -> None:
+        self.is_closed = True
+        self._resign()
+        if self._endpoint in self._broker.endpoints:
+            self._broker.endpoints.remove(self._endpoint)
+            _log.info("no longer listening on %s", self.address)
+            self._note_addresses()
+
+    def _note_addresses(self) -> None:
+        endpoints = self._broker.endpoints
+        self._broker.log_manager.note_addresses(
+            [_joined(host, port) for _, host, port in endpoints]
+        )
 
 
 class BrokerListener:
@@ -191,88 +279,105 @@ class BrokerListener:
         port: int,
         *,
         allow_remote_plaintext: bool = False,
+        owner: object = None,
     ) -> None:
+        """`owner` is kept alive for as long as this object is."""
         from wire.net.listener import Listener, RemoteAddress
+        from wire.net.reports import Reports
 
-        self._broker = broker
-        self._thread: Thread | None = None
+        self._owner = owner
         advertised = advertised_address(broker.config)
+        reports = Reports(_log)
         try:
-            self._listener = Listener(
-                BrokerService(broker, advertised),
+            listener = Listener(
+                BrokerService(broker, advertised, reports),
                 host,
                 port,
                 limits=limits_from(broker.config),
                 allow_remote=allow_remote_plaintext,
+                reports=reports,
             )
         except RemoteAddress as refused:
             raise ConfigError(
                 f"{refused} can be reached from other machines, and there is neither encryption "
                 "nor a password; to allow it: allow_remote_plaintext=True, --allow-remote-plaintext"
             ) from None
-        self.host, self.port = self._listener.address
-        self._endpoint = (LISTENER_NAME, *(advertised or self._listener.address))
-        broker.endpoints.append(self._endpoint)
-        self._show_address()
-        self._resign = broker.runtime.scheduler.on_notify(self._listener.wake)
+        self.host, self.port = listener.address
+        told_host, told_port = advertised or listener.address
+        endpoint = (LISTENER_NAME, told_host or self.host, told_port)
+        self.served = ServedAddress(broker, listener, endpoint)
+        """What goes on when this object is gone."""
+        self._show_address(broker.config, is_first=len(broker.endpoints) == 1)
 
     @property
     def address(self) -> str:
         """`host:port`, as clients take it for their bootstrap servers."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return self.served.address
+
+    @property
+    def signal_fd(self) -> int:
+        """See `wire.net.listener.Listener.signal_fd`."""
+        return self.served.signal_fd
 
     def run(self) -> None:
         """Serve in the calling thread until `stop`, then close the address."""
-        try:
-            self._listener.run()
-        finally:
-            self._give_back()
+        self.served.run()
 
     def start(self) -> None:
         """Serve in a thread of its own until `close`."""
-        scheduler = self._broker.runtime.scheduler
-        self._thread = scheduler.start_thread(self.run, f"embedlog-listener-{self.port}")
+        self.served.start()
 
     def stop(self) -> None:
         """Make `run` return soon. From any thread, or a signal handler."""
-        self._listener.stop()
+        self.served.stop()
 
     def close(self) -> None:
         """Stop and close every connection; when this returns the address is free again."""
-        if self._thread is None:
-            self._listener.close()
-            self._give_back()
-        else:
-            self._listener.stop()
-            self._thread.join(_JOIN_TIMEOUT_MS)
-            self._thread = None
+        self.served.close()
 
-    def _give_back(self) -> None:
-        self._resign()
-        if self._endpoint in self._broker.endpoints:
-            self._broker.endpoints.remove(self._endpoint)
+    def __repr__(self) -> str:
+        return f"<BrokerListener {self.address}{', closed' if self.served.is_closed else ''}>"
 
-    def _show_address(self) -> None:
+    def _show_address(self, config: BrokerConfig, *, is_first: bool) -> None:
         """Let the setting `listeners` say what is served."""
-        config, is_first = self._broker.config, len(self._broker.endpoints) == 1
         others = () if is_first else config.listeners
         config.set_static("listeners", ",".join((*others, f"{LISTENER_NAME}://{self.address}")))
 
 
 def listen(
     broker: Broker,
-    host: str = "127.0.0.1",
-    port: int = 0,
+    host: str | None = None,
+    port: int | None = None,
     *,
     allow_remote_plaintext: bool = False,
+    default_port: int = 0,
+    owner: object = None,
 ) -> BrokerListener:
     """Open an address for `broker`; connections wait until the listener runs.
 
+    What is not given says the setting `listeners`, for the first listener; else it is loopback,
+    and `default_port`. Where that setting leaves out the host (`PLAINTEXT://:9092`) it means every
+    address in Kafka. Here it does so if other machines are allowed, and means loopback otherwise.
+    The result keeps `owner` alive.
+
     Raises:
-        OSError: the address cannot be listened on.
+        OSError: the address cannot be listened on; `filename` is the address.
         ConfigError: other machines could reach it, and that was not allowed.
     """
-    return BrokerListener(broker, host, port, allow_remote_plaintext=allow_remote_plaintext)
+    named = None if broker.endpoints else listen_address(broker.config)
+    if host is None:
+        host = named[0] if named else LOOPBACK
+        if not host:
+            host = ANY_ADDRESS if allow_remote_plaintext else LOOPBACK
+    if port is None:
+        port = named[1] if named else default_port
+    try:
+        return BrokerListener(
+            broker, host, port, allow_remote_plaintext=allow_remote_plaintext, owner=owner
+        )
+    except OSError as error:
+        error.filename = f"{host}:{port}"
+        raise
 
 
 def limits_from(config: BrokerConfig) -> ListenerLimits:
@@ -307,6 +412,8 @@ _PER_ADDRESS = {"max.connections.per.ip", "max.connection.creation.rate"}
 def advertised_address(config: BrokerConfig) -> tuple[str, int] | None:
     """What `advertised.listeners` says; None when it was not set.
 
+    A host of "" stands for the one that each client connected to.
+
     Raises:
         ConfigError: it does not name one plaintext address.
     """
@@ -315,6 +422,8 @@ def advertised_address(config: BrokerConfig) -> tuple[str, int] | None:
 
 def listen_address(config: BrokerConfig) -> tuple[str, int] | None:
     """What `listeners` says; None when it was not set. Not to be asked once something listens.
+
+    A host of "" stands for every address of the machine.
 
     Raises:
         ConfigError: it does not name one plaintext address.
@@ -327,11 +436,28 @@ def _address(config: BrokerConfig, setting: str) -> tuple[str, int] | None:
     if not listeners:
         return None
     assert isinstance(listeners, tuple), (setting, listeners)
-    name, _, address = listeners[0].partition("://")
-    host, _, port = address.rpartition(":")
-    if len(listeners) != 1 or name != LISTENER_NAME or not host or not port.isdigit():
+    # Kafka's own file names the controller's listener beside it. Here nobody connects to that one.
+    unserved = tuple(f"{name}://" for name in config.controller_listener_names)
+    served = [each for each in listeners if not each.startswith(unserved)]
+    name, _, address = served[0].partition("://") if served else ("", "", "")
+    host, colon, port = address.rpartition(":")
+    if len(served) != 1 or name != LISTENER_NAME or not colon or not port.isdecimal():
         raise ConfigError(f"{setting}={','.join(listeners)}: expected {LISTENER_NAME}://host:port")
-    return host.strip("[]"), int(port)
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _why_not_served(api_key: int, version: int) -> str:
+    from wire.api_keys import NAMES
+
+    if api_key in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE):
+        return "SASL is not served: the client's security.protocol must be PLAINTEXT"
+    first, last = dispatch.served_versions(api_key)
+    served = f"versions {first} to {last} are" if last >= first else "it is not"
+    return f"{NAMES.get(api_key, api_key)} version {version}: {served} served"
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _remember_software(context: RequestContext, request: Any, response: Any) -> None:

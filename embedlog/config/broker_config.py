@@ -61,8 +61,9 @@ class BrokerConfig:
     def __init__(self, values: Mapping[str, object] | None = None) -> None:
         """Settings by Kafka's names; values as text or as Python values.
 
-        A name that does not exist is kept in `unknown` and warned about once with the nearest
-        name that does, as Kafka logs it; it is not an error there either.
+        A name that does not exist is kept in `unknown` and warned about, with a name that it may
+        have meant; it is not an error in Kafka either. A value other than the default of a setting
+        without effect is warned about too. The warnings name the user's line.
 
         Raises:
             ConfigError: a value that its setting does not take.
@@ -84,8 +85,10 @@ class BrokerConfig:
         self.node_id = _node_id(static)
         self._layers = _Layers({}, {}, {**_roles(self.node_id), **static, **_ids(self.node_id)})
         self.check_together()
-        if self.unknown:
-            _warn(self.unknown)
+        if values:
+            from embedlog.config import warnings
+
+            warnings.warn_of(self.unknown, static)
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("_"):
@@ -244,12 +247,3 @@ def text_of(value: object) -> str | None:
 
 def _unmet(rule: str) -> ConfigError:
     return ConfigError(f"requirement failed: {rule}")
-
-
-def _warn(unknown: Mapping[str, str]) -> None:
-    from warnings import warn
-
-    for name in unknown:
-        nearest = BROKER.nearest(name)
-        hint = f"; did you mean {nearest!r}?" if nearest else ""
-        warn(f"unknown broker setting {name!r}{hint}", stacklevel=4)

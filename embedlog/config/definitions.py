@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from embedlog.config.types import Value
 
+_LIKENESS_MIN = 0.8
+"""As difflib counts it: a letter missing, not another word."""
+
 _BROKER_TABLES = ("own", "log", "network", "groups", "cluster", "security")
 """In the order in which opening asks: a table is imported when the ones before have no such row."""
 
@@ -119,10 +122,10 @@ class Definitions:
         return ""
 
     def nearest(self, name: str) -> str | None:
-        """The name that a misspelt one most likely meant."""
+        """The name that a misspelt one most likely meant; None when none is very much like it."""
         from difflib import get_close_matches
 
-        matches = get_close_matches(name, self.names(), 1)
+        matches = get_close_matches(name, self.names(), 1, _LIKENESS_MIN)
         return matches[0] if matches else None
 
     def _row(self, name: str) -> str | None:

@@ -33,6 +33,7 @@ from embedlog.controller.metadata_records import (
 )
 from embedlog.controller.replay import ImageBuilder, partition_state, topic_record
 from embedlog.errors import KafkaError, error_for
+from embedlog.logs import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from embedlog.controller import config_changes
     from embedlog.controller.metadata_log import MetadataLog
     from embedlog.runtime import Runtime
+
+_log = Log("controller")
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
 PRODUCER_ID_BLOCK_SIZE = 1000
@@ -179,7 +182,11 @@ class Controller:
                 }
                 created = [made for made in results.values() if isinstance(made, TopicImage)]
                 self._publish(created=created)
-            return results
+        if records and not validate_only:
+            for made in created:
+                partitions = len(made.partitions)
+                _log.info("created topic %s with %d partitions", made.name, partitions)
+        return results
 
     def delete_topic(self, topic_id: bytes) -> TopicImage:
         """Remove a topic and its settings; its data goes when the broker hears of it.
@@ -192,7 +199,8 @@ class Controller:
             if topic is None:
                 raise error_for(_UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
             self._change([RemoveTopicRecord(topic_id=topic_id)], deleted=[topic])
-            return topic
+        _log.info("deleted topic %s", topic.name)
+        return topic
 
     def create_partitions(
         self,
@@ -234,6 +242,7 @@ class Controller:
             self._write([record])
             grown = self.image.topics_by_name[name]
             self._publish(partitions_added=[(grown, range(present, count))])
+        _log.info("topic %s has %d partitions, it had %d", name, count, present)
 
     def bump_leader_epochs(self, partitions: Iterable[TopicPartition]) -> None:
         """Begin a new leader epoch in each partition: its log may have lost records.
@@ -261,6 +270,7 @@ class Controller:
                 for image in images
             ]
             self._change(records, epochs_changed=changed)
+        _log.info("%d partitions begin a new leader epoch", len(changed))
 
     # Settings
 
@@ -282,7 +292,8 @@ class Controller:
         with self._lock:
             before = self.image.configs(resource_type).get(resource_name, {})
             after = config_changes.apply(resource_type, before, changes)
-            self._put_configs(resource_type, resource_name, before, after, validate_only)
+            changed = self._put_configs(resource_type, resource_name, before, after, validate_only)
+        _tell_changed(resource_type, resource_name, changed)
 
     def replace_configs(
         self,
@@ -298,7 +309,8 @@ class Controller:
         with self._lock:
             before = self.image.configs(resource_type).get(resource_name, {})
             after = config_changes.replacement(configs)
-            self._put_configs(resource_type, resource_name, before, after, validate_only)
+            changed = self._put_configs(resource_type, resource_name, before, after, validate_only)
+        _tell_changed(resource_type, resource_name, changed)
 
     # Producer ids
 
@@ -335,23 +347,21 @@ class Controller:
         before: Mapping[str, str],
         after: Mapping[str, str],
         validate_only: bool,
-    ) -> None:
+    ) -> list[str]:
+        """Returns the names of the settings that changed."""
         from embedlog.controller import config_changes
 
         config_changes.validate(
             self.image, self._config, resource_type, resource_name, before=before, after=after
         )
-        records = _config_records(
-            resource_type,
-            resource_name,
-            {
-                name: after.get(name)
-                for name in sorted(before.keys() | after.keys())
-                if before.get(name) != after.get(name)
-            },
-        )
+        changes = {
+            name: after.get(name)
+            for name in sorted(before.keys() | after.keys())
+            if before.get(name) != after.get(name)
+        }
+        records = _config_records(resource_type, resource_name, changes)
         if validate_only or not records:
-            return
+            return []
         if resource_type == RESOURCE_BROKER:
             self._write(records)
             self._apply_broker_configs()
@@ -362,6 +372,7 @@ class Controller:
             self._change(records, changed_configs=[resource_name])
         else:
             self._change(records)
+        return list(changes)
 
     # Planning topics
 
@@ -419,6 +430,14 @@ class Controller:
         for nodes in assignments:
             placement.validate_assignment(self.image.brokers, nodes, replication_factor=factor)
         return [tuple(nodes) for nodes in assignments]
+
+
+def _tell_changed(resource_type: int, resource_name: str, names: Sequence[str]) -> None:
+    if names:
+        kinds = {RESOURCE_TOPIC: "topic", RESOURCE_BROKER: "broker", RESOURCE_GROUP: "group"}
+        kind = kinds.get(resource_type, "client metrics subscription")
+        shown = f"{kind} {resource_name}" if resource_name else "all brokers"
+        _log.info("settings of %s changed: %s", shown, ", ".join(names))
 
 
 def _check_new_count(name: str, present: int, count: int) -> None:

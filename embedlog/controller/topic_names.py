@@ -1,4 +1,4 @@
-"""Which names a topic may have, and which two may not stand side by side.
+"""Refusing names that a topic may not have, and two that may not stand side by side.
 
 The messages are Kafka's, word for word.
 """
@@ -6,30 +6,27 @@ The messages are Kafka's, word for word.
 from __future__ import annotations
 
 from embedlog.errors import error_for
+from embedlog.topic_names import problem_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-LENGTH_MAX = 249
-"""A directory is named topic-partition, and file systems stop at 255 bytes."""
-
 METADATA_TOPIC = "__cluster_metadata"
-_ALLOWED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _INVALID_TOPIC = 17
 _INVALID_REQUEST = 42
 
 
 def validate_name(name: str) -> None:
     """Raise InvalidTopic when no topic can have this name."""
-    problem = _problem(name)
+    problem = problem_of(name)
     if problem is not None:
         raise error_for(_INVALID_TOPIC, f"Topic name is invalid: {problem}")
 
 
 def is_valid_name(name: str) -> bool:
     """Can a topic have this name?"""
-    return _problem(name) is None
+    return problem_of(name) is None
 
 
 def refuse_metadata_topic(name: str) -> None:
@@ -51,18 +48,3 @@ def refuse_collision(name: str, existing: Iterable[str]) -> None:
     for other in existing:
         if other != name and other.replace(".", "_") == normal:
             raise error_for(_INVALID_TOPIC, f"Topic '{name}' collides with existing topic: {other}")
-
-
-def _problem(name: str) -> str | None:
-    if name == "":
-        return "the empty string is not allowed"
-    if name in (".", ".."):
-        return f"'{name}' is not allowed"
-    if len(name) > LENGTH_MAX:
-        return f"the length of '{name}' is longer than the max allowed length {LENGTH_MAX}"
-    if not _ALLOWED.issuperset(name):
-        return (
-            f"'{name}' contains one or more characters other than ASCII alphanumerics,"
-            " '.', '_' and '-'"
-        )
-    return None

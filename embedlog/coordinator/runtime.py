@@ -68,7 +68,8 @@ class CoordinatorRuntime(Generic[S]):
     """The shards of `topic`. Every method may be called from any thread that holds no shard's lock.
 
     `make_shard(context)` makes an empty shard. `partitions_with_log` names the partitions that have
-    a log on this broker, loaded or not.
+    a log on this broker, loaded or not. `when_opened(shard)` is called after the first load of each
+    since the broker started; every result of it is appended before the next is asked for.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class CoordinatorRuntime(Generic[S]):
         partitions_with_log: Callable[[], Iterable[int]],
         commit_timeout_ms: int,
         codec: int = 0,
+        when_opened: Callable[[S], Iterable[Result[Any]]] | None = None,
     ) -> None:
         self.topic = topic
         self._world = world
@@ -91,8 +93,11 @@ class CoordinatorRuntime(Generic[S]):
         self._partitions_with_log = partitions_with_log
         self._commit_timeout_ms = commit_timeout_ms
         self._codec = codec
+        self._when_opened = when_opened
         self._lock = allocate_lock()
         self._slots: dict[int, _Slot[S]] = {}
+        self._opened: set[int] = set()
+        """The partitions that were loaded before: what they hold is of this broker's time."""
         self._is_closed = False
 
     # Operations
@@ -331,7 +336,20 @@ class CoordinatorRuntime(Generic[S]):
             raise as_coordinator_error(error) from error
         slot.fill(shard, context, leader_epoch=leader_epoch, end_offset=end_offset)
         shard.loaded()
+        if self._when_opened is not None and slot.index not in self._opened:
+            self._opened.add(slot.index)
+            self._append_all(slot, shard, self._when_opened(shard))
         return shard
+
+    def _append_all(self, slot: _Slot[S], shard: S, results: Iterable[Result[Any]]) -> None:
+        """Requires: the shard's lock."""
+        try:
+            for result in results:
+                if result.records:
+                    self._append(slot, shard, result)
+        except EmbedlogError:
+            # The log cannot be written. It can be read, and whoever writes is told why.
+            return
 
 
 class _Slot(Generic[S]):

@@ -65,6 +65,7 @@ class DelayedProduce(DelayedOperation):
                 continue
             if code == ErrorCode.KAFKA_STORAGE_ERROR:
                 code = self._storage_error
+                waiting.answer.error_message = str(waiting.partition.log.failure)
             waiting.answer.error_code = code
         self._waiting = undecided
         return not undecided and self.complete_held()

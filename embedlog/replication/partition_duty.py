@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from embedlog.runtime.scheduler import Scheduler
 
 
+_PATIENCE_MS = 1000
+"""Where nobody waits there is no hurry, and one sync then serves the appends of a second."""
+
+
 class PartitionDuty:
     """Calls `work(partition)` soon for each partition left here, without any lock held.
 
@@ -40,7 +44,7 @@ class PartitionDuty:
             self._left[partition] = None
             is_first = len(self._left) == 1
         if is_first:
-            self._scheduler.notify(self)
+            self._scheduler.notify(self, _PATIENCE_MS)
 
     def run_once(self, _now_ms: int) -> int | None:
         """Work on every partition that was left, once."""

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 CURRENT_MAGIC = (2, 2)
 """Only batches of magic 2; older produce versions may bring (0, 2)."""
 
+_CLOCKS_DIFFER_MS = 60_000
+"""From so much on this process' wall clock and the machine's are not the same."""
+
 
 class ReplicaManager:
     """Owns the hosted partitions. Every method may be called from any thread.
@@ -66,6 +69,7 @@ class ReplicaManager:
         self.fetch_purgatory = self._purgatory("Fetch")
         self.delete_records_purgatory = self._purgatory("DeleteRecords", purge_interval=1)
         self._lock_factory = lock_factory
+        self._clock = runtime.clock
         self._wall_ms = runtime.clock.wall_ms
         self._to_sync = PartitionDuty(runtime.scheduler, self._sync)
         self._to_wake = PartitionDuty(runtime.scheduler, self._complete_all)
@@ -154,9 +158,22 @@ class ReplicaManager:
         is left for the scheduler, to be shared by many, unless the caller waits for it
         (`is_awaited`): then it is done in this call, and shared with who calls meanwhile.
         """
-        info = partition.append(
-            records, acks=acks, origin=origin, magic_limits=magic_limits, now_ms=self._wall_ms()
-        )
+        now_ms = self._wall_ms()
+        try:
+            info = partition.append(
+                records, acks=acks, origin=origin, magic_limits=magic_limits, now_ms=now_ms
+            )
+        except errors.InvalidTimestamp as error:
+            # A test may have frozen this process' time, but not that of a client in C.
+            machine_ms = self._clock.machine_wall_ms()
+            if abs(machine_ms - now_ms) < _CLOCKS_DIFFER_MS:
+                raise
+            try:
+                info = partition.append(
+                    records, acks=acks, origin=origin, magic_limits=magic_limits, now_ms=machine_ms
+                )
+            except errors.InvalidTimestamp:
+                raise _with_clocks(error, now_ms, machine_ms) from None
         if partition.syncs:
             self.appended(partition, is_awaited=is_awaited)
         else:
@@ -243,6 +260,16 @@ class ReplicaManager:
         if self.delete_records_purgatory.try_complete_else_watch(operation, keys):
             return response
         return operation.pending
+
+
+def _with_clocks(error: errors.KafkaError, now_ms: int, machine_ms: int) -> errors.KafkaError:
+    """The refusal of a timestamp, with what two clocks say that do not agree."""
+    told = errors.InvalidTimestamp(
+        f"{error}; the broker's wall clock says {now_ms}, while its machine's says {machine_ms}: "
+        "has a test frozen or moved the time of this process?"
+    )
+    told.record_errors = error.record_errors
+    return told
 
 
 def nothing_to_load(_topic: str, _index: int) -> Partition | None:

@@ -21,31 +21,19 @@ from embedlog.errors import CorruptRecord, KafkaError
 from embedlog.storage.cleaner_output import SegmentTooLarge
 from embedlog.storage.cleaner_range import DirtyRange, dirty_range
 from embedlog.storage.cleaner_round import CleaningRound, LogChanged
+from embedlog.storage.cleaner_settings import DefaultSettings as DefaultSettings
+from embedlog.storage.events import events
 from embedlog.storage.log_state import HARMLESS_ERRORS
 from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Protocol
+    from collections.abc import Callable, Iterator
 
     from embedlog.runtime import Clock
+    from embedlog.storage.cleaner_settings import Settings
     from embedlog.storage.log import Log
     from embedlog.storage.log_manager import LogManager
-
-    class Settings(Protocol):
-        """Kafka's log.cleaner settings of a broker; read anew each time."""
-
-        @property
-        def log_cleaner_enable(self) -> bool: ...
-        @property
-        def log_cleaner_backoff_ms(self) -> int: ...
-        @property
-        def log_cleaner_dedupe_buffer_size(self) -> int: ...
-        @property
-        def log_cleaner_io_buffer_load_factor(self) -> float: ...
-        @property
-        def log_cleaner_io_max_bytes_per_second(self) -> float: ...
 
 
 class LogCleaner:
@@ -82,6 +70,27 @@ class LogCleaner:
                 if self._round is None:
                     return wait_ms
             return self._continue(self._round)
+
+    def finish_now(self) -> Iterator[int]:
+        """Do every round that is due, a slice at a time; yield the bytes that each slice saves.
+
+        A round that the disk refuses, or that the log's changes end, is left to a later time.
+        """
+        while True:
+            with self._lock:
+                if self._is_stopped or not self._settings.log_cleaner_enable:
+                    return
+                if self._round is None:
+                    self._begin()
+                round = self._round
+                if round is None:
+                    return
+                self._continue(round)
+                is_over = self._round is None
+                is_complete = is_over and round.is_complete
+            yield round.size - round.size_written if is_complete else 0
+            if is_over and not is_complete and round.log not in self.uncleanable:
+                return
 
     def stop(self) -> None:
         """End the round that is under way, and do nothing from here on."""
@@ -128,6 +137,13 @@ class LogCleaner:
             if round.step():
                 self._round = None
                 self._manager.checkpoint()
+                read, written = round.size_read, round.size_written
+                events.info(
+                    "%s was compacted: %d bytes read, %d written",
+                    round.log.topic_partition,
+                    read,
+                    written,
+                )
         except LogChanged:
             self._end_round()
         except (CorruptRecord, RecordsError, SegmentTooLarge) as error:
@@ -144,6 +160,7 @@ class LogCleaner:
         return max(1, int(moved * 1000 / self._settings.log_cleaner_io_max_bytes_per_second))
 
     def _give_up(self, log: Log, error: Exception) -> None:
+        events.warning("%s cannot be compacted and is left alone: %s", log.topic_partition, error)
         self.uncleanable[log] = f"{type(error).__name__}: {error}"
         self._end_round()
 
@@ -153,13 +170,3 @@ class LogCleaner:
             return
         with suppress(OSError):  # what is left is removed when the log is next opened
             round.abandon()
-
-
-class DefaultSettings:
-    """Kafka's defaults, for a manager without a broker."""
-
-    log_cleaner_enable = True
-    log_cleaner_backoff_ms = 15_000
-    log_cleaner_dedupe_buffer_size = 128 << 20
-    log_cleaner_io_buffer_load_factor = 0.9
-    log_cleaner_io_max_bytes_per_second = float("inf")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.log_config import NO_LIMIT
-from embedlog.storage.log_state import segments_from
+from embedlog.storage.segment import segments_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

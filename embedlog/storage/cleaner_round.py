@@ -62,6 +62,7 @@ class CleaningRound:
         """Bytes read, and ..."""
         self.size_written = 0
         """... bytes written so far."""
+        self.is_complete = False
         self._first_dirty = found.first_dirty
         self._end = found.end
         self._now_ms = now_ms
@@ -71,6 +72,8 @@ class CleaningRound:
         self._map = OffsetMap(map_size_max)
         self._sources = tuple(s for s in log.segments if s.base_offset < found.end)
         self._output: CleanedOutput | None = None
+        self.size = sum(segment.size for segment in self._sources)
+        """Of what is rewritten, in bytes."""
         self._slice_end = SLICE_SIZE
         self._slices = self._run()
 
@@ -88,6 +91,7 @@ class CleaningRound:
             return False
         if self._sources:
             raise LogChanged("interrupted")
+        self.is_complete = True
         return True
 
     def abandon(self) -> None:

@@ -16,14 +16,15 @@ from __future__ import annotations
 
 from embedlog.errors import CorruptRecord, KafkaError
 from embedlog.storage.append_origin import AppendOrigin
-from embedlog.storage.log_state import LogState, segments_from
+from embedlog.storage.log_state import LogState
 from embedlog.storage.log_validator import validate
 from embedlog.storage.log_values import LogAppendInfo, LogRead
 from embedlog.storage.ordinary_batch import ordinary
 from embedlog.storage.producer_append import judge_marker, load_aborted
 from embedlog.storage.producer_entry import NO_OFFSET, Duplicate
 from embedlog.storage.reader import NOTHING, cut, read_older, verify
-from embedlog.storage.segment import HINTS_MAX
+from embedlog.storage.segment import HINTS_MAX, segments_from
+from embedlog.storage.shutdown import close_log
 from embedlog.storage.validated_batch import MAGIC
 from wire.records.batch import CONTROL_BIT, FRAME_HEAD, LOG_OVERHEAD
 
@@ -308,8 +309,6 @@ class Log(LogState):
         Raises:
             KafkaStorageError: the disk refuses; the stop is not clean.
         """
-        from embedlog.storage.shutdown import close_log
-
         close_log(self)
 
     def _duplicate(self, known: Duplicate) -> LogAppendInfo:

@@ -7,10 +7,12 @@ first asked for. After an unclean stop every log is recovered at once.
 from __future__ import annotations
 
 from _thread import RLock
+from errno import EMFILE, ENFILE
 
 from embedlog import errors
 from embedlog.common import uuid_from_text, uuid_to_text
 from embedlog.errors import ClosedError
+from embedlog.logs import Log as Logger
 from embedlog.runtime.files import make_directory, remove_tree, write_fully
 from embedlog.storage import paths
 from embedlog.storage.checkpoints import Checkpoints
@@ -19,6 +21,7 @@ from embedlog.storage.clean_shutdown import (
     was_locked_in_this_boot,
     write_marker,
 )
+from embedlog.storage.events import events
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
 from embedlog.storage.opening import Opening, create_log
@@ -26,10 +29,14 @@ from embedlog.storage.tasks import RETENTION_FIRST_MS, RETENTION_INTERVAL_MS, Ta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
-    from embedlog.storage.cleaner import Settings
+    from embedlog.storage.cleaner_settings import Settings
     from embedlog.storage.log import Log
+
+_log = Logger("storage")
 
 
 class LogManager:
@@ -80,6 +87,13 @@ class LogManager:
         self._checkpoints = Checkpoints(files, directory, sync=self._durable)
         self._unloaded = self._find_logs()
         self.clean = self.clean or not self._unloaded
+        self.recovered_count = 0
+        self.cut_size = 0
+        """Logs that were recovered after an unclean shutdown, and bytes that were cut off them."""
+        if not self._volatile:
+            events.info("opened %s: %d partitions", directory, len(self._unloaded))
+        if not self.clean:
+            events.info("%s was not closed cleanly: its logs will be recovered", directory)
         self._tasks = Tasks(
             self,
             runtime.clock,
@@ -164,6 +178,7 @@ class LogManager:
             self._checkpoints.forget(topic_partition)
             self.checkpoint()
             remove_tree(self._files, path)
+        events.info("the log of %s was deleted", topic_partition)
 
     def salvage(self, topic_partition: TopicPartition) -> Log:
         """Cut a log with rotten data where the rot begins; the rest goes to quarantine files.
@@ -171,10 +186,20 @@ class LogManager:
         The last resort: records that were acknowledged are lost to readers.
         """
         with self._mutex:
+            events.warning("%s is cut where the damage begins, as asked for", topic_partition)
             log = self._logs.pop(topic_partition, None)
             if log is not None:
                 log.close()
             return self._load(topic_partition, salvage=True)
+
+    def note_addresses(self, addresses: Sequence[str]) -> None:
+        """Let who finds the directory locked know where its owner listens."""
+        with self._mutex:
+            if not self._closed:
+                try:
+                    self._directory_lock.note_addresses(addresses)
+                except OSError:
+                    return  # a hint: a full disk shall not keep anybody from listening
 
     # Background work
 
@@ -191,6 +216,26 @@ class LogManager:
         """Something may have changed: look after it in time. Callable with any lock held."""
         self._tasks.stir()
         self._runtime.scheduler.notify(self)
+
+    def reconfigured(self) -> None:
+        """The broker's settings have changed. Callable with any lock held."""
+        self._tasks.reconfigured()
+        self._runtime.scheduler.notify(self)
+
+    def finish_now(self) -> Iterator[int]:
+        """Do all background work that there is, whatever its time; yield bytes freed.
+
+        Requires: no duty runs during a step; see `Scheduler.exclusively`.
+        """
+        return iter(()) if self._closed else self._tasks.finish_now()
+
+    def finish_before_close(self) -> None:
+        """Remove what retention would, as this process may not live long enough to come to it.
+
+        Requires: as `finish_now`.
+        """
+        if self._directory_lock.is_held and not self._volatile and not self._closed:
+            self._tasks.close()
 
     @property
     def retention_paused(self) -> bool:
@@ -213,8 +258,8 @@ class LogManager:
         for path in useless:
             try:
                 self._files.remove(path)
-            except OSError:
-                continue
+            except OSError as error:
+                events.debug("%s cannot be removed yet: %s", path, error)
 
     def checkpoint(self) -> None:
         """Store the synced offset and the start offset of every log."""
@@ -249,6 +294,8 @@ class LogManager:
             self._closed = True
             try:
                 self._close_logs()
+                if not self._volatile:
+                    events.info("closed %s", self.directory)
             finally:
                 self._directory_lock.close()
 
@@ -295,6 +342,9 @@ class LogManager:
         log.topic_id = self._read_topic_id(log)
         self._unloaded.discard(topic_partition)
         self._logs[topic_partition] = log
+        if opening.is_recovered:
+            self.recovered_count += 1
+            self.cut_size += opening.cut_size
         return log
 
     def _make(self, topic_partition: TopicPartition) -> Log:
@@ -307,18 +357,28 @@ class LogManager:
 
     def _close_logs(self) -> None:
         is_clean = True
+        refusal: errors.KafkaError | OSError | None = None
         for log in self._logs.values():
-            with log.lock:
-                log.close()
+            try:
+                with log.lock:
+                    log.close()
+            except errors.KafkaStorageError as error:
+                is_clean = False
+                refusal = _unless_out_of_files(error) or refusal
             # Rot must be found again by the next opener, so it must not skip the recovery.
             is_clean = is_clean and log.failure is None
         if not self._volatile:
-            self._checkpoints.write_positions(self._logs)
-            self._checkpoints.write_high_watermarks(self._logs)
-            if is_clean:
-                write_marker(self._files, self.directory, synced=self._durable)
+            try:
+                self._checkpoints.write_positions(self._logs)
+                self._checkpoints.write_high_watermarks(self._logs)
+                if is_clean:
+                    write_marker(self._files, self.directory, synced=self._durable)
+            except OSError as error:
+                refusal = refusal or _unless_out_of_files(error)
         for log in self._logs.values():
             log.retire(ClosedError("the data directory was closed"))
+        if refusal is not None:
+            raise refusal
 
     def _identify(self, log: Log, topic_id: bytes | None) -> None:
         """Note the topic's id beside the log, the first time it is known."""
@@ -347,3 +407,20 @@ class LogManager:
             return uuid_from_text(content.decode().partition("topic_id: ")[2].strip())
         except (FileNotFoundError, ValueError):
             return None
+
+
+def _unless_out_of_files(
+    error: errors.KafkaError | OSError,
+) -> errors.KafkaError | OSError | None:
+    """The error, to be raised, but for a process that has no descriptors left.
+
+    That one can do nothing about it, and loses nothing but time: the next open recovers the logs.
+    """
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if not isinstance(cause, OSError) or cause.errno not in (EMFILE, ENFILE):
+        return error
+    try:
+        _log.warning("the directory is not marked as closed, and will be recovered: %s", error)
+    except OSError:  # `logging` may not be loaded yet, and needs a descriptor for that
+        return None
+    return None

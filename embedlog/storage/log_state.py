@@ -10,11 +10,11 @@ from _thread import RLock
 from errno import EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM, ENOSPC
 
 from embedlog import errors
-from embedlog.storage import paths
+from embedlog.storage import events, paths
 from embedlog.storage.offset_index import ENTRY_SIZE, RELATIVE_OFFSET_MAX
 from embedlog.storage.producer_append import load_producers, write_snapshot
 from embedlog.storage.sealed_file import write_sealed
-from embedlog.storage.segment import Segment
+from embedlog.storage.segment import Segment, base_offset_of, segments_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,9 +52,11 @@ class LogState:
         "_segment_age_max",
         "_segments",
         "_sync_lock",
+        "_tell_from_ms",
         "cleaned_offset",
         "config",
         "directory",
+        "disk_error",
         "epochs_dirty",
         "high_watermark",
         "leader_epochs",
@@ -104,6 +106,9 @@ class LogState:
         self._applied_offset = self.log_end_offset
         self._first_unstable_offset = producers.first_unstable_offset(high_watermark)
         self._failure: BaseException | None = None
+        self._tell_from_ms = 0
+        self.disk_error: OSError | None = None
+        """What the disk last refused a write with; the log may have gone on since."""
         self._checkpoint = checkpoint
         # Re-entrant, so that an interrupt at its release does not lock this thread out for good.
         self._sync_lock = RLock()
@@ -194,7 +199,7 @@ class LogState:
     def segment_of(self, offset: int) -> Segment:
         """The segment that holds `offset`, or would."""
         segments = self._segments
-        return segments[max(0, bisect_right(segments, offset, key=_base_offset) - 1)]
+        return segments[max(0, bisect_right(segments, offset, key=base_offset_of) - 1)]
 
     # Growing. Requires: the partition lock
 
@@ -256,6 +261,7 @@ class LogState:
             self.sync(segment.end[0])
 
     def _write_failed(self, segment: Segment, error: OSError) -> errors.KafkaError:
+        error.filename = segment.path  # a call on a descriptor names no file
         try:
             segment.discard_unpublished()
         except OSError as second:
@@ -344,6 +350,7 @@ class LogState:
             for segment in segments:
                 segment.sync()
         except OSError as error:
+            error.filename = segment.path
             # Never again: the kernel may have dropped the pages it could not write.
             raise self.poison(error) from error
         self.synced_offset = max(self.synced_offset, end)
@@ -461,14 +468,20 @@ class LogState:
 
     def refused(self, error: OSError) -> errors.KafkaError:
         """The error to raise for a failed file call; poisons the log unless it is harmless."""
+        self.disk_error = error
         if error.errno not in HARMLESS_ERRORS:
             return self.poison(error)
+        now_ms, known = self._runtime.clock.monotonic_ms(), self.topic_partition
+        self._tell_from_ms = events.write_refused(known, error, now_ms, self._tell_from_ms)
         return errors.KafkaStorageError(f"{self.topic_partition}: {error}")
 
     def poison(self, error: Exception) -> errors.KafkaError:
         """Refuse writes from here on, for `error`; return what to raise."""
+        if isinstance(error, OSError):
+            self.disk_error = error
         if self._failure is None:
             self._failure = error
+            events.poisoned(self.topic_partition, error)
         return self._refusal()
 
     def _refusal(self) -> errors.KafkaError:
@@ -481,12 +494,3 @@ class LogState:
             f"Received request for offset {offset} for partition {self.topic_partition}, but we "
             f"only have log segments from offset {self.log_start_offset} to {end}."
         )
-
-
-def segments_from(segments: tuple[Segment, ...], offset: int) -> tuple[Segment, ...]:
-    """The segments that may hold something at or after `offset`."""
-    return segments[max(0, bisect_right(segments, offset, key=_base_offset) - 1) :]
-
-
-def _base_offset(segment: Segment) -> int:
-    return segment.base_offset

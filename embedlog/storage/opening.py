@@ -23,6 +23,7 @@ class Opening:
 
     `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 when
     they do not say; `cleaned_offset` too, -1 when the log was never compacted.
+    `is_recovered` and `cut_size`, in bytes, are what opening it found.
     `same_boot`: the machine has not restarted since the log was written, so no write is missing.
     """
 
@@ -30,8 +31,10 @@ class Opening:
         "clean",
         "cleaned_offset",
         "config",
+        "cut_size",
         "directory",
         "high_watermark",
+        "is_recovered",
         "log_start_offset",
         "open_files",
         "recovery_point",
@@ -66,6 +69,8 @@ class Opening:
         self.high_watermark = high_watermark
         self.cleaned_offset = cleaned_offset
         self.same_boot = same_boot
+        self.is_recovered = False
+        self.cut_size = 0
 
     @property
     def gaps_allowed(self) -> bool:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from _bisect import bisect_right
 
 from embedlog.errors import CorruptRecord
-from embedlog.storage import paths
+from embedlog.storage import events, paths
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.leader_epochs import LeaderEpochs
 from embedlog.storage.log_state import SYNC_WINDOW_SIZE
@@ -64,6 +64,8 @@ def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool 
         epochs = _rebuild_epochs(segments)
     log = make_log(opening, segments, epochs, checkpoint)
     log.mark_opened(recovered=recovered, failure=failure)
+    opening.is_recovered = recovered
+    events.opened(log, recovered=recovered)
     return log
 
 
@@ -198,6 +200,7 @@ def _recover(
             continue
         if not salvage and _is_rot(opening, scan, segment, later):
             return segments[: slot + 1], error
+        opening.cut_size += events.cut(opening.topic_partition, error, segment, later)
         quarantine_tail(opening.open_files.files, segment)
         quarantine_segments(opening.open_files.files, later)
         return segments[: slot + 1], None

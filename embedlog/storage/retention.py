@@ -19,13 +19,18 @@ if TYPE_CHECKING:
 
 
 def delete_old_segments(
-    log: Log, now_ms: int, remove: Callable[[list[str], int], None] | None = None
+    log: Log,
+    now_ms: int,
+    remove: Callable[[list[str], int], None] | None = None,
+    *,
+    is_closing: bool = False,
 ) -> int:
     """Apply the topic's retention; return how many segments went. `now_ms` is wall time.
 
     Their files get other names and are given to `remove`, with the delay in milliseconds; without
-    one they are removed at once. Views of their batches stay readable. Requires: the partition
-    lock.
+    one they are removed at once. Views of their batches stay readable. When a log `is_closing` its
+    segments are as young as their files: records with old timestamps that were written a second ago
+    have not been there for Kafka's first look either. Requires: the partition lock.
 
     Raises:
         KafkaStorageError: the disk refuses.
@@ -33,7 +38,7 @@ def delete_old_segments(
     doomed = _take_out(log, lambda segment, following: following <= log.log_start_offset)
     if log.config.delete:
         doomed += _take_out(log, _size_rule(log))
-        doomed += _take_out(log, _time_rule(log, now_ms))
+        doomed += _take_out(log, _time_rule(log, now_ms, is_closing=is_closing))
     delay_ms = log.config.file_delete_delay_ms
     is_volatile = log.config.durability == "memory"
     try:
@@ -61,7 +66,7 @@ def _size_rule(log: Log) -> Rule:
     return must_go
 
 
-def _time_rule(log: Log, now_ms: int) -> Rule:
+def _time_rule(log: Log, now_ms: int, *, is_closing: bool) -> Rule:
     retention_ms = log.config.retention_ms
 
     def must_go(segment: Segment, _following: int) -> bool:
@@ -69,6 +74,8 @@ def _time_rule(log: Log, now_ms: int) -> Rule:
             return False
         largest = segment.largest()[0]
         youngest = largest if largest >= 0 else segment.modified_ms
+        if is_closing and now_ms - youngest > retention_ms:
+            youngest = max(youngest, segment.modified_ms)
         return now_ms - youngest > retention_ms
 
     return must_go

@@ -14,12 +14,14 @@ append or nothing of it.
 
 from __future__ import annotations
 
+from _bisect import bisect_right
 from _thread import RLock
 
 from embedlog.errors import CorruptRecord, KafkaStorageError
 from embedlog.runtime.files import read_view, write_fully, write_whole
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import ends_with, locate, walk
+from embedlog.storage.events import events
 from embedlog.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
 from embedlog.storage.preallocation import preallocate, preallocate_zeros
 from embedlog.storage.time_index import TimeIndex
@@ -475,10 +477,21 @@ class Segment:
             time_index = TimeIndex.decode(
                 read_view(files, time_path), base_offset=self.base_offset, path=time_path
             )
-        except (FileNotFoundError, CorruptRecord):
+        except (FileNotFoundError, CorruptRecord) as error:
+            events.debug("%s: the indexes are rebuilt: %s", self.path, error)
             self.rebuild_indexes()
             return
         self._offset_index, self._time_index = offset_index, time_index
 
     def __repr__(self) -> str:
         return f"Segment({self.path}, end={self.end})"
+
+
+def base_offset_of(segment: Segment) -> int:
+    """The key that segments are sorted by."""
+    return segment.base_offset
+
+
+def segments_from(segments: tuple[Segment, ...], offset: int) -> tuple[Segment, ...]:
+    """The segments that may hold something at or after `offset`."""
+    return segments[max(0, bisect_right(segments, offset, key=base_offset_of) - 1) :]

@@ -7,19 +7,25 @@
 
 So an idle broker does not wake for the second kind. `stir` gives those that rest their time again:
 the broker calls it after a request when `is_resting` is set.
+
+`finish_now` does all of it whatever the time, `close` the share of a process that ends early.
 """
 
 from __future__ import annotations
 
-from embedlog.errors import CorruptRecord, KafkaError
+from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError
+from embedlog.storage.cleaner_settings import DefaultSettings
+from embedlog.storage.events import events
 from embedlog.storage.log_config import NO_LIMIT
+from embedlog.storage.retention import delete_old_segments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from embedlog.runtime import Clock
-    from embedlog.storage.cleaner import LogCleaner, Settings
+    from embedlog.storage.cleaner import LogCleaner
+    from embedlog.storage.cleaner_settings import Settings
     from embedlog.storage.log import Log
     from embedlog.storage.log_manager import LogManager
 
@@ -29,14 +35,13 @@ RETENTION_INTERVAL_MS = 300_000
 RETENTION_FIRST_MS = 30_000
 PRODUCER_EXPIRY_INTERVAL_MS = 600_000
 FLUSH_INTERVAL_MS = 1_000
-CLEANER_BACKOFF_MS = 15_000
 
 _NEVER = 1 << 62
 _AFTER_CHANGES = {
     "_checkpoint": CHECKPOINT_INTERVAL_MS,
     "_high_watermarks": HIGH_WATERMARK_INTERVAL_MS,
     "_flush": FLUSH_INTERVAL_MS,
-    "_clean": CLEANER_BACKOFF_MS,
+    "_clean": 0,  # log.cleaner.backoff.ms, which may change
 }
 
 CLOCK_DRIFT_MAX_MS = 5 * 60_000
@@ -76,7 +81,7 @@ class Tasks:
         """The wall clock has jumped: nothing is removed by age until it is back."""
         self.cleaner: LogCleaner | None = None
         """Made when the first compacted log may need it."""
-        self._cleaner_settings = cleaner_settings
+        self._cleaner_settings = cleaner_settings or DefaultSettings()
         self._useless: list[tuple[int, list[str]]] = []
         """(monotonic time, files to remove then)."""
         self._flushed: dict[Log, int] = {}
@@ -102,7 +107,17 @@ class Tasks:
         for name in _AFTER_CHANGES:
             task = self._due[name]
             if task[0] == _NEVER and (name != "_clean" or self._manager.has_compacted):
-                task[0] = now_ms + task[1]
+                task[0] = now_ms + (task[1] if name != "_clean" else self._backoff_ms)
+
+    def reconfigured(self) -> None:
+        """Settings have changed: a compaction that waits shall not wait longer than they say."""
+        task = self._due["_clean"]
+        if task[0] != _NEVER:
+            task[0] = min(task[0], self._clock.monotonic_ms() + self._backoff_ms)
+
+    @property
+    def _backoff_ms(self) -> int:
+        return max(1, self._cleaner_settings.log_cleaner_backoff_ms)
 
     def run_due(self, now_ms: int) -> int:
         """Do what is due at `now_ms` (monotonic); return milliseconds until the next."""
@@ -112,10 +127,20 @@ class Tasks:
                     # Said before the work looks: whoever changes what it has seen finds it said.
                     task[0] = _NEVER
                     self.is_resting = True
-                work: Callable[[int], bool] = getattr(self, name)
-                if work(now_ms):
+                if self._does(getattr(self, name), now_ms):
                     task[0] = now_ms + task[1]
         return max(1, min(task[0] for task in self._due.values()) - now_ms)
+
+    def _does(self, work: Callable[[int], bool], now_ms: int) -> bool:
+        """Do some work; a disk that refuses is no concern of the thread that happens to do it."""
+        try:
+            return work(now_ms)
+        except OSError as error:
+            name = work.__name__.strip("_").replace("_", " ")
+            events.error(
+                "%s: %s failed, and is tried again: %s", self._manager.directory, name, error
+            )
+            return True
 
     def unlink_later(self, useless: list[str], delay_ms: int) -> None:
         """Remove files after a while. Requires: called by the work itself.
@@ -127,6 +152,48 @@ class Tasks:
         task = self._due["_unlink"]
         task[0] = min(task[0], due_ms)
 
+    # All at once
+
+    def finish_now(self) -> Iterator[int]:
+        """Do all the work that there is, whatever its time; yield bytes freed, step by step.
+
+        Files that are useless are removed, too, without file.delete.delay.ms. Requires: no other
+        thread does any of the work during a step.
+        """
+        now_ms = self._clock.monotonic_ms()
+        self._expire(now_ms)
+        for log in self._manager.logs():
+            yield self._retain(log, now_ms)
+        if self._manager.has_compacted and self._believes_clock(now_ms, self._clock.wall_ms()):
+            yield from self._log_cleaner().finish_now()
+        self._flush(now_ms)
+        self._unlink(_NEVER)
+        self._checkpoint(now_ms)
+        self._high_watermarks(now_ms)
+        yield 0
+
+    def close(self) -> None:
+        """Remove what old segments there are, and every useless file: a process that lives shorter
+        than the first interval would never do so. Requires: as `finish_now`.
+        """
+        now_ms = self._clock.monotonic_ms()
+        for log in self._manager.logs():
+            try:
+                self._retain(log, now_ms, is_closing=True)
+            except (OSError, EmbedlogError):
+                continue  # the disk refuses: another time
+        self._unlink(_NEVER)
+
+    def _retain(self, log: Log, now_ms: int, *, is_closing: bool = False) -> int:
+        """Apply retention to one log; the bytes that went."""
+        wall_ms = self._clock.wall_ms()
+        if log.failure is not None or not self._believes_clock(now_ms, wall_ms):
+            return 0
+        with log.lock:
+            size = log.size
+            delete_old_segments(log, wall_ms, is_closing=is_closing)
+            return size - log.size
+
     # Each says whether it wants to come back after its interval
 
     def _checkpoint(self, _now_ms: int) -> bool:
@@ -136,29 +203,46 @@ class Tasks:
         return self._manager.checkpoint_high_watermarks()
 
     def _retention(self, now_ms: int) -> bool:
-        from embedlog.storage.retention import delete_old_segments
-
         wall_ms = self._clock.wall_ms()
         if self._believes_clock(now_ms, wall_ms):
-            self._for_each(lambda log: delete_old_segments(log, wall_ms, self.unlink_later))
+            deleted: list[tuple[Log, int]] = []
+            self._for_each(
+                lambda log: deleted.append(
+                    (log, delete_old_segments(log, wall_ms, self.unlink_later))
+                )
+            )
+            for log, count in deleted:
+                if count:
+                    start, name = log.log_start_offset, log.topic_partition
+                    events.info("%s: %d old segments deleted; it begins at %d", name, count, start)
         return True
 
     def _clean(self, now_ms: int) -> bool:
         """A slice of compaction. Tombstones age by the wall clock, so it must be right."""
-        delay_ms: int | None = CLEANER_BACKOFF_MS
+        delay_ms: int | None = self._backoff_ms
         if self._believes_clock(now_ms, self._clock.wall_ms()):
-            if self.cleaner is None:
-                from embedlog.storage.cleaner import DefaultSettings, LogCleaner
-
-                settings = self._cleaner_settings or DefaultSettings()
-                self.cleaner = LogCleaner(self._manager, settings, self._clock, self.unlink_later)
-            delay_ms = self.cleaner.run_once()
-        self._due["_clean"][1] = CLEANER_BACKOFF_MS if delay_ms is None else delay_ms
+            delay_ms = self._log_cleaner().run_once()
+        if delay_ms is not None:
+            self._due["_clean"][1] = delay_ms
         return delay_ms is not None
+
+    def _log_cleaner(self) -> LogCleaner:
+        if self.cleaner is None:
+            from embedlog.storage.cleaner import LogCleaner
+
+            self.cleaner = LogCleaner(
+                self._manager, self._cleaner_settings, self._clock, self.unlink_later
+            )
+        return self.cleaner
 
     def _believes_clock(self, now_ms: int, wall_ms: int) -> bool:
         drift = wall_ms - now_ms - self._wall_offset
-        self.retention_paused = abs(drift) > CLOCK_DRIFT_MAX_MS
+        was_paused, self.retention_paused = self.retention_paused, abs(drift) > CLOCK_DRIFT_MAX_MS
+        if self.retention_paused and not was_paused:
+            events.warning(
+                "the wall clock has jumped by %d s: nothing is deleted until it is back",
+                drift // 1000,
+            )
         return not self.retention_paused
 
     def _unlink(self, now_ms: int) -> bool:

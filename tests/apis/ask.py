@@ -19,7 +19,8 @@ PORT = 9092
 
 @contextmanager
 def opened(**settings: Any) -> Iterator[Cluster]:
-    """A cluster in memory with these settings."""
+    """A cluster in memory with these settings, and Kafka's answers about topics that it makes."""
+    settings.setdefault("embedlog_auto_create_topics_await", False)
     with embedlog.open(**settings) as cluster:
         yield cluster
 

@@ -63,7 +63,11 @@ def answer_to(error: BaseException, *, in_process: bool) -> tuple[Any, Connectio
     try:
         with Cluster(runtime=sim_runtime(seed=1)) as cluster:
             context = RequestContext(
-                api_key, 1, connection=None if in_process else connection, in_process=in_process
+                api_key,
+                1,
+                client_id="c",
+                connection=None if in_process else connection,
+                in_process=in_process,
             )
             return cluster.broker.handle(context, DescribeClusterRequest()), connection
     finally:
@@ -89,11 +93,14 @@ def test_errors_become_codes(error: Exception, code: int) -> None:
 
 
 def test_a_defect_is_raised_in_process_and_answered_over_a_connection(
-    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     with pytest.raises(ZeroDivisionError):
         answer_to(ZeroDivisionError("defect"), in_process=True)
     response, connection = answer_to(ZeroDivisionError("defect"), in_process=False)
     assert response.error_code == -1
     assert not connection.is_closed
-    assert "ZeroDivisionError: defect" in capsys.readouterr().err
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("embedlog.broker", "ERROR")
+    assert record.getMessage() == "DescribeCluster version 1 of client 'c' at 127.0.0.1 failed"
+    assert "ZeroDivisionError: defect" in caplog.text

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import embedlog
 from embedlog.broker.cluster import Cluster
 from embedlog.common import ZERO_UUID
 from tests.apis.ask import PORT, ask, opened, versions
@@ -60,6 +61,31 @@ def test_a_topic_that_is_created_is_unknown_once(cluster: Cluster, version: int)
     first = one(ask(cluster, request, version))
     assert (first.error_code, first.name, first.partitions) == (3, "new", [])
     assert one(ask(cluster, request, version)).error_code == 0
+
+
+@pytest.mark.parametrize("version", versions(MetadataRequest))
+def test_a_topic_that_is_created_is_in_the_first_answer_if_wanted(version: int) -> None:
+    with opened(embedlog_auto_create_topics_await=True, num_partitions=3) as cluster:
+        request = names("new", "a b", "__consumer_offsets", create=True)
+        found = {topic.name: topic for topic in ask(cluster, request, version).topics}
+        topic = found["new"]
+        assert (topic.error_code, len(topic.partitions)) == (0, 3)
+        assert [partition.leader_id for partition in topic.partitions] == [1, 1, 1]
+        image = cluster.broker.controller.image
+        made = image.topics_by_name["new"]
+        assert topic.topic_id == (made.topic_id if version >= 10 else ZERO_UUID)
+        assert found["a b"].error_code == 17
+        offsets = found["__consumer_offsets"]
+        assert (offsets.error_code, offsets.is_internal) == (0, version >= 1)
+        again = {topic.name: topic for topic in ask(cluster, request, version).topics}
+        assert again["new"] == topic
+
+
+def test_an_opened_cluster_answers_with_the_topic_unless_told() -> None:
+    with embedlog.open() as cluster:
+        assert one(ask(cluster, names("new", create=True), 12)).error_code == 0
+    with Cluster() as cluster:
+        assert one(ask(cluster, names("new", create=True), 12)).error_code == 3
 
 
 @pytest.mark.parametrize("version", range(4, 14))

@@ -228,6 +228,8 @@ def test_clients_are_told_the_advertised_address_where_one_is_set() -> None:
     [
         ("PLAINTEXT://host:1", ("host", 1)),
         ("PLAINTEXT://[::1]:9092", ("::1", 9092)),
+        ("PLAINTEXT://:9092", ("", 9092)),
+        ("PLAINTEXT://host:1,CONTROLLER://host:2", ("host", 1)),
     ],
 )
 def test_an_advertised_address_is_read(text: str, expected: tuple[str, int]) -> None:
@@ -235,7 +237,7 @@ def test_an_advertised_address_is_read(text: str, expected: tuple[str, int]) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["host:1", "SSL://host:1", "PLAINTEXT://host", "PLAINTEXT://:1", "A://b:1,C://d:2"]
+    "text", ["host:1", "SSL://host:1", "PLAINTEXT://host", "CONTROLLER://:1", "A://b:1,C://d:2"]
 )
 def test_an_advertised_address_that_cannot_be_used_is_an_error(text: str) -> None:
     with pytest.raises(ConfigError, match="advertised.listeners"):
@@ -403,7 +405,7 @@ def test_a_defect_costs_its_connection_only(
             pending.complete(invalid)
             assert late.is_closed()
         assert bystander.versions().error_code == 0
-    assert [record.name for record in caplog.records] == ["wire.net", "wire.net"]
+    assert [record.name for record in caplog.records] == ["embedlog.listener", "embedlog.listener"]
 
 
 def test_a_clients_software_is_remembered_for_its_later_requests() -> None:
@@ -460,3 +462,33 @@ def _read_to_the_end(sock: socket.socket) -> None:
             pass
     except ConnectionError:
         return
+
+
+def test_an_advertised_port_without_a_host_goes_with_the_host_of_each_client() -> None:
+    with (
+        embedlog.open(advertised_listeners="PLAINTEXT://:19092") as cluster,
+        embedlog.Admin(cluster.listen().address, retries=0) as admin,
+    ):
+        (node,) = admin.describe_cluster().nodes.values()
+        assert (node.host, node.port) == ("127.0.0.1", 19092)
+
+
+@pytest.mark.parametrize(("is_allowed", "host"), [(False, "127.0.0.1"), (True, "0.0.0.0")])
+def test_listeners_without_a_host_means_loopback_unless_others_are_allowed(
+    is_allowed: bool, host: str
+) -> None:
+    settings = {"listeners": "PLAINTEXT://:0,CONTROLLER://:9093"}
+    with embedlog.open(config=settings) as cluster:
+        listener = cluster.listen(allow_remote_plaintext=is_allowed)
+        assert listener.host == host
+        with embedlog.Producer(f"127.0.0.1:{listener.port}") as producer:
+            assert producer.send("events", b"v").result(10).offset == 0
+        # The setting is for the first listener; another finds a port of its own.
+        assert cluster.listen().port not in (0, listener.port)
+
+
+def test_what_is_said_of_an_address_in_use_names_the_address() -> None:
+    with embedlog.open() as cluster:
+        port = cluster.listen().port
+        with pytest.raises(OSError, match=f"127.0.0.1:{port}"):
+            cluster.listen(port=port)

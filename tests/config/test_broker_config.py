@@ -110,3 +110,74 @@ def test_an_unknown_name_is_kept_and_warned_about_with_the_nearest() -> None:
 
 def test_keyword_arguments_are_settings_with_underscores() -> None:
     assert normalise_names({"num_partitions": 3}) == {"num.partitions": 3}
+
+
+@pytest.mark.parametrize("name", ["transactional.id", "foo", "consumer.timeout.ms", "zookeeper"])
+def test_nothing_is_proposed_for_a_name_that_is_like_no_other(name: str) -> None:
+    with pytest.warns(UserWarning) as caught:
+        BrokerConfig({name: "x"})
+    assert [str(warning.message) for warning in caught] == [f"unknown broker setting {name!r}"]
+
+
+def test_a_topics_name_for_a_setting_brings_up_the_brokers() -> None:
+    with pytest.warns(UserWarning, match=r"did you mean 'message.max.bytes'\?"):
+        BrokerConfig({"max.message.bytes": 1})
+
+
+def test_warnings_point_at_the_users_line() -> None:
+    import embedlog
+
+    for settings in ({"num_partition": 1}, {"sasl_enabled_mechanisms": "PLAIN"}):
+        with pytest.warns(UserWarning) as caught:
+            embedlog.open(**settings).close()
+        assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_settings_without_effect_say_so_once() -> None:
+    settings = {
+        "sasl.enabled.mechanisms": "PLAIN",
+        "security.inter.broker.protocol": "SSL",
+        "num.io.threads": 16,
+        "ssl.keystore.password": "secret",
+        "num.partitions": 3,
+    }
+    with pytest.warns(UserWarning) as caught:
+        BrokerConfig(settings)
+    assert [str(warning.message) for warning in caught] == [
+        "broker settings without effect in embedlog: sasl.enabled.mechanisms=PLAIN, "
+        "security.inter.broker.protocol=SSL, num.io.threads=16, ssl.keystore.password=[hidden]; "
+        "listeners neither encrypt nor authenticate"
+    ]
+
+
+def test_defaults_and_kafkas_own_file_are_taken_without_a_word(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    BrokerConfig(
+        {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.bootstrap.servers": "localhost:9093",
+            "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "advertised.listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL",
+            "num.network.threads": 3,
+            "num.io.threads": 8,
+            "socket.send.buffer.bytes": 102400,
+            "socket.receive.buffer.bytes": 102400,
+            "socket.request.max.bytes": 104857600,
+            "num.partitions": 1,
+            "num.recovery.threads.per.data.dir": 2,
+            "offsets.topic.replication.factor": 1,
+            "share.coordinator.state.topic.replication.factor": 1,
+            "share.coordinator.state.topic.min.isr": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "log.retention.hours": 168,
+            "log.segment.bytes": 1073741824,
+            "log.retention.check.interval.ms": 300000,
+        }
+    )
+    assert not recwarn.list

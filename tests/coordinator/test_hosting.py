@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import embedlog
 from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
 from embedlog.controller.metadata import RESOURCE_GROUP
@@ -125,6 +127,17 @@ def test_only_a_cluster_in_memory_has_no_initial_delay(
 ) -> None:
     with Cluster(path, config, runtime=sim_runtime()) as cluster:
         assert cluster.config.group_initial_rebalance_delay_ms == delay_ms
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_an_opened_cluster_has_no_initial_delay_unless_told(
+    in_memory: bool, tmp_path: Path
+) -> None:
+    path = None if in_memory else tmp_path
+    with embedlog.open(path) as cluster:
+        assert cluster.config.group_initial_rebalance_delay_ms == 0
+    with embedlog.open(path, group_initial_rebalance_delay_ms=3000) as cluster:
+        assert cluster.config.group_initial_rebalance_delay_ms == 3000
 
 
 def test_a_group_obeys_its_own_settings_before_the_brokers() -> None:

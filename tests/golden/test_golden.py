@@ -25,7 +25,9 @@ MISSING = "<nothing>"
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     # The scenarios' records are older than retention.ms: let it come after the last of them.
-    with embedlog.open(log_initial_task_delay_ms=3_600_000) as cluster:
+    with embedlog.open(
+        log_initial_task_delay_ms=3_600_000, embedlog_auto_create_topics_await=False
+    ) as cluster:
         yield cluster.listen("127.0.0.1", 0).address
 
 

@@ -6,7 +6,8 @@ v8-v10 authorized operations of the cluster, v8 of topics. v9 flexible. v10 topi
 answer. v12 questions by topic id. v13 a top-level error.
 
 A topic that is created because somebody asked for it is answered with UNKNOWN_TOPIC_OR_PARTITION
-once, as Kafka does; the client asks again and finds it.
+once, as Kafka does; the client asks again and finds it. With embedlog.auto.create.topics.await the
+first answer has it.
 """
 
 from __future__ import annotations
@@ -131,6 +132,9 @@ def _by_name(
     missing = [name for name in names if name not in image.topics_by_name]
     if missing and request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
         topics.create_missing(broker, missing)
+        if broker.config.embedlog_auto_create_topics_await:
+            image = broker.controller.image
+            missing = [name for name in names if name not in image.topics_by_name]
     known = (image.topics_by_name.get(name) for name in names)
     return [
         *(_topic(topic, operations) for topic in known if topic is not None),

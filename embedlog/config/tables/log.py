@@ -8,6 +8,9 @@ alter.config.policy.class.name class null - read-only
     Java class that judges changes of settings. Accepted, not used.
 auto.create.topics.enable boolean true - read-only
     Make a topic when somebody produces to it or asks for it.
+embedlog.auto.create.topics.await boolean false - internal
+    Is a topic that a Metadata request makes (auto.create.topics.enable) in its answer? Otherwise
+    that says UNKNOWN_TOPIC_OR_PARTITION once, as Kafka does, and clients ask again after a pause.
 compression.gzip.level int -1 1..9|-1 cluster-wide
     Default of the topic setting of that name.
 compression.lz4.level int 9 1..17 cluster-wide
@@ -23,11 +26,11 @@ create.topic.policy.class.name class null - read-only
 default.replication.factor int 1 - read-only
     Replicas of a topic whose creator names no number.
 delete.records.purgatory.purge.interval.requests int 1 - read-only
-    Finished DeleteRecords operations that may stay in the purgatory.
+    Finished DeleteRecords operations that may stay in the purgatory. Accepted, not used.
 delete.topic.enable boolean true - read-only
     May topics be deleted?
 fetch.purgatory.purge.interval.requests int 1000 - read-only
-    Finished fetches that may stay in the purgatory.
+    Finished fetches that may stay in the purgatory. Accepted, not used.
 internal.metadata.delete.delay.millis long 60000 - internal
     Time before old metadata segments are removed. Accepted, not used.
 internal.metadata.log.segment.bytes int null - internal
@@ -45,7 +48,7 @@ log.cleaner.enable boolean true - read-only
 log.cleaner.io.buffer.load.factor double 0.9 - cluster-wide
     How full the cleaner's memory may get.
 log.cleaner.io.buffer.size int 524288 >=0 cluster-wide
-    Memory for reading and writing while compacting.
+    Memory for reading and writing while compacting. Accepted, not used.
 log.cleaner.io.max.bytes.per.second double 1.7976931348623157E308 - cluster-wide
     Speed limit of compaction.
 log.cleaner.max.compaction.lag.ms long 9223372036854775807 >=1 cluster-wide
@@ -61,7 +64,7 @@ log.cleanup.policy list delete list-of:compact,delete cluster-wide
 log.dir list /tmp/kafka-logs - read-only
     The data directory when log.dirs is not set; here the path that was opened counts.
 log.dir.failure.timeout.ms long 30000 >=1 read-only
-    Time after which a broker stops when it cannot report a failed directory.
+    Time after which a broker stops when it cannot report a failed directory. Accepted, not used.
 log.dirs list null - read-only
     The data directory; set from the path that was opened.
 log.flush.interval.messages long 9223372036854775807 >=1 cluster-wide
@@ -69,11 +72,11 @@ log.flush.interval.messages long 9223372036854775807 >=1 cluster-wide
 log.flush.interval.ms long null - cluster-wide
     Default of the topic setting flush.ms.
 log.flush.offset.checkpoint.interval.ms int 60000 >=0 read-only
-    Time between checkpoints of how far logs are synced.
+    Time between checkpoints of how far logs are synced. Accepted, not used.
 log.flush.scheduler.interval.ms long 9223372036854775807 - read-only
     How often logs are looked at for flush.ms.
 log.flush.start.offset.checkpoint.interval.ms int 60000 >=0 read-only
-    Time between checkpoints of where logs start.
+    Time between checkpoints of where logs start. Accepted, not used.
 log.index.interval.bytes int 4096 >=0 cluster-wide
     Default of the topic setting index.interval.bytes.
 log.index.size.max.bytes int 10485760 >=4 cluster-wide
@@ -81,9 +84,9 @@ log.index.size.max.bytes int 10485760 >=4 cluster-wide
 log.initial.task.delay.ms long 30000 >=0 internal
     Time after opening before background work on logs begins.
 log.local.retention.bytes long -2 >=-2 cluster-wide
-    Default of the topic setting local.retention.bytes.
+    Default of the topic setting local.retention.bytes. Accepted, not used.
 log.local.retention.ms long -2 >=-2 cluster-wide
-    Default of the topic setting local.retention.ms.
+    Default of the topic setting local.retention.ms. Accepted, not used.
 log.message.timestamp.after.max.ms long 3600000 >=0 cluster-wide
     Default of the topic setting message.timestamp.after.max.ms.
 log.message.timestamp.before.max.ms long 9223372036854775807 >=0 cluster-wide
@@ -93,9 +96,9 @@ log.message.timestamp.type string CreateTime one-of:CreateTime,LogAppendTime clu
 log.preallocate boolean false - cluster-wide
     Default of the topic setting preallocate.
 log.remote.copy.lag.bytes long -1 >=-1 cluster-wide
-    Default of the topic setting remote.copy.lag.bytes.
+    Default of the topic setting remote.copy.lag.bytes. Accepted, not used.
 log.remote.copy.lag.ms long 0 >=-1 cluster-wide
-    Default of the topic setting remote.copy.lag.ms.
+    Default of the topic setting remote.copy.lag.ms. Accepted, not used.
 log.retention.bytes long -1 - cluster-wide
     Default of the topic setting retention.bytes.
 log.retention.check.interval.ms long 300000 >=1 read-only
@@ -145,11 +148,11 @@ num.partitions int 1 >=1 read-only
 num.recovery.threads.per.data.dir int 2 >=1 cluster-wide
     Threads that recover logs after an unclean stop. Accepted, not used.
 producer.id.expiration.check.interval.ms int 600000 >=1 internal
-    How often idle producer ids are looked for.
+    How often idle producer ids are looked for. Accepted, not used.
 producer.id.expiration.ms int 86400000 >=1 cluster-wide
     Idle time after which a partition forgets a producer id.
 producer.purgatory.purge.interval.requests int 1000 - read-only
-    Finished produces that may stay in the purgatory.
+    Finished produces that may stay in the purgatory. Accepted, not used.
 unclean.leader.election.enable boolean false - cluster-wide
     Default of the topic setting of that name.
 unclean.leader.election.interval.ms long 300000 >=1 internal

@@ -8,9 +8,9 @@ advertised.listeners list null - read-only
     The address that clients are told, as PLAINTEXT://host:port; unset, each is told the one it
     connected to.
 alter.log.dirs.replication.quota.window.num int 11 >=1 read-only
-    Samples kept for the quota of moves between directories.
+    Samples kept for the quota of moves between directories. Accepted, not used.
 alter.log.dirs.replication.quota.window.size.seconds int 1 >=1 read-only
-    Span of one sample of that quota.
+    Span of one sample of that quota. Accepted, not used.
 background.threads int 10 >=1 cluster-wide
     Threads for background work. Accepted, not used: duties run on the thread that drives the
     scheduler.
@@ -19,7 +19,7 @@ client.quota.callback.class class null - read-only
 connections.max.idle.ms long 600000 - read-only
     Silence after which a connection is closed.
 controlled.shutdown.enable boolean true - read-only
-    Hand leadership over before stopping.
+    Hand leadership over before stopping. Accepted, not used.
 early.start.listeners list null - read-only
     Listeners that open before the broker is ready. Accepted, not used.
 fetch.max.bytes int 57671680 >=1024 read-only
@@ -32,7 +32,7 @@ kafka.metrics.reporters list "" - read-only
     Java classes of metrics reporters. Accepted, not used.
 listener.security.protocol.map string \
 SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT - per-broker
-    Security protocol of each listener name.
+    Security protocol of each listener name. Accepted, not used.
 listeners list PLAINTEXT://:9092 - per-broker
     Addresses to listen at.
 max.connection.creation.rate int 2147483647 >=0 cluster-wide
@@ -42,7 +42,7 @@ max.connections int 2147483647 >=0 cluster-wide
 max.connections.per.ip int 2147483647 >=0 cluster-wide
     Open connections that a broker takes from one address.
 max.connections.per.ip.overrides string "" - cluster-wide
-    Exceptions from max.connections.per.ip, as address:count.
+    Exceptions from max.connections.per.ip, as address:count. Accepted, not used.
 max.incremental.fetch.session.cache.slots int 1000 >=0 read-only
     Fetch sessions that a broker keeps.
 max.request.partition.size.limit int 2000 >=1 read-only
@@ -50,11 +50,11 @@ max.request.partition.size.limit int 2000 >=1 read-only
 metric.reporters list org.apache.kafka.common.metrics.JmxReporter - cluster-wide
     Java classes of metrics reporters. Accepted, not used.
 metrics.num.samples int 2 >=1 read-only
-    Samples kept for each metric.
+    Samples kept for each metric. Accepted, not used.
 metrics.recording.level string INFO - read-only
-    Least important level of metrics that is recorded.
+    Least important level of metrics that is recorded. Accepted, not used.
 metrics.sample.window.ms long 30000 >=1 read-only
-    Span of one sample of a metric.
+    Span of one sample of a metric. Accepted, not used.
 num.io.threads int 8 >=1 cluster-wide
     Threads that handle requests. Accepted, not used: one thread serves a listener.
 num.network.threads int 3 >=1 cluster-wide
@@ -64,9 +64,9 @@ queued.max.request.bytes long -1 - read-only
 queued.max.requests int 500 >=1 read-only
     Requests that may wait for a thread. Accepted, not used: each connection has one in flight.
 quota.window.num int 11 >=1 read-only
-    Samples kept for client quotas.
+    Samples kept for client quotas. Accepted, not used.
 quota.window.size.seconds int 1 >=1 read-only
-    Span of one sample of a client quota.
+    Span of one sample of a client quota. Accepted, not used.
 request.timeout.ms int 30000 - read-only
     Longest wait of the broker's own requests.
 socket.connection.setup.timeout.max.ms long 30000 - read-only
@@ -74,13 +74,13 @@ socket.connection.setup.timeout.max.ms long 30000 - read-only
 socket.connection.setup.timeout.ms long 10000 - read-only
     First wait for a connection of the broker's own to be established.
 socket.listen.backlog.size int 50 >=1 read-only
-    Connections the system queues before they are accepted.
+    Connections the system queues before they are accepted. Accepted, not used.
 socket.receive.buffer.bytes int 102400 - read-only
-    Receive buffer of a connection; -1 leaves it to the system.
+    Receive buffer of a connection; -1 leaves it to the system. Accepted, not used.
 socket.request.max.bytes int 104857600 >=1 read-only
     Largest request; a larger one closes its connection.
 socket.send.buffer.bytes int 102400 - read-only
-    Send buffer of a connection; -1 leaves it to the system.
+    Send buffer of a connection; -1 leaves it to the system. Accepted, not used.
 telemetry.max.bytes int 1048576 >=1 read-only
-    Largest push of client metrics.
+    Largest push of client metrics. Accepted, not used.
 """

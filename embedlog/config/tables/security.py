@@ -9,24 +9,24 @@ authorizer.class.name string "" - read-only
 config.providers list "" - cluster-wide
     Sources that settings may refer to. Accepted, not used.
 connection.failed.authentication.delay.ms int 100 >=0 read-only
-    Pause before a connection that failed to authenticate is closed.
+    Pause before a connection that failed to authenticate is closed. Accepted, not used.
 connections.max.reauth.ms long 0 - read-only
-    Longest life of an authentication; 0 means for ever.
+    Longest life of an authentication; 0 means for ever. Accepted, not used.
 delegation.token.expiry.check.interval.ms long 3600000 >=1 read-only
-    How often expired delegation tokens are removed.
+    How often expired delegation tokens are removed. Accepted, not used.
 delegation.token.expiry.time.ms long 86400000 >=1 read-only
-    How long a delegation token is good without being renewed.
+    How long a delegation token is good without being renewed. Accepted, not used.
 delegation.token.max.lifetime.ms long 604800000 >=1 read-only
-    Age beyond which a delegation token cannot be renewed.
+    Age beyond which a delegation token cannot be renewed. Accepted, not used.
 delegation.token.secret.key password null - read-only
-    Secret that signs delegation tokens.
+    Secret that signs delegation tokens. Accepted, not used.
 principal.builder.class class \
 org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder - per-broker
     Java class that names who connected. Accepted, not used.
 sasl.client.callback.handler.class class null - read-only
     Java class that answers SASL for clients. Accepted, not used.
 sasl.enabled.mechanisms list GSSAPI - per-broker
-    SASL mechanisms that clients may use.
+    SASL mechanisms that clients may use. Accepted, not used.
 sasl.jaas.config password null - per-broker
     Java login configuration. Accepted, not used.
 sasl.kerberos.kinit.cmd string /usr/bin/kinit - per-broker
@@ -126,10 +126,10 @@ sasl.oauthbearer.token.endpoint.url string null - read-only
 sasl.server.callback.handler.class class null - read-only
     Java class that answers SASL for the broker. Accepted, not used.
 sasl.server.max.receive.size int 524288 - read-only
-    Largest request before authentication.
+    Largest request before authentication. Accepted, not used.
 security.inter.broker.protocol string PLAINTEXT one-of:PLAINTEXT,SSL,SASL_PLAINTEXT,SASL_SSL \
 read-only
-    Security protocol that brokers use among themselves.
+    Security protocol that brokers use among themselves. Accepted, not used.
 security.providers string null - read-only
     Java classes of security providers. Accepted, not used.
 ssl.allow.dn.changes boolean false - read-only

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from embedlog.common import IN_PROCESS_HOST
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,6 +27,14 @@ if TYPE_CHECKING:
         def commit_timestamp_ms(self) -> int: ...
 
     ExpiryBase = Callable[[CommittedOffset], int]
+
+
+_IN_PROCESS = f"/{IN_PROCESS_HOST}"
+
+
+def is_in_process(client_host: str) -> bool:
+    """Was the member, as its record names it, a client in the coordinator's own process?"""
+    return client_host == _IN_PROCESS
 
 
 class Group(ABC):

@@ -116,6 +116,7 @@ class GroupCoordinator:
             partitions_with_log=lambda: broker.partitions_with_log(OFFSETS_TOPIC),
             commit_timeout_ms=broker.config.offsets_commit_timeout_ms,
             codec=broker.config.offsets_topic_compression_codec,
+            when_opened=GroupShard.opened,
         )
         self._places: dict[str, int] = {}
         self._changes: deque[MetadataChange] = deque()
@@ -375,6 +376,11 @@ class GroupCoordinator:
             )
 
         return answered(self._write_to(group_id, delete), refused)
+
+    def expire_offsets(self) -> None:
+        """Delete what has outlived offsets.retention.minutes, also before the interval is over."""
+        self._catch_up()
+        self.runtime.write_all(lambda shard: shard.expire())
 
     # Metadata
 

@@ -18,7 +18,8 @@ from wire.schema import declaration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from embedlog.coordinator.group.consumer.consumer_groups import ConsumerGroups
     from embedlog.coordinator.group.group import Group
@@ -208,6 +209,12 @@ class GroupShard:
         self.classic.loaded()
         if self._consumer is not None:
             self._consumer.loaded()
+
+    def opened(self) -> Iterator[Result[Any]]:
+        """Remove the members that ended with the process that had the log open before."""
+        yield from self.classic.opened()
+        if self._consumer is not None:
+            yield from self._consumer.opened()
 
     def unloaded(self, error: KafkaError) -> None:
         """The shard ends here: answer whoever is parked."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -100,7 +99,7 @@ def test_unsubscribing_takes_topics_away_at_the_present_epoch() -> None:
     assert (told.assigned, told.revoking) == ({A: {0: 2}}, {B: {1: 3}})
     assert (told.epoch, told.state) == (5, states.UNREVOKED_PARTITIONS)
     at_once = step(member, owned={A: frozenset({0})}, **changed)
-    assert at_once == replace(member, assigned={A: {0: 2}})
+    assert at_once == member.replace(assigned={A: {0: 2}})
     assert step(member, subscription_changed=True) is member
 
 

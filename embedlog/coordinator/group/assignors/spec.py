@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+
+from embedlog.coordinator.value import Value
 
 Partitions = Mapping[bytes, Set[int]]
 """Topic id -> partition numbers; topics without any are absent."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemberSpec:
+class MemberSpec(Value):
     """One member, as an assignor sees it."""
 
     topics: frozenset[bytes]

@@ -9,11 +9,15 @@ from embedlog.coordinator.group.classic.leave import Leaves
 from embedlog.coordinator.group.classic.rebalances import Rebalances
 from embedlog.coordinator.group.classic.records import group_from
 from embedlog.coordinator.group.classic.sync import Syncs
+from embedlog.coordinator.group.group import is_in_process
 from embedlog.errors import error_for
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.result import Result
     from embedlog.coordinator.shard_context import ShardContext
@@ -122,8 +126,20 @@ class ClassicGroups:
             self._open_sessions(group)
             has_lost_leader = bool(group.members) and group.leader_id not in group.members
             if len(group.members) > size_max or has_lost_leader:
-                result = self.rebalances.prepare(group)
+                result = self.rebalances.prepare(group, "loaded without its leader, or too large")
                 assert not result.records, (group.group_id, result)
+
+    def opened(self) -> Iterator[Result[Any]]:
+        """Remove the members that were threads of the process that had the log open before."""
+        for group in list(self._groups.values()):
+            if not isinstance(group, ClassicGroup):
+                continue
+            ended = [each for each in group.members.values() if is_in_process(each.client_host)]
+            for member in ended:
+                self.rebalances.remove(group, member)
+            if ended:
+                reason = f"{len(ended)} members ended with their process"
+                yield self.rebalances.prepare_or_complete(group, reason)
 
     def unloaded(self, error: KafkaError) -> None:
         """The shard ends here: answer whoever is parked with `error`."""

@@ -25,6 +25,7 @@ from embedlog.coordinator.group.classic.classic_member import (
 )
 from embedlog.coordinator.group.classic.records import group_record, new_group_record
 from embedlog.coordinator.result import Result
+from embedlog.logs import Log
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from wire.schemas.join_group import JoinGroupRequest, JoinGroupResponse
 
     JoinResult = Result[JoinGroupResponse]
+
+_log = Log("group")
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
 """How long a member may be in its first join. It cannot send heartbeats yet, and a client that gave
@@ -110,6 +113,14 @@ class Joins:
             return self._join_pending(group, joining)
         code = group.refusal(member_id, joining.request.group_instance_id)
         if code:
+            instance_id = joining.request.group_instance_id
+            if code == ErrorCode.FENCED_INSTANCE_ID:
+                _log.warning(
+                    "group %s fences member %s: static member %s is another by now",
+                    group.group_id,
+                    member_id,
+                    instance_id,
+                )
             return joining.refused(code, member_id)
         return self._join_again(group, group.members[member_id], joining)
 
@@ -182,7 +193,9 @@ class Joins:
         else:
             member.session = pending
             pending.keep_alive(NEW_MEMBER_TIMEOUT_MS)
-        return self._answered_by(parked, self._rebalances.prepare_or_complete(group))
+        _log.info("member %s joins group %s", member_id, group.group_id)
+        reason = f"adding new member {member_id}{_said(request)}"
+        return self._answered_by(parked, self._rebalances.prepare_or_complete(group, reason))
 
     # Members that join again
 
@@ -202,7 +215,8 @@ class Joins:
         if group.state == GroupState.EMPTY:
             return joining.refused(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
         parked = self._park(group, member, joining)
-        return self._answered_by(parked, self._rebalances.prepare_or_complete(group))
+        reason = f"updating metadata of member {member.member_id}{_said(joining.request)}"
+        return self._answered_by(parked, self._rebalances.prepare_or_complete(group, reason))
 
     def _park(self, group: ClassicGroup, member: ClassicMember, joining: _Joining) -> ParkedJoin:
         """Take over what the member says now, and let it wait."""
@@ -228,7 +242,8 @@ class Joins:
         self._take_id(group, member, member_id)
         parked = self._park(group, member, joining)
         if group.state != GroupState.STABLE or group.protocol_name != group.select_protocol():
-            return self._answered_by(parked, self._rebalances.prepare_or_complete(group))
+            reason = f"static member {member.instance_id} joins again as {member_id}"
+            return self._answered_by(parked, self._rebalances.prepare_or_complete(group, reason))
 
         def stored(error: KafkaError | None) -> None:
             if member.parked_join is not parked:
@@ -245,6 +260,13 @@ class Joins:
 
     def _take_id(self, group: ClassicGroup, member: ClassicMember, member_id: str) -> None:
         """Fence whoever uses the former id, and open a session for the new one."""
+        _log.info(
+            "static member %s of group %s is %s from here on; %s is fenced",
+            member.instance_id,
+            group.group_id,
+            member_id,
+            member.member_id,
+        )
         self._rebalances.fence(
             group, member, ErrorCode.FENCED_INSTANCE_ID, member_id=member.member_id
         )
@@ -323,6 +345,10 @@ class _Joining:
 
     def refused(self, code: int, member_id: str = "") -> JoinResult:
         return Result((), join_refused(self.version, code, member_id))
+
+
+def _said(request: JoinGroupRequest) -> str:
+    return f"; client reason: {request.reason!r}" if request.reason else ""
 
 
 def _uuid_text(uuid: bytes) -> str:

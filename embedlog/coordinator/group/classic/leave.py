@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
 from embedlog.coordinator.result import Result
+from embedlog.logs import Log
 from wire.error_codes import ErrorCode
 from wire.schemas.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from wire.schemas.leave_group import LeaveGroupRequest
 
     LeaveResult = Result[LeaveGroupResponse]
+
+_log = Log("group")
 
 _FIRST_WITH_MEMBERS = 3
 
@@ -70,7 +73,9 @@ class Leaves:
         has_changed = any(answer.error_code == 0 for answer in answers)
         if has_changed and isinstance(group, ClassicGroup) and group.state != GroupState.EMPTY:
             # Also when only an id left that was given out: Kafka does not tell them apart here.
-            result = self._rebalances.prepare_or_complete(group)
+            left = ", ".join(each.member_id or str(each.group_instance_id) for each in answers)
+            _log.info("members left group %s: %s", group.group_id, left)
+            result = self._rebalances.prepare_or_complete(group, f"members left: {left}")
         result.response = leave_response(answers, version)
         return result
 

@@ -16,8 +16,11 @@ from embedlog.coordinator.group.classic.delayed_join import DelayedJoin, Initial
 from embedlog.coordinator.group.classic.delayed_sync import DelayedSync
 from embedlog.coordinator.group.classic.records import group_record
 from embedlog.coordinator.result import Result
+from embedlog.logs import Log
 from wire.error_codes import ErrorCode
 from wire.schemas.sync_group import SyncGroupResponse
+
+_log = Log("group")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,12 +47,21 @@ class Rebalances:
 
     # The join phase
 
-    def prepare_or_complete(self, group: ClassicGroup) -> Result[Any]:
+    def prepare_or_complete(self, group: ClassicGroup, reason: str) -> Result[Any]:
         """The members have changed: begin a rebalance, or go on with the one there is."""
-        return self.prepare(group) if group.can_rebalance else self.maybe_complete_join(group)
+        if group.can_rebalance:
+            return self.prepare(group, reason)
+        return self.maybe_complete_join(group)
 
-    def prepare(self, group: ClassicGroup) -> Result[Any]:
+    def prepare(self, group: ClassicGroup, reason: str) -> Result[Any]:
         """Begin a rebalance, and complete it at once when everyone is there already."""
+        _log.info(
+            "preparing to rebalance group %s in state %s with old generation %d (reason: %s)",
+            group.group_id,
+            group.state_name,
+            group.generation_id,
+            reason,
+        )
         if group.state == GroupState.COMPLETING_REBALANCE:
             self.withdraw_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS)
         self._end_delayed_sync(group)
@@ -93,6 +105,11 @@ class Rebalances:
         self._end_delayed_join(group)
         for member in list(group.members.values()):
             if member.parked_join is None and member.instance_id is None:
+                _log.warning(
+                    "group %s removed member %s: it did not join again in time",
+                    group.group_id,
+                    member.member_id,
+                )
                 self.remove(group, member)
         if group.members and not group.elect_joined_leader():
             # Not 0, which clients may ask for: it would be over in the same call, again and again.
@@ -100,7 +117,14 @@ class Rebalances:
             return Result()
         group.next_generation(self._context.wall_ms())
         if group.state == GroupState.EMPTY:
+            _log.info("group %s with generation %d is empty", group.group_id, group.generation_id)
             return Result([group_record(group)], is_replayed=False)
+        _log.info(
+            "stabilized group %s generation %d with %d members",
+            group.group_id,
+            group.generation_id,
+            len(group.members),
+        )
         self._tell_generation(group)
         group.delayed_sync = DelayedSync(self._context, self, group)
         group.delayed_sync.begin()
@@ -169,8 +193,13 @@ class Rebalances:
         assert operation.generation_id == group.generation_id, (group.group_id, operation.key)
         self._end_delayed_sync(group)
         for member_id in list(group.pending_sync):
+            _log.warning(
+                "group %s removed member %s: it did not ask for its assignment in time",
+                group.group_id,
+                member_id,
+            )
             self.remove(group, group.members[member_id])
-        return self.prepare(group)
+        return self.prepare(group, "members did not ask for their assignment")
 
     def _answer_sync(self, member: ClassicMember, response: SyncGroupResponse) -> None:
         parked, member.parked_sync = member.parked_sync, None
@@ -198,6 +227,7 @@ class Rebalances:
         """The member is gone, and the group goes on without it."""
         group, member_id = session.group, session.member_id
         if group.pending_members.get(member_id) is session:
+            _log.info("group %s forgets pending member %s", group.group_id, member_id)
             self.remove_pending(group, member_id)
             return self.maybe_complete_join(group)
         member = group.members[member_id]
@@ -210,8 +240,13 @@ class Rebalances:
             session.keep_alive(member.session_timeout_ms)
             self._context.defer(session.watch)
             return Result()
+        _log.warning(
+            "member %s in group %s has failed, removing it from the group: its session expired",
+            member_id,
+            group.group_id,
+        )
         self.remove(group, member)
-        return self.prepare_or_complete(group)
+        return self.prepare_or_complete(group, f"removing member {member_id} on session expiration")
 
     # Members that go
 

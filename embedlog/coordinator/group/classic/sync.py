@@ -93,7 +93,7 @@ class Syncs:
                 group.transition_to(GroupState.STABLE, self._context.wall_ms())
                 return
             self._rebalances.withdraw_assignments(group, error.code)
-            result = self._rebalances.prepare(group)
+            result = self._rebalances.prepare(group, "the assignment could not be stored")
             assert not result.records, (group.group_id, result)
 
         record = group_record(group, assignments)

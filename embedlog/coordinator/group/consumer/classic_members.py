@@ -11,8 +11,6 @@ joins again without owning them.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from embedlog.common import uuid_to_text
 from embedlog.coordinator.group.classic import answers
 from embedlog.coordinator.group.classic.classic_member import protocols_of
@@ -101,8 +99,7 @@ class ClassicMembers:
         else:
             before = self._membership.static_member(group, instance_id, member_id)
         subscription = protocol_bytes.subscription(protocols[0][1])
-        after = replace(
-            before,
+        after = before.replace(
             instance_id=instance_id or before.instance_id,
             rack_id=subscription.rack_id or before.rack_id,
             client_id=context.client_id or "",
@@ -225,11 +222,7 @@ class ClassicMembers:
         response = leave_response(replies, version)
         if not leaving:
             return Result((), response)
-        result = self._migration.downgrade_leaving(group, list(leaving))
-        if result is None:
-            result = Result(self._membership.without(group, list(leaving.values())))
-            for member_id in leaving:
-                self._membership.cancel_timers(group.group_id, member_id)
+        result = self._membership.remove(group, list(leaving.values()))
         result.response = response
         return result
 

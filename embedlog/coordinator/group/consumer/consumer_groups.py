@@ -13,7 +13,7 @@ from embedlog.coordinator.group.consumer.replay import replay
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
@@ -121,6 +121,10 @@ class ConsumerGroups:
     def loaded(self) -> None:
         """The log was replayed: sessions begin."""
         self._membership.loaded()
+
+    def opened(self) -> Iterator[Result[Any]]:
+        """Remove the members that were threads of the process that had the log open before."""
+        return self._membership.opened()
 
     def unloaded(self) -> None:
         """The shard ends here. Nobody is parked, and the timers go with the shard."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from embedlog.common import uuid_to_text
 from embedlog.coordinator.group import assignors
 from embedlog.coordinator.group.consumer import member as states
@@ -14,12 +12,15 @@ from embedlog.coordinator.group.consumer.membership import REBALANCE
 from embedlog.coordinator.group.consumer.update import MemberUpdate
 from embedlog.coordinator.result import Result
 from embedlog.errors import error_for
+from embedlog.logs import Log
 from wire.error_codes import ErrorCode
 from wire.schemas.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+
+_log = Log("group")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,11 +124,21 @@ class Heartbeats:
                     group, request.instance_id, member_id, records, is_classic=False
                 )
             # Whoever is known joins again, at its present epoch: the last answer was lost.
+            if member_id not in group.members:
+                _log.info("member %s joins consumer group %s", member_id, group.group_id)
             return group.members.get(member_id) or ConsumerMember(member_id)
         if request.instance_id is not None:
             member = self._membership.static_member(group, request.instance_id, member_id)
         else:
             member = group.member(member_id)
+        if epoch > member.epoch or epoch not in (member.epoch, member.previous_epoch):
+            _log.warning(
+                "group %s fences member %s: it is at epoch %d, not %d",
+                group.group_id,
+                member_id,
+                member.epoch,
+                epoch,
+            )
         _check_epoch(member, epoch, owned)
         return member
 
@@ -152,10 +163,11 @@ class Heartbeats:
         response = ConsumerGroupHeartbeatResponse(
             member_id=member.member_id, member_epoch=request.member_epoch
         )
+        _log.info("member %s leaves consumer group %s", member.member_id, group.group_id)
         if request.member_epoch == states.LEAVE_EPOCH:
             return membership.fence(group, member, response)
         # It keeps its partitions until its session is over, for who comes with its instance id.
-        away = replace(member, epoch=states.LEAVE_STATIC_EPOCH, revoking=states.NO_PARTITIONS)
+        away = member.replace(epoch=states.LEAVE_STATIC_EPOCH, revoking=states.NO_PARTITIONS)
         return Result([member_records.current_assignment(group.group_id, away)], response)
 
     def _interval_ms(self, group_id: str) -> int:
@@ -183,8 +195,7 @@ def _described(
     ):
         return member
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
-    described = replace(
-        member,
+    described = member.replace(
         instance_id=_or(request.instance_id, member.instance_id),
         rack_id=_or(request.rack_id, member.rack_id),
         client_id=client_id,

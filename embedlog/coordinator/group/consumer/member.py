@@ -10,7 +10,8 @@ UNKNOWN               was written by a later version                   it joins 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from embedlog.coordinator.value import Value
 
 Epochs = Mapping[int, int]
 Owned = Mapping[bytes, Epochs]
@@ -30,8 +31,7 @@ LEAVE_STATIC_EPOCH = -2
 NO_PARTITIONS: Owned = {}
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicFacts:
+class ClassicFacts(Value):
     """What only members that speak the classic protocol have."""
 
     session_timeout_ms: int
@@ -44,9 +44,8 @@ class ClassicFacts:
         return frozenset(name for name, _ in self.protocols)
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerMember:
-    """One member. `dataclasses.replace` makes the next state; the group stores it by replay."""
+class ConsumerMember(Value):
+    """One member. `replace` makes the next state; the group stores it by replay."""
 
     member_id: str
     instance_id: str | None = None
@@ -65,8 +64,8 @@ class ConsumerMember:
     previous_epoch: int = 0
     """The epoch before: a member that missed the last answer still names it."""
     state: int = STABLE
-    assigned: Owned = field(default_factory=dict)
-    revoking: Owned = field(default_factory=dict)
+    assigned: Owned = NO_PARTITIONS
+    revoking: Owned = NO_PARTITIONS
     """Partitions it was told to give up, and still holds until it says otherwise."""
 
     def is_reconciled_to(self, target_epoch: int) -> bool:

@@ -9,20 +9,20 @@ sync           its JoinGroup's answer             removed: it has not asked for 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer import member_records
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from embedlog.coordinator.group.consumer.member import ConsumerMember
 from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
+from embedlog.coordinator.group.group import is_in_process
 from embedlog.coordinator.result import Result
 from embedlog.errors import error_for
+from embedlog.logs import Log
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from embedlog.coordinator.group.group import Group
@@ -34,6 +34,14 @@ REBALANCE = "consumer-rebalance"
 JOIN = "consumer-join"
 SYNC = "consumer-sync"
 _TIMERS = (SESSION, REBALANCE, JOIN, SYNC)
+_EXPIRED = {
+    SESSION: "its session expired",
+    REBALANCE: "it did not give up its partitions in time",
+    JOIN: "it did not join again in time",
+    SYNC: "it did not ask for its assignment in time",
+}
+
+_log = Log("group")
 
 
 class Membership:
@@ -119,7 +127,7 @@ class Membership:
                 f"Static member {member_id} with instance id {instance_id} cannot join the group"
                 f" because the instance id is owned by {former.member_id} member.",
             )
-        successor = replace(former, member_id=member_id, epoch=0, previous_epoch=0)
+        successor = former.replace(member_id=member_id, epoch=0, previous_epoch=0)
         group_id = group.group_id
         records += member_records.without_member(group_id, former.member_id)
         records += (
@@ -133,14 +141,20 @@ class Membership:
 
     def fence(self, group: ConsumerGroup, member: ConsumerMember, response: Any) -> Result[Any]:
         """Remove a member, and answer `response`."""
-        result = self.downgrade(group, [member.member_id])
-        if result is None:
-            result = Result(self.without(group, [member]))
-            self.cancel_timers(group.group_id, member.member_id)
+        result = self.remove(group, [member])
         result.response = response
         return result
 
-    def without(
+    def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> Result[Any]:
+        """Remove members, who have no say in it."""
+        result = self.downgrade(group, [member.member_id for member in members])
+        if result is None:
+            result = Result(self._without(group, members))
+            for member in members:
+                self.cancel_timers(group.group_id, member.member_id)
+        return result
+
+    def _without(
         self, group: ConsumerGroup, members: Sequence[ConsumerMember]
     ) -> list[CoordinatorRecord]:
         """The records that remove members. The last ones leave nothing to assign."""
@@ -166,7 +180,7 @@ class Membership:
 
     def start_session(self, group_id: str, member_id: str, timeout_ms: int) -> None:
         """The member lives; look again after `timeout_ms`."""
-        self._start(SESSION, group_id, member_id, timeout_ms, self._expired)
+        self._start(SESSION, group_id, member_id, timeout_ms, self._session_expired)
 
     def start_rebalance(self, group_id: str, member: ConsumerMember) -> None:
         """The member must give partitions up within its rebalance time-out."""
@@ -177,7 +191,7 @@ class Membership:
             if isinstance(group, ConsumerGroup):
                 found = group.members.get(member_id)
                 if found is not None and found.epoch == epoch:
-                    return self.fence(group, found, None)
+                    return self._fence_late(REBALANCE, group, found)
             return Result()
 
         timeout_ms = member.rebalance_timeout_ms
@@ -187,11 +201,11 @@ class Membership:
         """A classic member was told to join again, unless it was before."""
         if not self.context.timer.is_scheduled((JOIN, group_id, member.member_id)):
             timeout_ms = member.rebalance_timeout_ms
-            self._start(JOIN, group_id, member.member_id, timeout_ms, self._expired)
+            self._start(JOIN, group_id, member.member_id, timeout_ms, self._join_expired)
 
     def start_sync(self, group_id: str, member_id: str, timeout_ms: int) -> None:
         """A classic member has joined, and must ask for its assignment."""
-        self._start(SYNC, group_id, member_id, timeout_ms, self._expired)
+        self._start(SYNC, group_id, member_id, timeout_ms, self._sync_expired)
 
     def cancel(self, timer: str, group_id: str, member_id: str) -> None:
         """Stop one of the timers."""
@@ -221,6 +235,15 @@ class Membership:
                 if member.state == states.UNREVOKED_PARTITIONS and member.classic is None:
                     self.start_rebalance(group.group_id, member)
 
+    def opened(self) -> Iterator[Result[Any]]:
+        """Remove the members that were threads of the process that had the log open before."""
+        for group in list(self.groups.values()):
+            if not isinstance(group, ConsumerGroup):
+                continue
+            ended = [each for each in group.members.values() if is_in_process(each.client_host)]
+            if ended:
+                yield self.remove(group, ended)
+
     def _start(
         self,
         timer: str,
@@ -233,14 +256,28 @@ class Membership:
             (timer, group_id, member_id), timeout_ms, lambda: expired(group_id, member_id)
         )
 
-    def _expired(self, group_id: str, member_id: str) -> Result[Any]:
+    def _session_expired(self, group_id: str, member_id: str) -> Result[Any]:
+        return self._expired(SESSION, group_id, member_id)
+
+    def _join_expired(self, group_id: str, member_id: str) -> Result[Any]:
+        return self._expired(JOIN, group_id, member_id)
+
+    def _sync_expired(self, group_id: str, member_id: str) -> Result[Any]:
+        return self._expired(SYNC, group_id, member_id)
+
+    def _expired(self, timer: str, group_id: str, member_id: str) -> Result[Any]:
         group = self.groups.get(group_id)
         # The group may have become a classic one, and the member may have gone.
         if isinstance(group, ConsumerGroup):
             member = group.members.get(member_id)
             if member is not None:
-                return self.fence(group, member, None)
+                return self._fence_late(timer, group, member)
         return Result()
+
+    def _fence_late(self, timer: str, group: ConsumerGroup, member: ConsumerMember) -> Result[Any]:
+        why = _EXPIRED[timer]
+        _log.warning("group %s fences member %s: %s", group.group_id, member.member_id, why)
+        return self.fence(group, member, None)
 
 
 def not_a_consumer_group(group_id: str) -> Exception:

@@ -20,6 +20,7 @@ from embedlog.coordinator.group.consumer.membership import not_a_consumer_group
 from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
 from embedlog.coordinator.result import Result
 from embedlog.errors import KafkaError, error_for
+from embedlog.logs import Log
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from embedlog.coordinator.group.consumer.membership import Membership
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.result import CoordinatorRecord
+
+_log = Log("group")
 
 _UPGRADES = ("bidirectional", "upgrade")
 _DOWNGRADES = ("bidirectional", "downgrade")
@@ -79,6 +82,7 @@ class Migration:
                 ErrorCode.REBALANCE_IN_PROGRESS,
                 member_id=classic_member.member_id,
             )
+        _log.info("classic group %s becomes a consumer group", group.group_id)
         records += found.tombstones()
         records += _creation(group)
         for member in group.members.values():
@@ -142,7 +146,9 @@ class Migration:
         if not rest or len(rest) == len(group.members) or not self._may_be_classic(rest):
             return None
         result = self._downgrade(group, rest, departed_id=leaving[0])
-        self._classic.rebalances.prepare(self._classic_group(group.group_id))
+        self._classic.rebalances.prepare(
+            self._classic_group(group.group_id), "the last consumer member left"
+        )
         return result
 
     def downgrade_replacing(
@@ -207,6 +213,7 @@ class Migration:
         classic.note_subscriptions()
         record = classic_records.group_record(classic, departed_leader_id=departed_id)
         records = [*group.tombstones(), record]
+        _log.info("consumer group %s becomes a classic group", group.group_id)
         self._classic.adopt(classic)
 
         def appended(error: KafkaError | None) -> None:

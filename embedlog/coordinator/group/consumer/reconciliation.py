@@ -13,8 +13,6 @@ target is made.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer.member import NO_PARTITIONS, ConsumerMember
 from embedlog.errors import error_for
@@ -114,16 +112,14 @@ class Reconciliation:
             if revoked:
                 revoking[topic_id] = revoked
         if revoking and self._owns(revoking):
-            return replace(
-                member,
+            return member.replace(
                 state=states.UNREVOKED_PARTITIONS,
                 epoch=epoch_until_revoked,
                 previous_epoch=member.epoch,
                 assigned=_without_new(assigned, member.assigned),
                 revoking=revoking,
             )
-        return replace(
-            member,
+        return member.replace(
             state=states.UNRELEASED_PARTITIONS if is_waiting else states.STABLE,
             epoch=self.target_epoch,
             previous_epoch=member.epoch,
@@ -147,9 +143,9 @@ class Reconciliation:
         for topic_id, epochs in gone.items():
             revoking[topic_id] = {**revoking.get(topic_id, _NOTHING), **epochs}
         if not self._owns(revoking):
-            return replace(member, assigned=assigned)
-        return replace(
-            member, state=states.UNREVOKED_PARTITIONS, assigned=assigned, revoking=revoking
+            return member.replace(assigned=assigned)
+        return member.replace(
+            state=states.UNREVOKED_PARTITIONS, assigned=assigned, revoking=revoking
         )
 
     def _owns(self, partitions: Owned) -> bool:

@@ -7,8 +7,7 @@ never matched, when the cluster's metadata has changed, or after the refresh int
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from embedlog.coordinator.value import Value
 from embedlog.errors import error_for
 from wire.error_codes import ErrorCode
 
@@ -37,8 +36,7 @@ _LOOK_BEHIND = "invalid perl operator: (?<"
 """To RE2/J this begins the name of a group."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedRegex:
+class ResolvedRegex(Value):
     """The topics that a pattern matched, at some version of the metadata and some time."""
 
     topics: frozenset[str]

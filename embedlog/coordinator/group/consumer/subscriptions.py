@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from _blake2 import blake2b  # `hashlib` would load OpenSSL, 3 ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,6 +17,9 @@ from embedlog.coordinator.group.consumer import member_records, regexes
 from embedlog.coordinator.group.consumer.reconciliation import Reconciliation
 from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
 from embedlog.coordinator.group.consumer.target import ids_of, make_target
+from embedlog.logs import Log
+
+_log = Log("group")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,6 +114,7 @@ class MemberUpdate:
             group.metadata_seen = self._metadata
             return group.group_epoch
         epoch = group.group_epoch + 1
+        _log.info("consumer group %s rebalances: its epoch is %d", group.group_id, epoch)
         self._records.append(member_records.group_epoch(group.group_id, epoch, found))
         return epoch
 
@@ -126,6 +130,7 @@ class MemberUpdate:
             epoch=group_epoch,
             now_ms=context.wall_ms(),
         )
+        _log.info("consumer group %s: epoch %d is assigned", group.group_id, made.epoch)
         self._records.extend(made.records)
         return made.epoch, made.members[self._after.member_id]
 

@@ -1,0 +1,79 @@
+"""What the path given to `embedlog.open` names: a directory, or memory."""
+
+from __future__ import annotations
+
+from embedlog.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Path(Protocol):
+        """Anything that `open` of Python takes as a path and is not text."""
+
+        def __fspath__(self) -> str: ...
+
+
+IN_MEMORY = ":memory:"
+"""The path of a cluster in memory, as sqlite3 spells it."""
+
+
+def data_directory(path: str | Path | None) -> str | None:
+    """The directory that `path` names; None means memory.
+
+    A leading "~" is the home directory. Text that looks like an address is refused; a directory of
+    such a name is written "./localhost:9092".
+
+    Raises:
+        ConfigError: it is no path.
+    """
+    if path is None:
+        return None
+    if isinstance(path, str):
+        if path.strip() == IN_MEMORY:
+            return None
+        if looks_like_address(path):
+            raise ConfigError(
+                f"{path!r} is an address, and not a directory: to use a cluster at an address give "
+                f"it to embedlog.Producer, Consumer or Admin; to serve at one call listen of a "
+                f'cluster; a directory of this name is "./{path}"'
+            )
+        text = path
+    else:
+        text = _text_of(path)
+    if not text:
+        raise ConfigError("the path is empty: None means a cluster in memory")
+    from embedlog.runtime.os_files import expand_home, with_slashes
+
+    text = with_slashes(expand_home(text) if text.startswith("~") else text)
+    return text.rstrip("/") or "/"
+
+
+def looks_like_address(text: str) -> bool:
+    """Is it "host:port", several of them, or one with "PLAINTEXT://" before it?
+
+    >>> [looks_like_address(text) for text in ("localhost:9092", ":9092", "./a:1", "data", "C:")]
+    [True, True, False, False, False]
+    """
+    for each in text.split(","):
+        _, scheme, rest = each.strip().rpartition("://")
+        host, colon, port = rest.rpartition(":")
+        if not scheme and (not colon or "/" in host or "\\" in host):
+            return False
+        if not port.isdecimal():
+            return False
+    return True
+
+
+def _text_of(path: Path) -> str:
+    text = path.__fspath__() if hasattr(path, "__fspath__") else None
+    if isinstance(text, str):
+        return text
+    if isinstance(path, int) and not isinstance(path, bool):
+        raise ConfigError(
+            f"{path!r} is a number, and not a path: to serve at a port call "
+            f"cluster.listen(port={path})"
+        )
+    if isinstance(path, dict):
+        raise ConfigError(f"a path was expected, not {path!r}: settings are given as config=")
+    raise ConfigError(f"{path!r} is not a path: expected text, an os.PathLike of text, or None")

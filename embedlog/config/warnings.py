@@ -1,0 +1,59 @@
+"""What is said about settings that cannot have the effect that they were set for."""
+
+from __future__ import annotations
+
+from embedlog.config.definitions import BROKER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_UNUSED = "Accepted, not used"
+"""In the documentation of every setting without effect."""
+
+_ALWAYS = {"inter.broker.listener.name": "PLAINTEXT"}
+"""What is always so in embedlog, and is no default in Kafka."""
+
+_OF_THE_QUORUM = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
+"""Each broker is its own controller: Kafka's own file sets these for what is so anyway."""
+
+_OF_SECURITY = ("authorizer.", "sasl.", "security.", "ssl.", "delegation.token.")
+
+
+def warn_of(unknown: Mapping[str, str], given: Mapping[str, str]) -> None:
+    """Warn the user of names that do not exist, and once of all settings without effect."""
+    unused = [name for name, text in given.items() if _is_without_effect(name, text)]
+    if not unknown and not unused:
+        return
+    from embedlog.user_warnings import warn_user
+
+    for name in unknown:
+        warn_user(f"unknown broker setting {name!r}{_hint(name)}")
+    if unused:
+        listed = ", ".join(f"{name}={_shown(name, given[name])}" for name in unused)
+        insecure = any(name.startswith(_OF_SECURITY) for name in unused)
+        risk = "; listeners neither encrypt nor authenticate" if insecure else ""
+        warn_user(f"broker settings without effect in embedlog: {listed}{risk}")
+
+
+def _is_without_effect(name: str, text: str) -> bool:
+    """Is nothing as the user wants it? A default, or what is always so here, is no reason."""
+    if _UNUSED not in BROKER.documentation(name) or name in _OF_THE_QUORUM:
+        return False
+    key = BROKER[name]
+    value = key.parse(text)
+    if name == "listener.security.protocol.map":
+        return "PLAINTEXT:PLAINTEXT" not in str(value)
+    return value != key.default_value() and text != _ALWAYS.get(name)
+
+
+def _shown(name: str, text: str) -> str:
+    return "[hidden]" if BROKER[name].is_sensitive else text
+
+
+def _hint(name: str) -> str:
+    """What a name that does not exist most likely meant; nothing when nothing is likely."""
+    from embedlog.config.topic_config import BROKER_NAMES
+
+    nearest = BROKER_NAMES.get(name) or BROKER.nearest(name)
+    return f"; did you mean {nearest!r}?" if nearest else ""

@@ -1,0 +1,31 @@
+"""What compaction reads of a broker's settings."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Settings(Protocol):
+        """Kafka's log.cleaner settings of a broker; read anew each time."""
+
+        @property
+        def log_cleaner_enable(self) -> bool: ...
+        @property
+        def log_cleaner_backoff_ms(self) -> int: ...
+        @property
+        def log_cleaner_dedupe_buffer_size(self) -> int: ...
+        @property
+        def log_cleaner_io_buffer_load_factor(self) -> float: ...
+        @property
+        def log_cleaner_io_max_bytes_per_second(self) -> float: ...
+
+
+class DefaultSettings:
+    """Kafka's defaults, for a manager without a broker."""
+
+    log_cleaner_enable = True
+    log_cleaner_backoff_ms = 15_000
+    log_cleaner_dedupe_buffer_size = 128 << 20
+    log_cleaner_io_buffer_load_factor = 0.9
+    log_cleaner_io_max_bytes_per_second = float("inf")

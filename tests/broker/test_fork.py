@@ -1,0 +1,238 @@
+"""A forked child is told at its first call that it cannot use its parent's cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import embedlog
+import embedlog.aio
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+
+_PROMPT_S = 1.0
+
+
+def _in_child(work: Callable[[], None]) -> str:
+    """What `work` raised in a forked child, as text; empty if nothing."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(10)  # ends it, should it hang
+        said = ""
+        try:
+            work()
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(writer, said.encode())
+        os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as answers:
+        said = answers.read().decode()
+    _, status = os.waitpid(child, 0)
+    assert status == 0, said
+    return said
+
+
+def _refused(*calls: Callable[[], Any]) -> None:
+    """Raises unless each of `calls` raises the one clear error, at once."""
+    for number, call in enumerate(calls):
+        began = time.monotonic()
+        try:
+            call()
+        except embedlog.ClosedError as error:
+            assert "before the process forked" in str(error), error
+            assert "in the child open" in str(error), error
+        else:
+            raise AssertionError(f"call {number} went through")
+        assert time.monotonic() - began < _PROMPT_S, number
+
+
+@pytest.fixture(params=["memory", "directory"])
+def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    path = None if request.param == "memory" else tmp_path / "data"
+    with embedlog.open(path) as cluster:
+        cluster.create_topic("events")
+        yield cluster
+
+
+def test_every_inherited_object_of_the_cluster_refuses(cluster: embedlog.Cluster) -> None:
+    with (
+        cluster.producer() as producer,
+        cluster.consumer(group_id="g") as consumer,
+        cluster.admin() as admin,
+    ):
+        producer.send("events", b"a").result()
+        consumer.subscribe(["events"])
+        future = producer.send("events", b"waits")
+        transport = cluster.connect()
+
+        def child() -> None:
+            _refused(
+                lambda: producer.send("events", b"child"),
+                lambda: producer.send_batch("events", [b"child"]),
+                producer.flush,
+                lambda: producer.partitions_for("events"),
+                producer.metrics,
+                future.result,
+                lambda: consumer.poll(10),
+                consumer.poll_batches,
+                consumer.commit,
+                lambda: next(iter(consumer)),
+                admin.list_topics,
+                lambda: admin.create_topics({"childs": 1}),
+                lambda: transport.send(-1, None),
+                lambda: cluster.create_topic("childs"),
+                lambda: cluster.topics,
+                lambda: cluster.cluster_id,
+                cluster.listen,
+                cluster.producer,
+                cluster.consumer,
+                cluster.admin,
+                lambda: embedlog.Producer(cluster),
+                cluster.__enter__,
+            )
+            assert isinstance(producer, embedlog.Producer)
+            assert "forked" in repr(cluster)
+
+        assert not _in_child(child)
+        assert future.result().offset == 1
+        assert cluster.topics == ["events"]
+
+
+def test_methods_that_were_looked_up_before_the_fork_refuse_too(
+    cluster: embedlog.Cluster,
+) -> None:
+    with cluster.producer() as producer, cluster.consumer() as consumer:
+        producer.send_batch("events", [b"a", b"b", b"c"]).result()
+        consumer.assign([("events", 0)])
+        consumer.seek_to_beginning()
+        records = iter(consumer)
+        next(records)
+        send, poll, create = producer.send, consumer.poll, cluster.create_topic
+
+        def child() -> None:
+            _refused(
+                lambda: send("events", b"child"),
+                poll,
+                lambda: create("childs"),
+                lambda: next(records),
+            )
+
+        assert not _in_child(child)
+        assert next(records).value == b"b"
+
+
+def test_closing_what_was_inherited_is_harmless(cluster: embedlog.Cluster) -> None:
+    listener = cluster.listen()
+    producer, consumer, admin = cluster.producer(), cluster.consumer(), cluster.admin()
+    producer.send("events", b"parent's")
+
+    def child() -> None:
+        with cluster_in_a_with(cluster):
+            pass
+        for each in (producer, consumer, admin, listener, cluster):
+            each.close()
+        with embedlog.open() as own, own.producer() as sends:
+            assert sends.send("events", b"own").result().offset == 0
+
+    assert not _in_child(child)
+    producer.close()
+    with embedlog.Producer(listener.address) as remote:
+        assert remote.send("events", b"b").result(10).offset == 1
+    consumer.close()
+    admin.close()
+
+
+class cluster_in_a_with:  # noqa: N801
+    """A `with` that began in the parent ends in the child."""
+
+    def __init__(self, cluster: embedlog.Cluster) -> None:
+        self._leave = cluster.__exit__
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: Any) -> None:
+        self._leave(None, None, None)
+
+
+def test_a_call_is_refused_though_another_thread_of_the_parent_held_the_locks(
+    cluster: embedlog.Cluster,
+) -> None:
+    with cluster.producer() as producer:
+        producer.send("events", b"a").result()
+        with producer._lock, producer._driver._turn:
+            assert not _in_child(lambda: _refused(lambda: producer.send("events", b"b").result()))
+
+
+def test_the_clients_for_asyncio_refuse_too(cluster: embedlog.Cluster) -> None:
+    async def child(producer: Any, consumer: Any, admin: Any) -> None:
+        for call in (
+            lambda: producer.send("events", b"b"),
+            lambda: producer.flush(),  # noqa: PLW0108  in the child
+            lambda: consumer.poll(10),
+            admin.list_topics,
+            lambda: producer.__aenter__(),  # noqa: PLW0108
+        ):
+            try:
+                await asyncio.wait_for(call(), _PROMPT_S)
+            except embedlog.ClosedError as error:
+                assert "forked" in str(error)
+            else:
+                raise AssertionError("a call went through")
+        for each in (producer, consumer, admin):
+            await each.close()
+
+    async def parent() -> None:
+        async with (
+            embedlog.aio.Producer(cluster) as producer,
+            embedlog.aio.Consumer(cluster) as consumer,
+            embedlog.aio.Admin(cluster) as admin,
+        ):
+            await producer.send("events", b"a")
+            await consumer.assign([("events", 0)])
+            await admin.list_topics()
+            said = _in_child(lambda: asyncio.run(child(producer, consumer, admin)))
+            assert not said
+            assert (await producer.send("events", b"b")).offset == 1
+
+    asyncio.run(parent())
+
+
+def test_a_child_that_ends_as_a_program_does_is_quiet(tmp_path: Path) -> None:
+    import subprocess
+
+    script = (
+        "import os, sys, embedlog\n"
+        "cluster = embedlog.open(sys.argv[1]); producer = cluster.producer()\n"
+        "producer.send('events', b'a').result()\n"
+        "producer.send('events', b'b')\n"
+        "child = os.fork()\n"
+        "if child == 0: sys.exit(0)\n"
+        "print(os.waitpid(child, 0)[1], producer.send('events', b'c').result().offset)\n"
+        "producer.close(); cluster.close()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", script, str(tmp_path / "data")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("0 2\n", "")
+
+
+def test_a_client_over_the_network_goes_on_in_the_child(cluster: embedlog.Cluster) -> None:
+    with embedlog.Admin(cluster.listen().address) as admin:
+        admin.create_topics({"parents": 1})
+        said = _in_child(lambda: admin.create_topics({"childs": 1}).check())
+        assert not said
+        assert {"parents", "childs"} <= set(admin.list_topics())

@@ -1,0 +1,116 @@
+"""What a producer is told when the disk refuses: the system's own words, and the error itself."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embedlog.broker.cluster import Cluster
+from embedlog.testing import SimFiles, sim_runtime
+from tests.apis.ask import ask
+from wire.records import build_batch
+from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+FULL = "[Errno 28] No space left on device"
+
+
+def _request(cluster: Cluster, version: int) -> ProduceRequest:
+    image = cluster.broker.controller.image.topics_by_name["t"]
+    data = PartitionProduceData(index=0, records=build_batch([b"x"], timestamps=1))
+    named: dict[str, Any] = {"name": "t"} if version < 13 else {"topic_id": image.topic_id}
+    return ProduceRequest(
+        acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(partition_data=[data], **named)]
+    )
+
+
+def _answer(cluster: Cluster, version: int) -> Any:
+    response = ask(cluster, _request(cluster, version), version)
+    (topic,) = response.responses
+    (partition,) = topic.partition_responses
+    return partition
+
+
+def _break(cluster: Cluster, number: int) -> SimFiles:
+    files: SimFiles = cluster.runtime.files  # type: ignore[assignment]
+    files.fail(files.calls, number, forever=True)
+    return files
+
+
+@pytest.mark.parametrize("version", [8, 12, 13])
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(errno.ENOSPC, "No space left"), (errno.EFBIG, "File too large"), (errno.EIO, "Input/output")],
+)
+def test_a_refused_append_says_what_the_system_said(version: int, number: int, text: str) -> None:
+    cluster = Cluster("data", runtime=sim_runtime(), durability="os")
+    cluster.create_topic("t", 1)
+    transport = cluster.connect("")
+    assert _answer(cluster, version).error_code == 0
+    assert transport.disk_error("t", 0) is None
+    _break(cluster, number)
+    for _ in range(2):  # the second time an I/O error has poisoned the log
+        answer = _answer(cluster, version)
+        assert answer.error_code == 56
+        assert f"[Errno {number}]" in answer.error_message
+        assert "data/t-0/00000000000000000000.log" in answer.error_message
+    cause = transport.disk_error("t", 0)
+    assert isinstance(cause, OSError)
+    assert cause.errno == number
+    assert transport.disk_error("t", 1) is None
+
+
+def test_a_failed_sync_says_it_too() -> None:
+    cluster = Cluster("data", runtime=sim_runtime(), durability="fsync")
+    cluster.create_topic("t", 1)
+    transport = cluster.connect("")
+    pending = transport.send(1, _request(cluster, 13))
+    assert not pending.done()
+    _break(cluster, errno.EIO)
+    assert cluster.runtime.scheduler.wait(pending, 10_000)
+    (topic,) = pending.result().responses
+    (answer,) = topic.partition_responses
+    assert answer.error_code == 56
+    assert "[Errno 5]" in answer.error_message
+    assert "t-0/00000000000000000000.log" in answer.error_message
+    assert isinstance(transport.disk_error("t", 0), OSError)
+
+
+_PROGRAM = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
+import embedlog
+from tests.broker.test_full_disk import _request
+from wire.records import build_batch
+
+with embedlog.open(sys.argv[1], durability="os") as cluster:
+    cluster.create_topic("t", 1)
+    transport = cluster.connect("")
+    request = _request(cluster, 13)
+    request.topic_data[0].partition_data[0].records = build_batch([b"x" * 900_000], timestamps=1)
+    for _ in range(10):
+        (topic,) = transport.ask(request).responses
+        (answer,) = topic.partition_responses
+        if answer.error_code:
+            print(answer.error_code, answer.error_message)
+            print(repr(transport.disk_error("t", 0)))
+            break
+"""
+
+
+def test_a_real_disk_says_it_as_well(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    told, cause = done.stdout.splitlines()
+    path = f"{tmp_path}/t-0/00000000000000000000.log"
+    assert told == f"56 t-0: [Errno 27] File too large: '{path}'"
+    assert cause == "OSError(27, 'File too large')"
