@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from embedlog.aio.calls import Calls, awaited
 from embedlog.client.admin import admin as blocking
+from embedlog.client.admin.results import ItemResults
+from embedlog.runtime.forks import stays_in_parent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +25,7 @@ class Admin:
     >>> import asyncio, embedlog, embedlog.aio
     >>> async def main(cluster):
     ...     async with embedlog.aio.Admin(cluster) as admin:
-    ...         made = await admin.create_topics({"events": 3})
+    ...         made = (await admin.create_topics({"events": 3})).check()
     ...         return sorted(await admin.list_topics())
     >>> with embedlog.open() as cluster:
     ...     asyncio.run(main(cluster))
@@ -35,7 +37,11 @@ class Admin:
     ) -> None:
         self.blocking = _Admin(target, config, **settings)
         """The synchronous client underneath."""
-        self._calls = Calls(self.blocking.scheduler, "admin", interrupt=_nothing, begin=_nothing)
+        self._calls = Calls(
+            self.blocking.scheduler, "admin", interrupt=_nothing, begin=_nothing, undo=_unseen
+        )
+        if self.blocking.in_process:
+            stays_in_parent(self)
 
     # Topics
     create_topics = awaited(blocking.Admin.create_topics)
@@ -87,8 +93,19 @@ class _Admin(blocking.Admin):
     """The synchronous client, and what only this module needs of it."""
 
     @property
+    def in_process(self) -> bool:
+        """Is the cluster in this process?"""
+        return self._transport.in_process
+
+    @property
     def scheduler(self) -> Any:
         return self._transport.runtime.scheduler
+
+
+def _unseen(found: Any) -> None:
+    """A cancelled call's results: nobody could look at their errors."""
+    if isinstance(found, ItemResults):
+        found.keys()
 
 
 def _nothing() -> None:

@@ -18,7 +18,8 @@ from embedlog.pending import Pending
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from embedlog.runtime.scheduler import Scheduler, Thread
+    from embedlog.runtime.scheduler import Scheduler
+    from embedlog.runtime.threads import Thread
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,14 +60,17 @@ class Calls:
         *,
         interrupt: Callable[[], None],
         begin: Callable[[], None],
+        undo: Callable[[Any], None] | None = None,
     ) -> None:
         """`interrupt` ends the call under way early, with an exception; `begin` comes before each
-        call and takes back an interrupt that came too late for the one before.
+        call and takes back an interrupt that came too late for the one before. `undo(result)` is
+        called for a cancelled call that succeeds all the same, unless it says what else.
         """
         self._scheduler = scheduler
         self._name = name
         self._interrupt = interrupt
         self._begin = begin
+        self._undo = undo
         self._turn = asyncio.Lock()
         self._running: _Call | None = None
         self._given: Pending[Any] = Pending()
@@ -109,7 +113,9 @@ class Calls:
             ClosedError: the client is closed.
         """
         await self._take_turn()
-        result: T = await self._make(_Call(function, undo, is_patient=is_patient), prepare)
+        result: T = await self._make(
+            _Call(function, undo or self._undo, is_patient=is_patient), prepare
+        )
         return result
 
     async def close(

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from embedlog.aio.calls import Calls, awaited, awaited_here
 from embedlog.aio.shared_consumer import SharedConsumer, first_offsets
+from embedlog.client import arguments
 from embedlog.client.consumer import consumer as blocking
 from embedlog.client.errors import WakeupError
+from embedlog.client.group.consumer_group_calls import LISTENER_METHODS
 from embedlog.common import TopicPartition
 from embedlog.errors import ClosedError
+from embedlog.runtime.forks import stays_in_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
     Partition = TopicPartition | tuple[str, int]
 
 _ITERATION_WAIT_MS = 3_600_000
-_LISTENER_METHODS = ("on_partitions_revoked", "on_partitions_assigned", "on_partitions_lost")
 
 
 class Consumer:
@@ -78,6 +80,8 @@ class Consumer:
         """Polled by the iteration, and not handed out yet."""
         self._filling = asyncio.Lock()
         """Held by the task that polls, of those that iterate."""
+        if self.blocking.in_process:
+            stays_in_parent(self)
 
     # What to read
 
@@ -94,7 +98,7 @@ class Consumer:
             TypeError: the listener has coroutines: nobody could await them in a rebalance.
             Exception: as `embedlog.Consumer.subscribe`.
         """
-        for name in _LISTENER_METHODS:
+        for name in LISTENER_METHODS:
             if iscoroutinefunction(getattr(listener, name, None)):
                 raise TypeError(f"{name} is a coroutine function; a listener has plain functions")
         call = self.blocking.subscribe
@@ -106,7 +110,8 @@ class Consumer:
 
     async def assign(self, partitions: Iterable[Partition]) -> None:
         """Read these partitions and no others; see `embedlog.Consumer.assign`."""
-        await self._moving(partial(self.blocking.assign, list(partitions)))
+        chosen = arguments.partitions(partitions, "assign")
+        await self._moving(partial(self.blocking.assign, chosen))
 
     async def unassign(self) -> None:
         """Read nothing."""
@@ -248,6 +253,7 @@ class Consumer:
 
     async def _poll(self, timeout_ms: int, poll: Callable[[int], T]) -> T:
         """Poll until there is something, first here if it cannot wait, then in the thread."""
+        timeout_ms = arguments.timeout_ms(timeout_ms, "poll")
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         if self.blocking.never_calls_back:

@@ -11,7 +11,9 @@ from embedlog.aio.lanes import Lanes
 from embedlog.aio.outcomes import Outcomes
 from embedlog.aio.shared_producer import SharedProducer
 from embedlog.aio.threads import in_thread
+from embedlog.client.producer.bulk import own_columns, unchanging
 from embedlog.errors import ClosedError, TimedOut
+from embedlog.runtime.forks import stays_in_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -66,6 +68,8 @@ class Producer:
         """Done when `close` is; None until it was called."""
         self._is_closed = False
         """Is the client closed, so that nothing may be sent any more?"""
+        if self._client.in_process:
+            stays_in_parent(self)
 
     # Sending
 
@@ -98,8 +102,8 @@ class Producer:
                 send = partial(
                     client.send,
                     topic,
-                    value,
-                    key,
+                    unchanging(value),
+                    unchanging(key),
                     partition=partition,
                     timestamp_ms=timestamp_ms,
                     headers=headers,
@@ -127,16 +131,9 @@ class Producer:
     ) -> asyncio.Future[list[BatchMetadata]]:
         """Send many records at once: the fast way; the rest is as with `send`."""
         self._check_open()
-        send = partial(
-            self._client.send_batch,
-            topic,
-            values,
-            keys=keys,
-            timestamps=timestamps,
-            headers=headers,
-            partition=partition,
-        )
-        given = values, keys, headers
+        owned = own_columns(values, keys, timestamps, headers, wall_ms=self._client.wall_ms)
+        send = partial(self._client.send_columns, topic, owned, partition)
+        given = owned[0], owned[1], owned[3]
         if topic in self._held or self._client.would_wait(topic, partition, given, is_bulk=True):
             return self._lanes.add(send, topic, partition, given, is_bulk=True)
         sent = send()

@@ -22,6 +22,11 @@ class SharedConsumer(Consumer):
     """Used by one thread at a time, but not always the same."""
 
     @property
+    def in_process(self) -> bool:
+        """Is the cluster in this process?"""
+        return self._transport.in_process
+
+    @property
     def scheduler(self) -> Scheduler:
         """Starts threads, and lets them wait."""
         return self._transport.runtime.scheduler

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from embedlog.client.producer.producer import Producer
 from embedlog.client.producer.producer_settings import PRODUCER
-from embedlog.client.settings import parse
+from embedlog.client.settings import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,14 +24,16 @@ _RECORD_OVERHEAD_MAX = 64
 class SharedProducer(Producer):
     """Used by the event loop's thread, which must not wait, and by threads that wait for it."""
 
-    _always_threaded = True
+    _is_attended = True
 
     def __init__(
         self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
         super().__init__(target, config, **settings)
         self.in_process = self._transport.in_process
-        given = parse(PRODUCER, config, settings)["linger.ms"]
+        self.wall_ms = self._clock.wall_ms
+        self.send_columns = self._send_columns
+        given = one_of(PRODUCER, "linger.ms", config, settings)
         self.push_delay_ms: int | None = given or 0
         """When after a record to push; None when the client's own thread sees to it."""
         if given is not None and not self.in_process:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from embedlog.client.settings import COMMON, warn_idle
 from embedlog.errors import ConfigError
+from embedlog.runtime.forks import stays_in_parent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,10 +23,28 @@ if TYPE_CHECKING:
     Target = Connectable | Transport | str | Sequence[str] | None
 
 
-def connect(target: Target, settings: Settings) -> Transport:
+_OF_CONNECTIONS = (
+    "bootstrap.servers",
+    "client.dns.lookup",
+    "connections.max.idle.ms",
+    "enable.ssl.certificate.verification",
+    "metadata.recovery.",
+    "receive.buffer.bytes",
+    "reconnect.backoff.",
+    "sasl.",
+    "security.protocol",
+    "send.buffer.bytes",
+    "socket.connection.",
+    "ssl.",
+)
+"""What these begin with is about connections: without a network they do nothing."""
+
+
+def connect(client: object, target: Target, settings: Settings) -> Transport:
     """The transport to `target`: a cluster, a transport, "host:port[,host:port]" or a list.
 
-    None means the addresses of bootstrap.servers.
+    None means the addresses of bootstrap.servers. A `client` of a cluster in this process refuses
+    to be used in processes that are forked from it.
 
     Raises:
         ConfigError: there is neither a target nor bootstrap.servers, an address is malformed, or
@@ -32,7 +52,10 @@ def connect(target: Target, settings: Settings) -> Transport:
     """
     made = getattr(target, "connect", None)
     if made is not None:
+        _warn_without_effect(target, settings, in_process=True)
         transport: Transport = made(settings["client.id"])
+        if transport.in_process:
+            stays_in_parent(client)
         return transport
     if target is not None and hasattr(target, "send"):
         return target  # type: ignore[return-value]
@@ -46,10 +69,42 @@ def connect(target: Target, settings: Settings) -> Transport:
     if not addresses:
         raise ConfigError("nothing to connect to: give a cluster, an address or bootstrap.servers")
     parsed = [parse_address(each) for each in addresses]
+    _warn_without_effect(target, settings, in_process=False)
     from embedlog.client.network.bootstrap import known_addresses
     from embedlog.client.network.network_client import NetworkClient
 
     return NetworkClient(known_addresses(parsed, settings["client.dns.lookup"]), settings)
+
+
+def _warn_without_effect(target: Target, settings: Settings, *, in_process: bool) -> None:
+    """Warn, once, of settings that do nothing beside the target, or beside the others.
+
+    In process nothing is connected to; elsewhere bootstrap.servers gives way to the address, and
+    what security.protocol does not ask for is not done. A default does nothing anyway.
+    """
+    given = [
+        name
+        for name in getattr(settings, "given", ())
+        if name.startswith(_OF_CONNECTIONS) and settings[name] != COMMON[name][1]
+    ]
+    if not given:
+        return
+    protocol = settings["security.protocol"]
+    reasons: dict[str, list[str]] = {}
+    for name in sorted(set(given)):
+        if in_process:
+            reason = "the client was given a cluster of this process"
+        elif name == "bootstrap.servers" and target is not None:
+            reason = "the client was given another address"
+        elif (name.startswith("sasl.") and "SASL" not in protocol) or (
+            name.startswith("ssl.") and "SSL" not in protocol
+        ):
+            reason = f"security.protocol is {protocol}"
+        else:
+            continue
+        reasons.setdefault(reason, []).append(name)
+    for reason, names in reasons.items():
+        warn_idle(settings, names, reason)
 
 
 def parse_address(text: str) -> tuple[str, int]:

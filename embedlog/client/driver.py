@@ -4,6 +4,8 @@
     TCP, no linger      the caller's thread: one of those that wait polls the sockets
     TCP, with linger    a thread of its own; callers wake it and wait for its news
 
+In the first two, what callers leave behind is seen to by `producer.unattended_passes`.
+
 A pass never waits. Parking in process holds no lock; polling sockets holds the turn, as only one
 thread may use them: whoever wants to send wakes the one that polls, and is next. The other threads
 that wait sleep until something has arrived, or until they are to poll.
@@ -21,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.runtime.scheduler import Thread
+    from embedlog.runtime.threads import Thread
     from embedlog.transport import Transport
 
 _PARK_MS = 1 << 30
@@ -161,15 +163,10 @@ class Driver:
             for news in waiting:
                 news.pending.complete(None)
 
-    def run_if_free(self) -> int | None:
-        """A pass, unless another thread is in one; milliseconds until the next is useful.
-
-        For duties of the scheduler, which must not wait.
-        """
-        if self._runner:
-            return 1
-        self._pass()
-        return self.delay
+    def run_if_free(self) -> None:
+        """A pass, unless another thread is in one or waits with the sockets: it drives."""
+        if not self._runner and (self._turns is None or not self._turns.is_taken):
+            self._pass()
 
     def exclusively(self, action: Callable[[], None]) -> None:
         """Run `action` while no pass runs."""
@@ -195,8 +192,11 @@ class Driver:
         self._transport.wake()
         if self._is_unnoted or (self._thread is None and self._looping.locked()):
             self._scheduler.wait(self._ended, timeout_ms)
-        if self._thread is not None:
-            self._thread.join(timeout_ms)
+        joined: Thread | None = None
+        while self._thread is not joined and self._thread is not None:
+            # Again, if one in which a callback raised has left another in its place.
+            joined = self._thread
+            joined.join(timeout_ms)
         self._threaded = False
 
     def _pass(self) -> None:

@@ -15,12 +15,17 @@ passed over; `configure(settings)` is called first and `close()` last. The other
                on_commit(offsets)
 
 They run in the order given, each seeing what the one before it made. What one of them raises is
-logged and goes no further: an interceptor must not stop a program that works without it.
+logged and goes no further: an interceptor must not stop a program that works without it. So it is
+when `on_send` returns no `ProducerRecord`, or `on_consume` no `ConsumerRecords` nor a list of
+records, as one that forgets to return anything: the interceptor is named in the log, and what it
+was given goes on unchanged. `on_consume` sees what `poll` and iteration return; `poll_batches` and
+`poll_columns` go past it.
 """
 
 from __future__ import annotations
 
 from embedlog.errors import ConfigError
+from embedlog.logs import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +33,9 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     V = TypeVar("V")
+
+
+_log = Log("client")
 
 
 class InterceptorChain:
@@ -64,9 +72,15 @@ class InterceptorChain:
             call = getattr(interceptor, method, None)
             if call is not None:
                 try:
-                    value = call(value)
-                except Exception:
-                    _log(interceptor, method)
+                    made = call(value)
+                except Exception as error:
+                    _log_error(interceptor, method, error, value)
+                    continue
+                accepted = _accepted(made, value)
+                if accepted is None:
+                    _log_return(interceptor, method, made, value)
+                else:
+                    value = accepted
         return value
 
     def tell(self, method: str, *news: object) -> None:
@@ -76,18 +90,56 @@ class InterceptorChain:
             if call is not None:
                 try:
                     call(*news)
-                except Exception:
-                    _log(interceptor, method)
+                except Exception as error:
+                    _log_error(interceptor, method, error, *news)
 
     def close(self) -> None:
         """Call `close()` of each interceptor."""
         self.tell("close")
 
 
-def _log(interceptor: object, method: str) -> None:
-    from logging import getLogger
+def _accepted(made: Any, given: Any) -> Any:
+    """What an interceptor made of `given`, if it is of the same kind; else None."""
+    if isinstance(made, type(given)):
+        # A tuple of another length is no record.
+        is_whole = not isinstance(given, tuple) or len(made) == len(given)
+        return made if is_whole else None
+    regroup = getattr(given, "of_records", None)
+    return regroup(made) if regroup is not None and isinstance(made, list | tuple) else None
 
-    name = type(interceptor).__name__
-    getLogger("embedlog.client").warning(
-        "%s.%s raised and was ignored", name, method, exc_info=True
+
+def _log_error(interceptor: object, method: str, error: Exception, *news: object) -> None:
+    _log.warning(
+        "%s.%s raised and was ignored%s",
+        type(interceptor).__name__,
+        method,
+        _place(*news),
+        exc_info=error,
     )
+
+
+def _log_return(interceptor: object, method: str, made: object, given: object) -> None:
+    _log.warning(
+        "%s.%s returned %s instead of %s and was ignored%s",
+        type(interceptor).__name__,
+        method,
+        "None" if made is None else f"a {type(made).__name__}",
+        type(given).__name__,
+        _place(given),
+    )
+
+
+def _place(*news: Any) -> str:
+    """Which records it was about, in words."""
+    about: Any = news[0] if news else None
+    if hasattr(about, "partitions"):
+        firsts = [f"{key} from offset {records[0].offset}" for key, records in about.items()]
+        return f", for records of {', '.join(firsts)}" if firsts else ""
+    if hasattr(about, "topic"):
+        partition = getattr(about, "partition", None)
+        name = about.topic if partition is None else f"{about.topic}-{partition}"
+        offset = getattr(about, "offset", -1)
+        return f", for a record of {name}" + (f" at offset {offset}" if offset >= 0 else "")
+    if isinstance(about, dict) and about:
+        return f", for offsets of {', '.join(map(str, about))}"
+    return ""

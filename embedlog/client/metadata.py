@@ -161,6 +161,8 @@ class Metadata:
         self.answer_count = 0
         self.on_news: Callable[[], object] | None = None
         """Called after every answer."""
+        self.topics_in_use: Callable[[], Iterable[str]] = tuple
+        """Topics that are used without a word to this object; none of them is idle."""
         self.failure: KafkaError | None = None
         """Why the cluster refused the last request as a whole."""
         self.last_error: KafkaError | None = None
@@ -332,6 +334,9 @@ class Metadata:
         """Stop following the topics that nobody has used for metadata.max.idle.ms."""
         if self._idle_max_ms is None:
             return
+        for name in self.topics_in_use():
+            if name in self._wanted:
+                self._wanted[name] = now_ms
         limit = now_ms - self._idle_max_ms
         idle = [name for name, used_ms in list(self._wanted.items()) if used_ms <= limit]
         if idle:
@@ -419,7 +424,7 @@ class Metadata:
             errors.pop(name, None)
             if described.error_code:
                 topics.pop(name, None)
-                errors[name] = error_for(described.error_code, f"topic {name!r}")
+                errors[name] = error_for(described.error_code, _text_of(name, described.error_code))
             else:
                 topics[name] = self._merged(self.topics.get(name), described)
         self.topics, self.errors = topics, errors
@@ -462,6 +467,15 @@ class Metadata:
 def as_kafka_error(error: BaseException) -> KafkaError:
     """`error`, or an UnknownServerError that quotes it."""
     return error if isinstance(error, KafkaError) else error_for(-1, repr(error))
+
+
+def _text_of(name: str, code: int) -> str:
+    """What an error of a topic is about; a broker does not say why it refuses a name."""
+    if code != ErrorCode.INVALID_TOPIC_EXCEPTION:
+        return f"topic {name!r}"
+    from embedlog.topic_names import problem_of
+
+    return f"topic {name!r}: {problem_of(name) or 'the broker refuses the name'}"
 
 
 def _addresses(nodes: Mapping[int, Node]) -> dict[int, tuple[str, int]]:

@@ -2,7 +2,7 @@
 
 A key may be written with dots in a dict or with underscores as a keyword argument:
 `{"linger.ms": 5}` is `linger_ms=5`. Values may be text, as in a properties file. An unknown key
-warns and names the nearest known one; a wrong value is a `ConfigError`.
+warns at the user's line, and so does one without effect; a wrong value is a `ConfigError`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
     from typing import Any
+
+    from embedlog.client.serializers import Converter
 
     # kind, default, then (lowest, highest) of a number or the allowed words of a text
     Definition = tuple[str, Any, Any]
@@ -79,15 +81,27 @@ ADMIN: Definitions = {
 _WORDS = {"true": True, "false": False}
 
 
-def parse(definitions: Definitions, *given: Mapping[str, Any] | None) -> Settings:
+class Parsed(dict[str, "Any"]):
+    """Settings, and the names of those that the user has set."""
+
+    __slots__ = ("given",)
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__(settings)
+        self.given: list[str] = []
+
+
+def parse(definitions: Definitions, *given: Mapping[str, Any] | None) -> Parsed:
     """All settings by their dotted names: what was given, checked, over the defaults.
+
+    The result's `given` are the names that were set.
 
     A later mapping wins. Keys of value None keep their default.
 
     Raises:
         ConfigError: a value has the wrong type or is out of its range.
     """
-    settings = {name: definition[1] for name, definition in definitions.items()}
+    settings = Parsed({name: definition[1] for name, definition in definitions.items()})
     for mapping in given:
         for key, value in (mapping or {}).items():
             name = key.replace("_", ".")
@@ -98,10 +112,56 @@ def parse(definitions: Definitions, *given: Mapping[str, Any] | None) -> Setting
                 name = ALIASES.get(name, name)
                 definition = definitions.get(name)
             if definition is None:
-                _warn_unknown(key, definitions)
+                from embedlog.client.unknown_settings import warn_unknown
+
+                warn_unknown(key, definitions)
             elif value is not None:
                 settings[name] = _checked(name, definition, value)
+                settings.given.append(name)
     return settings
+
+
+def warn_idle(settings: Settings, names: Container[str], reason: str) -> None:
+    """Warn of those of `names` that the user has set and that do nothing, for this `reason`."""
+    idle = [name for name in sorted(set(getattr(settings, "given", ()))) if name in names]
+    if idle:
+        from embedlog.user_warnings import warn_user
+
+        warn_user(f"no effect of {', '.join(map(repr, idle))}: {reason}")
+
+
+def one_of(definitions: Definitions, name: str, *given: Mapping[str, Any] | None) -> Any:
+    """What `parse` makes of one setting; it warns of none of the others."""
+    known = {name: definitions[name]}
+    return parse(
+        known,
+        *[{k: v for k, v in (each or {}).items() if k.replace("_", ".") == name} for each in given],
+    )[name]
+
+
+def converters(settings: Settings, kind: str) -> list[Converter | None]:
+    """What key.`kind` and value.`kind` name, made and configured; None for one that is not set.
+
+    `kind` is "serializer" or "deserializer".
+    """
+    made: list[Converter | None] = []
+    for setting in (f"key.{kind}", f"value.{kind}"):
+        given = settings[setting]
+        if given is None:
+            made.append(None)
+        else:
+            from embedlog.client.serializers import Converter
+
+            made.append(Converter(setting, given, settings))
+    return made
+
+
+def close_converters(key: Converter | None, value: Converter | None) -> None:
+    """Close both; an object that serves keys and values alike only once."""
+    if key is not None:
+        key.close()
+    if value is not None and (key is None or value.given is not key.given):
+        value.close()
 
 
 def _checked(name: str, definition: Definition, value: Any) -> Any:
@@ -116,12 +176,19 @@ def _checked(name: str, definition: Definition, value: Any) -> Any:
         if found is None:
             raise ConfigError(f"{name}={value!r}: must be true or false")
         return found
-    if kind == "function":
-        if not callable(value):
-            raise ConfigError(f"{name}={value!r}: must be callable")
+    if kind == "converter":
+        from embedlog.client.serializers import method_of
+
+        if not callable(value) and not hasattr(value, method_of(name)):
+            raise ConfigError(
+                f"{name}={value!r}: must be a function, or an object with a method "
+                f"{method_of(name)}(topic, data)"
+            )
         return value
     if kind == "object":
         return value
+    if kind == "refused":
+        raise ConfigError(f"{name}={value!r}: {rule}")
     if kind == "secret":
         return str(value)
     if kind == "objects":
@@ -151,11 +218,3 @@ def _integer(name: str, value: Any) -> int:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     raise ConfigError(f"{name}={value!r}: must be a whole number")
-
-
-def _warn_unknown(key: str, definitions: Definitions) -> None:
-    from difflib import get_close_matches
-    from warnings import warn
-
-    nearest = get_close_matches(key.replace("_", "."), definitions, n=1, cutoff=0.0)
-    warn(f"unknown configuration {key!r}; did you mean {nearest[0]!r}?", stacklevel=4)

@@ -199,6 +199,14 @@ def test_a_serializer_that_raises(what: str) -> None:
         ({"value": b"v", "key": 7}, "key is int, not bytes: give a key.serializer"),
         ({"value": b"v", "headers": [("h", "text")]}, "header 'h': its value is str, not bytes"),
         ({"value": b"v", "headers": [(b"h", b"v")]}, "header b'h': its name is bytes, not str"),
+        (
+            {"value": b"v", "headers": {"a": b"1"}},
+            "headers={'a': b'1'}: expected a list of (name, bytes or None) pairs, got dict; "
+            "write list(headers.items())",
+        ),
+        ({"value": b"v", "headers": "ab"}, "headers='ab': expected a list of (name, bytes"),
+        ({"value": b"v", "headers": 5}, "headers=5: expected a list of (name, bytes"),
+        ({"value": b"v", "headers": ["ab"]}, "headers: 'ab' is no (name, bytes or None) pair"),
         ({"value": b"v", "timestamp_ms": -1}, "timestamp_ms=-1: must be between 0"),
         ({"value": b"v", "partition": -1}, "partition=-1: must not be negative"),
     ],

@@ -269,8 +269,10 @@ def test_a_callback_that_raises_ends_the_poll_and_the_next_is_told(
 
     with joined(cluster) as consumer:
         consumer.commit_async({ZERO: 1}, broken)
-        with pytest.raises(ZeroDivisionError):
+        with pytest.raises(ZeroDivisionError) as caught:
             consumer.poll(0)
+        (note,) = caught.value.__notes__
+        assert note.endswith("<locals>.broken, called for the commit of t-0")
         consumer.commit_async({ZERO: 2}, lambda *news: told.append(news))
         consumer.poll(0)
         assert len(told) == 1

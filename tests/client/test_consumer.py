@@ -226,13 +226,12 @@ def test_the_checksum_is_not_looked_at_when_told_so(broker: ScriptedBroker) -> N
 
 def test_a_deserializer_that_fails_stops_at_its_record(broker: ScriptedBroker) -> None:
     put(broker, b"1", b"2", b"three", b"4")
-    with earliest(broker, value_deserializer=int, key_deserializer=lambda key: "k") as consumer:
+    with earliest(broker, value_deserializer=int, key_deserializer=bytes.decode) as consumer:
         records = list(consumer.poll(10))
-        assert [(record.key, record.value) for record in records] == [("k", 1), ("k", 2)]
+        assert [(record.key, record.value) for record in records] == [(None, 1), (None, 2)]
+        says = r"offset 2: the deserializer says ValueError.*\(value\.deserializer int\)"
         for _ in range(2):
-            with pytest.raises(
-                RecordUnreadable, match="offset 2: the deserializer says ValueError"
-            ):
+            with pytest.raises(RecordUnreadable, match=says):
                 consumer.poll(10)
         consumer.seek(HERE, 3)
         assert [record.value for record in consumer.poll(10)] == [4]

@@ -336,8 +336,11 @@ def test_what_a_listener_raises_ends_the_poll_not_the_rebalance(connect: Connect
 
     with member(connect) as consumer:
         consumer.subscribe(["raises"], listener=Broken())
-        with pytest.raises(ZeroDivisionError, match="the user's"):
+        with pytest.raises(ZeroDivisionError, match="the user's") as caught:
             poll_until(lambda: False, consumer)
+        (note,) = caught.value.__notes__
+        assert note.startswith(f"raised by {__name__}.")
+        assert note.endswith("Broken.on_partitions_assigned, called for raises-0 in a rebalance")
         assert consumer.assignment() == parts("raises", 0)
         assert len(read(consumer, 1)) == 1
 

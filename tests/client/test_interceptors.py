@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
 import pytest
 
+import embedlog
+import embedlog.aio
 from embedlog.client.interceptors import InterceptorChain
 
 
@@ -98,3 +101,136 @@ def test_an_interceptor_that_cannot_be_made_stops_the_client() -> None:
 
     with pytest.raises(ValueError, match="no"):
         InterceptorChain([Broken], {})
+
+
+class Forgets:
+    """Returns nothing, though it should."""
+
+    def on_send(self, record: Any) -> None: ...
+
+    def on_consume(self, records: Any) -> None: ...
+
+
+class Refuses:
+    def on_send(self, record: Any) -> Any:
+        raise ValueError("no")
+
+    def on_acknowledgement(self, metadata: Any, error: Any) -> None:
+        raise ValueError("no")
+
+    def on_consume(self, records: Any) -> Any:
+        raise ValueError("no")
+
+    def on_commit(self, offsets: Any) -> None:
+        raise ValueError("no")
+
+
+@pytest.fixture(params=["in process", "over TCP"])
+def target(request: pytest.FixtureRequest) -> Any:
+    with embedlog.open() as cluster:
+        if request.param == "in process":
+            yield cluster
+        else:
+            yield cluster.listen("127.0.0.1", 0).address
+
+
+def _read(target: Any, count: int, **settings: Any) -> list[Any]:
+    with embedlog.Consumer(target, auto_offset_reset="earliest", **settings) as consumer:
+        consumer.assign([("t", 0)])
+        found: list[Any] = []
+        while len(found) < count:
+            found += [record.value for record in consumer.poll(1000)]
+    return found
+
+
+@pytest.mark.parametrize("interceptor", [Forgets, Refuses])
+def test_records_go_on_unchanged_when_an_interceptor_returns_nothing_or_raises(
+    target: Any, interceptor: type, caplog: pytest.LogCaptureFixture
+) -> None:
+    with embedlog.Producer(target, interceptor_classes=[interceptor]) as producer:
+        assert producer.send("t", b"one", headers=[("h", b"1")]).result().offset == 0
+        producer.send_batch("t", [b"two", b"three"], partition=0).result()
+    verb = "returned None instead of ProducerRecord" if interceptor is Forgets else "raised"
+    name = interceptor.__name__
+    assert f"{name}.on_send {verb} and was ignored, for a record of t" in caplog.text
+    assert f"{name}.on_send {verb} and was ignored, for a record of t-0" in caplog.text
+    if interceptor is Refuses:
+        acknowledged = "Refuses.on_acknowledgement raised and was ignored, for a record of t-0 at"
+        assert f"{acknowledged} offset 0" in caplog.text
+        assert f"{acknowledged} offset 2" in caplog.text
+    caplog.clear()
+    assert _read(target, 3, interceptor_classes=[interceptor]) == [b"one", b"two", b"three"]
+    verb = "returned None instead of ConsumerRecords" if interceptor is Forgets else "raised"
+    expected = f"{name}.on_consume {verb} and was ignored, for records of t-0 from offset 0"
+    assert expected in caplog.text
+
+
+def test_the_clients_for_asyncio_do_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    async def main(cluster: Any) -> None:
+        async with embedlog.aio.Producer(cluster, interceptor_classes=[Forgets]) as producer:
+            await producer.send("t", b"one")
+            await producer.send_batch("t", [b"two"])
+        async with embedlog.aio.Consumer(cluster, interceptor_classes=[Forgets]) as consumer:
+            await consumer.assign([("t", 0)])
+            await consumer.seek_to_beginning()
+            assert [record.value for record in await consumer.poll(1000)] == [b"one", b"two"]
+
+    with embedlog.open() as cluster:
+        asyncio.run(main(cluster))
+    assert "Forgets.on_send returned None" in caplog.text
+    assert "Forgets.on_consume returned None" in caplog.text
+
+
+def test_on_commit_that_raises_is_named_with_the_partitions(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with (
+        embedlog.open() as cluster,
+        cluster.consumer(group_id="g", interceptor_classes=[Refuses]) as consumer,
+    ):
+        cluster.create_topic("t")
+        consumer.assign([("t", 0)])
+        consumer.commit({("t", 0): 0})
+    assert "Refuses.on_commit raised and was ignored, for offsets of t-0" in caplog.text
+
+
+@pytest.mark.parametrize("wrong", [5, "text", (1, 2), b"v"])
+def test_what_is_no_record_is_ignored(wrong: Any, caplog: pytest.LogCaptureFixture) -> None:
+    class Wrong:
+        def on_send(self, record: Any) -> Any:
+            return wrong
+
+        def on_consume(self, records: Any) -> Any:
+            return wrong
+
+    with embedlog.open() as cluster:
+        with cluster.producer(interceptor_classes=[Wrong]) as producer:
+            producer.send("t", b"v").result()
+        assert _read(cluster, 1, interceptor_classes=[Wrong]) == [b"v"]
+    assert f"Wrong.on_send returned a {type(wrong).__name__} instead of" in caplog.text
+
+
+def test_a_short_record_is_no_record() -> None:
+    class Short:
+        def on_send(self, record: Any) -> Any:
+            return embedlog.ProducerRecord(("t", b"w"))  # type: ignore[arg-type]
+
+    with embedlog.open() as cluster, cluster.producer(interceptor_classes=[Short]) as producer:
+        producer.send("t", b"v").result()
+        assert _read(cluster, 1) == [b"v"]
+
+
+def test_on_consume_may_return_a_list_of_the_records_that_pass() -> None:
+    class Odd:
+        def on_consume(self, records: Any) -> Any:
+            return [record for record in records if record.offset % 2]
+
+    with embedlog.open() as cluster:
+        with cluster.producer() as producer:
+            producer.send_batch("t", [b"0", b"1", b"2", b"3"]).result()
+        with cluster.consumer(interceptor_classes=[Odd]) as consumer:
+            consumer.assign([("t", 0)])
+            consumer.seek_to_beginning()
+            found = consumer.poll(1000)
+            assert [record.value for record in found] == [b"1", b"3"]
+            assert found.partitions() == [embedlog.TopicPartition("t", 0)]

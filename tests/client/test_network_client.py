@@ -346,6 +346,139 @@ def test_acks_0_is_done_when_it_is_written(channels: FakeChannels, runtime: SimR
     finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
 
 
+class StandingStill(FakeChannels):
+    """A peer that takes nothing for the time being."""
+
+    taken_max = 0
+
+    def send(self, channel: Any, buffers: Any) -> None:
+        super().send(channel, buffers)
+        channel.given_size = getattr(channel, "given_size", 0) + sum(map(len, buffers))
+        channel.sent_size = min(channel.given_size, self.taken_max)
+
+    def take(self, size: int) -> None:
+        self.taken_max = size
+        for channel in self.open:
+            channel.sent_size = min(channel.given_size, size)  # type: ignore[attr-defined]
+
+
+def test_acks_0_is_done_when_the_bytes_have_left(runtime: SimRuntime) -> None:
+    channels = StandingStill(ScriptedBroker({"one": 1}, runtime), runtime)
+    channels.take(1 << 30)
+    network = client(channels, runtime)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    (channel,) = channels.open
+    before = channel.given_size  # type: ignore[attr-defined]
+    channels.take(before)
+    first = network.send(ANY_NODE, ProduceRequest(acks=0))
+    size = channel.given_size - before  # type: ignore[attr-defined]
+    second = network.send(ANY_NODE, ProduceRequest(acks=0))
+    network.poll()
+    assert not first.done()
+    channels.take(before + size)
+    assert network.wait(first, 1_000)
+    assert not second.done()
+    channels.cut()
+    network.poll()
+    assert isinstance(second.error(), errors.Network)
+
+
+def test_acks_0_that_does_not_leave_times_out(runtime: SimRuntime) -> None:
+    channels = StandingStill(ScriptedBroker({"one": 1}, runtime), runtime)
+    channels.take(1 << 30)
+    network = client(channels, runtime, request_timeout_ms=1_000)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    channels.take(0)
+    pending = network.send(ANY_NODE, ProduceRequest(acks=0))
+    network.wait(pending, 5_000)
+    network.wait(pending, 5_000)
+    assert isinstance(pending.error(), errors.RequestTimedOut)
+
+
+def test_buffer_memory_bounds_what_has_not_left(runtime: SimRuntime) -> None:
+    channels = StandingStill(ScriptedBroker({"one": 1}, runtime), runtime)
+    channels.take(1 << 30)
+    settings = {"acks": 0, "linger_ms": 0, "batch_size": 1_000, "buffer_memory": 10_000}
+    network = client(channels, runtime)
+    with Producer(network, max_block_ms=100, **settings) as producer:
+        assert producer.send("one", b"v").result().offset == -1
+        channels.take(0)
+        futures = [producer.send("one", bytes(900)) for _ in range(20)]
+        refused = [future for future in futures if future.batch.error is not None]
+        assert refused
+        assert all(isinstance(each.exception(), TimedOut) for each in refused)
+        assert not any(future.done() for future in futures if future not in refused)
+        channels.take(1 << 30)
+        producer.flush()
+        assert [each.result().offset for each in futures if each not in refused] == [-1] * (
+            20 - len(refused)
+        )
+
+
+class TwoNodes(FakeChannels):
+    """The answers of the second node to Produce can be held back."""
+
+    holds_second = False
+
+    def __init__(self, broker: ScriptedBroker, runtime: SimRuntime) -> None:
+        super().__init__(broker, runtime)
+        self.held: list[Event] = []
+
+    def _serve(self, channel: FakeChannel, frame: memoryview) -> None:
+        count = len(self.events)
+        super()._serve(channel, frame)
+        is_produce = ServerConnection().parse(frame).api_key == 0
+        if self.holds_second and is_produce and channel.address[1] == 9093:
+            while len(self.events) > count:
+                self.held.append(self.events.pop())
+
+    def release(self) -> None:
+        self.holds_second = False
+        self.events.extend(self.held)
+
+
+def test_a_topic_in_use_outlives_the_refresh_of_metadata(runtime: SimRuntime) -> None:
+    """metadata.max.idle.ms is as long as metadata.max.age.ms: only use keeps a topic known."""
+    broker = ScriptedBroker({"t": 4}, runtime)
+    broker.leaders = {("t", 1): 2, ("t", 3): 2}
+    channels = TwoNodes(broker, runtime)
+    producer = Producer(client(channels, runtime), linger_ms=0)
+    keys = [b"%d" % number for number in range(16)]
+    producer.send_batch("t", keys, keys=keys).result()
+    clock = runtime.clock
+    while clock.monotonic_ms() < 299_900:
+        producer.send("t", b"v", key=b"1").result(5)
+        clock.advance(min(10_000, 299_950 - clock.monotonic_ms()))
+    channels.holds_second = True
+    future = producer.send_batch("t", keys, keys=keys)
+    asked = channels.requests.count(("MetadataRequest", 13))
+    for _ in range(3):
+        clock.advance(100)
+        producer.run()
+    assert channels.requests.count(("MetadataRequest", 13)) == asked + 1
+    assert producer._metadata.topics.keys() == {"t"}
+    channels.release()
+    assert sum(each.record_count for each in future.result(0)) == 16
+    producer.close()
+
+
+def test_an_answer_is_matched_to_what_was_sent(runtime: SimRuntime) -> None:
+    """Whatever is known of the topic by then."""
+    broker = ScriptedBroker({"t": 4}, runtime)
+    broker.leaders = {("t", 1): 2, ("t", 3): 2}
+    channels = TwoNodes(broker, runtime)
+    producer = Producer(client(channels, runtime), linger_ms=0)
+    keys = [b"%d" % number for number in range(16)]
+    producer.send_batch("t", keys, keys=keys).result()
+    channels.holds_second = True
+    future = producer.send_batch("t", keys, keys=keys)
+    producer._metadata.unlearn(["t"])
+    producer._metadata.names_by_id = {}
+    channels.release()
+    assert sum(each.record_count for each in future.result(1)) == 16
+    producer.close()
+
+
 def test_an_idle_connection_is_closed(channels: FakeChannels, runtime: SimRuntime) -> None:
     network = client(channels, runtime, connections_max_idle_ms=10_000)
     finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import embedlog
 from embedlog.client.metadata import PartitionInfo, TopicInfo
 from embedlog.client.producer.partitioner import (
     ChosenPartitioner,
@@ -185,3 +186,53 @@ def test_partitions_without_a_leader_are_chosen_only_if_none_has_one() -> None:
     latencies = NodeLatencies(0)
     assert _queues([-1, 1], drawn=0).choose_sticky(latencies, adaptive=True).partition == 1
     assert _queues([-1, -1], drawn=1).choose_sticky(latencies, adaptive=True).partition == 1
+
+
+def test_a_partitioner_may_see_key_and_value_before_they_are_serialized() -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    def choose(topic: Any, key: Any, key_bytes: Any, value: Any, value_bytes: Any) -> int:
+        seen.append((topic.name, key, key_bytes, value, value_bytes))
+        return int(key or 0)
+
+    with embedlog.open() as cluster:
+        cluster.create_topic("t", 4)
+        settings: Any = {
+            "partitioner_class": choose,
+            "key_serializer": lambda key: b"%d" % key,
+            "value_serializer": str.encode,
+        }
+        with cluster.producer(**settings) as producer:
+            assert producer.send("t", "v", 3).result().partition == 3
+            written = producer.send_batch("t", ["a", "b", "c"], keys=[1, None, 1]).result()
+            assert sorted(batch.partition for batch in written) == [0, 1]
+    assert seen == [
+        ("t", 3, b"3", "v", b"v"),
+        ("t", 1, b"1", "a", b"a"),
+        ("t", None, None, "b", b"b"),
+        ("t", 1, b"1", "c", b"c"),
+    ]
+
+
+def test_a_partitioner_with_defaults_is_called_as_before() -> None:
+    partition = ChosenPartitioner(lambda topic, key, value, bias=2, more=3: bias + more, {}).choose
+    assert partition(_topic([1]), None, None) == 5
+
+
+def test_a_partitioner_that_takes_something_else_is_refused_when_the_producer_is_made() -> None:
+    with pytest.raises(ConfigError, match=r"called with \(topic, key_bytes, value_bytes\)"):
+        ChosenPartitioner(lambda topic: 0, {})
+
+
+@pytest.mark.parametrize("wrong", [1.5, "0", None])
+def test_a_partitioner_that_returns_no_number_is_named(wrong: Any) -> None:
+    with (
+        embedlog.open() as cluster,
+        cluster.producer(partitioner_class=lambda topic, key, value: wrong) as producer,
+    ):
+        for send in (
+            lambda: producer.send("t", b"v"),
+            lambda: producer.send_batch("t", [b"v"]),
+        ):
+            with pytest.raises(TypeError, match=r"<lambda>\(returned partition="):
+                send()

@@ -587,6 +587,17 @@ def test_closing_in_no_time_gives_records_up(broker: ScriptedBroker) -> None:
     assert isinstance(seen[0], ClosedError)
 
 
+def test_a_record_after_a_pause_is_sent_as_soon(
+    broker: ScriptedBroker, runtime: SimRuntime
+) -> None:
+    with Producer(broker.transport()) as producer:
+        for number in range(4):
+            producer.send("one", b"%d" % number)
+            runtime.scheduler.run_for(1)
+            assert len(broker.values("one")) == number + 1
+            runtime.scheduler.run_for(300 * number)
+
+
 def test_a_closed_producer_leaves_no_duty(broker: ScriptedBroker, runtime: SimRuntime) -> None:
     before = len(runtime.scheduler._due)
     with Producer(broker.transport()) as producer:

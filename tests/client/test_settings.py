@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import linecache
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+import embedlog
+import embedlog.aio
 from embedlog.client.connect import parse_address
 from embedlog.client.consumer.consumer_settings import CONSUMER
 from embedlog.client.consumer.subscription_state import ResetPolicy, parse_duration_ms
@@ -162,3 +168,134 @@ def test_addresses() -> None:
     for wrong in ("localhost", ":9092", "localhost:", "localhost:0", "localhost:99999", "a:b"):
         with pytest.raises(ConfigError, match="bootstrap"):
             parse_address(wrong)
+
+
+def _warned(make: Callable[[], Any]) -> list[warnings.WarningMessage]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make().close()
+    return caught
+
+
+MAKES: dict[str, Callable[..., Any]] = {
+    "Producer": embedlog.Producer,
+    "Consumer": embedlog.Consumer,
+    "Admin": embedlog.Admin,
+    "cluster.producer": lambda cluster, **settings: cluster.producer(**settings),
+    "cluster.consumer": lambda cluster, **settings: cluster.consumer(**settings),
+    "cluster.admin": lambda cluster, **settings: cluster.admin(**settings),
+}
+
+
+@pytest.mark.parametrize("name", MAKES)
+def test_the_warning_of_an_unknown_setting_points_at_the_users_line(name: str) -> None:
+    with embedlog.open() as cluster:
+        caught = _warned(lambda: MAKES[name](cluster, surely_unknown=1))
+    assert [each.filename for each in caught] == [__file__]
+    line = linecache.getline(__file__, caught[0].lineno)
+    assert "cluster" in line
+
+
+@pytest.mark.parametrize("client", ["Producer", "Consumer", "Admin"])
+def test_the_clients_for_asyncio_warn_once_at_the_users_line(client: str) -> None:
+    async def main(cluster: Any) -> None:
+        await getattr(embedlog.aio, client)(cluster, surely_unknown=1).close()
+
+    with embedlog.open() as cluster, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(main(cluster))
+    assert [each.filename for each in caught] == [__file__]
+
+
+@pytest.mark.parametrize(
+    ("definitions", "key", "text"),
+    [
+        (CONSUMER, "consumer_timeout_ms", "poll(timeout_ms=...) says how long to wait"),
+        (CONSUMER, "api_version", "is not needed"),
+        (CONSUMER, "linger_ms", "is a setting of producers; it has no effect here"),
+        (PRODUCER, "group.id", "is a setting of consumers; it has no effect here"),
+        (PRODUCER, "queue.buffering.max.ms", "is 'linger.ms' here"),
+        (PRODUCER, "Linger_ms", "did you mean 'linger.ms'?"),
+        (PRODUCER, "acsk", "it has no effect"),
+        (PRODUCER, "nonsense", "'nonsense'; it has no effect"),
+        (ADMIN, "transactional_id", "transactions are not in this release"),
+    ],
+)
+def test_an_unknown_setting_is_explained_and_nothing_absurd_proposed(
+    definitions: Any, key: str, text: str
+) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        parse(definitions, {key: 1})
+    (warning,) = caught
+    assert text in str(warning.message)
+    assert ("did you mean" in str(warning.message)) == ("did you mean" in text)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"transactional_id": "me"}, {"transactional.id": "me"}, {"transactional_id": 5}]
+)
+def test_a_producer_refuses_a_transactional_id(settings: dict[str, Any]) -> None:
+    with embedlog.open() as cluster:
+        address = cluster.listen("127.0.0.1", 0).address
+        for target in (cluster, address):
+            with pytest.raises(ConfigError, match="transactions are not in this release"):
+                embedlog.Producer(target, settings)
+            with pytest.raises(ConfigError, match="transactions are not in this release"):
+                embedlog.aio.Producer(target, settings)
+        with pytest.raises(ConfigError, match="transactions are not in this release"):
+            cluster.producer(**settings)
+        cluster.producer(transactional_id=None).close()
+
+
+def test_settings_without_effect_say_so_once() -> None:
+    given: dict[str, Any] = {
+        "bootstrap.servers": "elsewhere:9092",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.username": "me",
+        "reconnect_backoff_ms": 7,
+        "acks": "all",
+    }
+    with embedlog.open() as cluster:
+        address = cluster.listen("127.0.0.1", 0).address
+        for make in (embedlog.Producer, embedlog.Consumer, embedlog.Admin):
+            chosen = {k: v for k, v in given.items() if k != "acks" or make is embedlog.Producer}
+            (warning,) = _warned(lambda make=make, chosen=chosen: make(cluster, chosen))
+            assert str(warning.message) == (
+                "no effect of 'bootstrap.servers', 'reconnect.backoff.ms', 'sasl.username', "
+                "'security.protocol': the client was given a cluster of this process"
+            )
+            assert warning.filename == __file__
+            (warning,) = _warned(lambda make=make: make(address, bootstrap_servers="elsewhere:1"))
+            assert str(warning.message) == (
+                "no effect of 'bootstrap.servers': the client was given another address"
+            )
+            idle: Any = {"sasl_username": "me", "ssl_cafile": "/tmp/ca.pem"}
+            (warning,) = _warned(lambda make=make, idle=idle: make(address, **idle))
+            assert str(warning.message) == (
+                "no effect of 'sasl.username', 'ssl.truststore.location': "
+                "security.protocol is PLAINTEXT"
+            )
+        # Their defaults, and what has an effect, are nothing to warn of.
+        assert not _warned(lambda: cluster.producer(security_protocol="PLAINTEXT", linger_ms=5))
+        assert not _warned(lambda: embedlog.Consumer(address, reconnect_backoff_ms=7))
+        assert not _warned(lambda: embedlog.Producer(bootstrap_servers=address))
+
+
+def test_what_another_setting_leaves_without_effect_says_so() -> None:
+    with embedlog.open() as cluster:
+        (warning,) = _warned(lambda: cluster.consumer(session_timeout_ms=9_000))
+        assert str(warning.message) == (
+            "no effect of 'session.timeout.ms': the consumer has no group.id"
+        )
+        assert warning.filename == __file__
+        (warning,) = _warned(
+            lambda: cluster.producer(compression_type="gzip", compression_lz4_level=3)
+        )
+        assert str(warning.message) == (
+            "no effect of 'compression.lz4.level': compression.type is 'gzip'"
+        )
+        assert not _warned(lambda: cluster.consumer(group_id="g", session_timeout_ms=9_000))
+        assert not _warned(
+            lambda: cluster.producer(compression_type="lz4", compression_lz4_level=3)
+        )

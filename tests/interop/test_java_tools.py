@@ -143,7 +143,7 @@ def test_a_java_producer_with_idempotence_and_load(address: str, new_name: NewNa
 
 def test_kafka_dumps_the_files_of_a_closed_directory(tmp_path: Path) -> None:
     with embedlog.open(tmp_path / "data") as cluster:
-        cluster.admin().create_topics({"dumped": 1})
+        cluster.admin().create_topics({"dumped": 1}).check()
         with cluster.producer() as producer:
             for number in range(500):
                 producer.send("dumped", b"v" * 50, key=b"%d" % number)

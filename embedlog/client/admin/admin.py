@@ -34,7 +34,7 @@ class Admin(TopicAdmin, ConfigAdmin, RecordAdmin, GroupAdmin, ClusterAdmin):
     default.api.timeout.ms; a call that gets no answer in that time raises TimedOut.
 
     >>> with embedlog.open() as cluster, embedlog.Admin(cluster) as admin:
-    ...     made = admin.create_topics({"events": 3})
+    ...     made = admin.create_topics({"events": 3}).check()
     ...     len(admin.describe_topics(["events"])["events"].partitions)
     3
     """
@@ -45,7 +45,7 @@ class Admin(TopicAdmin, ConfigAdmin, RecordAdmin, GroupAdmin, ClusterAdmin):
         self._turn = RLock()
         self._is_closed = False
         self._settings = parse(ADMIN, config, settings)
-        self._transport = connect(target, self._settings)
+        self._transport = connect(self, target, self._settings)
         self._calls = AdminCalls(self._transport, self._settings)
         self._metadata = self._calls.metadata
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog.client import arguments
 from embedlog.client.admin.part import AdminPart, in_turn
 from embedlog.client.admin.results import (
     ClusterDescription,
@@ -44,14 +45,19 @@ class ClusterAdmin(AdminPart):
         """The data directories of brokers (all of them by default), by node id and path."""
         from wire.schemas.describe_log_dirs import DescribeLogDirsRequest
 
-        chosen = list(node_ids) if node_ids is not None else self._calls.node_ids(timeout_ms)
+        if node_ids is None:
+            chosen = self._calls.node_ids(timeout_ms)
+        else:
+            chosen = arguments.names(
+                node_ids, "describe_log_dirs", "node_ids", what="node ids", kinds=(int,)
+            )
         results: ItemResults[int, dict[str, LogDirectory]] = ItemResults()
         for node_id in chosen:
             try:
                 request = DescribeLogDirsRequest(topics=None)
                 response = self._calls.call(node_id, request, timeout_ms)
             except KafkaError as error:
-                results.errors[node_id] = error
+                results.failures[node_id] = error
                 continue
             directories = {each.log_dir: _log_directory(each) for each in response.results}
             results.put(node_id, directories, response.error_code)

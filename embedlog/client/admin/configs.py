@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from embedlog.client import arguments
 from embedlog.client.admin.part import AdminPart, in_turn, text
 from embedlog.client.admin.results import (
+    AlterOperation,
     ConfigEntry,
     ConfigResource,
     ItemResults,
     ResourceType,
 )
-from embedlog.errors import KafkaError
+from embedlog.errors import KafkaError, error_for
 from embedlog.transport import ANY_NODE
+from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
+_OPERATIONS = {
+    AlterOperation.SET: "SET",
+    AlterOperation.DELETE: "DELETE",
+    AlterOperation.APPEND: "APPEND",
+    AlterOperation.SUBTRACT: "SUBTRACT",
+}
+_OPERATION_AND_VALUE = 2
 _BROKER_RESOURCES = (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
 
 
@@ -28,7 +38,7 @@ class ConfigAdmin(AdminPart):
         self,
         resources: Iterable[ConfigResource],
         *,
-        names: Sequence[str] | None = None,
+        names: Iterable[str] | None = None,
         include_synonyms: bool = False,
         include_documentation: bool = False,
         timeout_ms: int | None = None,
@@ -36,6 +46,9 @@ class ConfigAdmin(AdminPart):
         """The settings of topics, brokers, ...; `names` chooses some, else all."""
         from wire.schemas.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
+        resources = _resources(resources, "describe_configs", "resources")
+        if names is not None:
+            names = arguments.names(names, "describe_configs", "names", what="setting names")
         results: ItemResults[ConfigResource, dict[str, ConfigEntry]] = ItemResults()
         for node_id, wanted in _by_node(resources).items():
             request = DescribeConfigsRequest(
@@ -43,7 +56,7 @@ class ConfigAdmin(AdminPart):
                     DescribeConfigsResource(
                         resource_type=each.resource_type,
                         resource_name=each.name,
-                        configuration_keys=None if names is None else list(names),
+                        configuration_keys=names,
                     )
                     for each in wanted
                 ],
@@ -65,15 +78,25 @@ class ConfigAdmin(AdminPart):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> ItemResults[ConfigResource, None]:
-        """Change single settings: {resource: {name: (AlterOperation, value)}}; others stay."""
+        """Change single settings: {resource: {name: (AlterOperation, value)}}; others stay.
+
+        A value that is no text is written as Kafka writes it. Another operation than those of
+        `AlterOperation` is the error InvalidConfig of its resource.
+        """
         from wire.schemas.incremental_alter_configs import (
             AlterableConfig,
             AlterConfigsResource,
             IncrementalAlterConfigsRequest,
         )
 
+        _check_changes(changes)
         results: ItemResults[ConfigResource, None] = ItemResults()
-        for node_id, wanted in _by_node(changes).items():
+        for resource, settings in changes.items():
+            error = _operation_error(settings)
+            if error is not None:
+                results.failures[resource] = error
+        sound = [resource for resource in changes if resource not in results.failures]
+        for node_id, wanted in _by_node(sound).items():
             request = IncrementalAlterConfigsRequest(
                 resources=[
                     AlterConfigsResource(
@@ -107,6 +130,7 @@ class ConfigAdmin(AdminPart):
             AlterConfigsResource,
         )
 
+        _settings_by_resource(configs, "alter_configs", "configs", "name: value")
         results: ItemResults[ConfigResource, None] = ItemResults()
         for node_id, wanted in _by_node(configs).items():
             request = AlterConfigsRequest(
@@ -139,7 +163,7 @@ class ConfigAdmin(AdminPart):
         try:
             return self._calls.call(node_id, request, timeout_ms)
         except KafkaError as error:
-            results.errors.update(dict.fromkeys(wanted, error))
+            results.failures.update(dict.fromkeys(wanted, error))
             return None
 
 
@@ -147,6 +171,44 @@ def _put_altered(results: ItemResults[ConfigResource, None], response: Any) -> N
     for answer in [] if response is None else response.responses:
         resource = ConfigResource(answer.resource_type, answer.resource_name)
         results.put(resource, None, answer.error_code, answer.error_message)
+
+
+def _resources(given: Any, call: str, argument: str) -> list[ConfigResource]:
+    kinds = (ConfigResource,)
+    return arguments.names(given, call, argument, what="ConfigResource", kinds=kinds)
+
+
+def _settings_by_resource(given: Any, call: str, argument: str, what: str) -> None:
+    arguments.mapping(given, call, argument, f"ConfigResource: {{{what}}}")
+    for resource in _resources(given, call, argument):
+        where = f"{argument}: {resource}"
+        settings = arguments.mapping(given[resource], call, where, what)
+        arguments.names(settings, call, where, what="setting names")
+
+
+def _check_changes(given: Any) -> None:
+    call, what = "incremental_alter_configs", "name: (AlterOperation, value)"
+    _settings_by_resource(given, call, "changes", what)
+    for settings in given.values():
+        for name, change in settings.items():
+            if not isinstance(change, tuple | list) or len(change) != _OPERATION_AND_VALUE:
+                raise arguments.WrongType(
+                    f"{call}(changes: {name}={arguments.shown(change)}): expected "
+                    f"(AlterOperation, value), got {type(change).__name__}"
+                )
+
+
+def _operation_error(settings: Mapping[str, Any]) -> KafkaError | None:
+    """What is wrong with the operations on one resource.
+
+    A broker of Kafka's answers such a request with UnknownServerError, which tells nobody what.
+    """
+    for name, (operation, _) in settings.items():
+        if type(operation) is not int or operation not in _OPERATIONS:
+            known = ", ".join(f"AlterOperation.{each}" for each in _OPERATIONS.values())
+            text = f"{name}: {operation!r} is no operation on a setting: give one of {known}"
+            return error_for(ErrorCode.INVALID_CONFIG, text)
+    return None
 
 
 def _by_node(resources: Iterable[ConfigResource]) -> dict[int, list[ConfigResource]]:

@@ -58,10 +58,10 @@ def list_groups(
                 calls.sleep(deadline)
                 response = calls.call(node_id, request, calls.left_ms(deadline))
         except KafkaError as error:
-            results.errors[node_id] = error
+            results.failures[node_id] = error
             continue
         if response.error_code:
-            results.errors[node_id] = error_for(response.error_code)
+            results.failures[node_id] = error_for(response.error_code)
         for each in response.groups:
             results.values[each.group_id] = GroupListing(
                 each.group_id, each.protocol_type, each.group_state, each.group_type
@@ -99,12 +99,12 @@ def describe_groups(
     for group in outcomes:
         found = classic.get(group, outcomes[group])
         if isinstance(found, KafkaError):
-            results.errors[group] = found
+            results.failures[group] = found
             continue
         describe = _classic_group if group in classic else _consumer_group
         if found.group_state == _DEAD:
             # Before version 6 a group that is not there is described as dead.
-            results.errors[group] = error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group!r}")
+            results.failures[group] = error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group!r}")
         else:
             results.values[group] = describe(found, coordinators.coordinators[group])
     return results
@@ -129,7 +129,7 @@ def delete_groups(
     results: ItemResults[str, None] = ItemResults()
     for group, outcome in outcomes.items():
         if isinstance(outcome, KafkaError):
-            results.errors[group] = outcome
+            results.failures[group] = outcome
         else:
             results.values[group] = None
     return results
@@ -185,7 +185,7 @@ def _remove_one(
     instance_id = leaving.group_instance_id
     if instance_id is not None:
         too_old = f"the broker cannot remove the static member {instance_id!r}"
-        results.errors[instance_id] = error_for(ErrorCode.UNSUPPORTED_VERSION, too_old)
+        results.failures[instance_id] = error_for(ErrorCode.UNSUPPORTED_VERSION, too_old)
         return
     try:
         coordinators.ask_one(
@@ -196,7 +196,7 @@ def _remove_one(
         )
         results.values[leaving.member_id] = None
     except KafkaError as error:
-        results.errors[leaving.member_id] = error
+        results.failures[leaving.member_id] = error
 
 
 def _described(response: Any, _groups: list[str]) -> dict[str, Answer]:

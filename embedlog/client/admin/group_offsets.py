@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from embedlog.client.admin.coordinators import CoordinatorCalls
 from embedlog.client.admin.results import ItemResults
-from embedlog.client.group.group_offsets import OffsetAndMetadata, offset_of
+from embedlog.client.group.group_offsets import OffsetAndMetadata
 from embedlog.common import TopicPartition
 from embedlog.errors import KafkaError
 from wire.error_codes import ErrorCode
@@ -56,15 +56,11 @@ _OF_THE_GROUP = frozenset(
 
 def list_group_offsets(
     calls: AdminCalls,
-    groups: Iterable[str] | Mapping[str, Keys | None],
+    wanted: Mapping[str, list[TopicPartition] | None],
     require_stable: bool,
     timeout_ms: int | None,
 ) -> ItemResults[str, StoredOffsets]:
     """What groups have stored for some partitions, or (None) for all they have."""
-    wanted: dict[str, list[TopicPartition] | None] = {}
-    for group in groups:
-        keys = groups[group] if isinstance(groups, dict) else None
-        wanted[group] = None if keys is None else [TopicPartition(*key) for key in keys]
 
     def request_for(asked: list[str], version: int) -> OffsetFetchRequest:
         if version >= _GROUPS_SINCE:
@@ -99,7 +95,7 @@ def list_group_offsets(
     results: ItemResults[str, StoredOffsets] = ItemResults()
     for group, outcome in outcomes.items():
         if isinstance(outcome, KafkaError):
-            results.errors[group] = outcome
+            results.failures[group] = outcome
         else:
             results.values[group] = _stored(outcome)
     return results
@@ -108,13 +104,12 @@ def list_group_offsets(
 def alter_group_offsets(
     calls: AdminCalls,
     group_id: str,
-    offsets: Mapping[Any, OffsetAndMetadata | int],
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
     timeout_ms: int | None,
 ) -> ItemResults[TopicPartition, None]:
     """Store offsets for a group without members."""
     topics: dict[str, OffsetCommitRequestTopic] = {}
-    for (name, number), given in offsets.items():
-        stored = offset_of(given)
+    for (name, number), stored in offsets.items():
         topic = topics.setdefault(name, OffsetCommitRequestTopic(name=name))
         topic.partitions.append(
             OffsetCommitRequestPartition(

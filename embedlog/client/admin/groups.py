@@ -5,6 +5,7 @@ Only what a caller must know stands here; the work is loaded with the first call
 
 from __future__ import annotations
 
+from embedlog.client import arguments
 from embedlog.client.admin.part import AdminPart, in_turn
 
 TYPE_CHECKING = False
@@ -38,7 +39,9 @@ class GroupAdmin(AdminPart):
         """
         from embedlog.client.admin.group_calls import list_groups
 
-        return list_groups(self._calls, list(states), list(types), timeout_ms)
+        states = arguments.names(states, "list_groups", "states", what="states of groups")
+        types = arguments.names(types, "list_groups", "types", what="types of groups")
+        return list_groups(self._calls, states, types, timeout_ms)
 
     @in_turn
     def describe_groups(
@@ -51,9 +54,8 @@ class GroupAdmin(AdminPart):
         """State, members and assignments of consumer and classic groups."""
         from embedlog.client.admin.group_calls import describe_groups
 
-        return describe_groups(
-            self._calls, list(group_ids), include_authorized_operations, timeout_ms
-        )
+        wanted = arguments.names(group_ids, "describe_groups", "group_ids", what="group ids")
+        return describe_groups(self._calls, wanted, include_authorized_operations, timeout_ms)
 
     @in_turn
     def delete_groups(
@@ -62,7 +64,8 @@ class GroupAdmin(AdminPart):
         """Delete groups without members, and their offsets."""
         from embedlog.client.admin.group_calls import delete_groups
 
-        return delete_groups(self._calls, list(group_ids), timeout_ms)
+        wanted = arguments.names(group_ids, "delete_groups", "group_ids", what="group ids")
+        return delete_groups(self._calls, wanted, timeout_ms)
 
     @in_turn
     def remove_members(
@@ -85,11 +88,17 @@ class GroupAdmin(AdminPart):
         """
         from embedlog.client.admin.group_calls import remove_members
 
+        call = "remove_members"
+        arguments.name(group_id, call, "group_id", what="a group's id")
+        if member_ids is not None:
+            member_ids = arguments.names(member_ids, call, "member_ids", what="member ids")
+        if instance_ids is not None:
+            instance_ids = arguments.names(instance_ids, call, "instance_ids", what="instance ids")
         return remove_members(
             self._calls,
             group_id,
-            None if member_ids is None else list(member_ids),
-            None if instance_ids is None else list(instance_ids),
+            member_ids,
+            instance_ids,
             reason=reason,
             timeout_ms=timeout_ms,
         )
@@ -109,7 +118,13 @@ class GroupAdmin(AdminPart):
         """
         from embedlog.client.admin.group_offsets import list_group_offsets
 
-        return list_group_offsets(self._calls, groups, require_stable, timeout_ms)
+        ids = arguments.names(groups, "list_group_offsets", "groups", what="group ids")
+        wanted: dict[str, list[TopicPartition] | None] = dict.fromkeys(ids)
+        for group, keys in groups.items() if hasattr(groups, "items") else ():
+            if keys is not None:
+                where = f"groups: {group}"
+                wanted[group] = arguments.partitions(keys, "list_group_offsets", where)
+        return list_group_offsets(self._calls, wanted, require_stable, timeout_ms)
 
     @in_turn
     def alter_group_offsets(
@@ -126,8 +141,12 @@ class GroupAdmin(AdminPart):
             KafkaError: nothing was stored, as the group or its coordinator has an error.
         """
         from embedlog.client.admin.group_offsets import alter_group_offsets
+        from embedlog.client.group.group_offsets import offsets_of
 
-        return alter_group_offsets(self._calls, group_id, offsets, timeout_ms)
+        call = "alter_group_offsets"
+        arguments.name(group_id, call, "group_id", what="a group's id")
+        wanted = offsets_of(offsets, call)
+        return alter_group_offsets(self._calls, group_id, wanted, timeout_ms)
 
     @in_turn
     def delete_group_offsets(
@@ -140,4 +159,6 @@ class GroupAdmin(AdminPart):
         """
         from embedlog.client.admin.group_offsets import delete_group_offsets
 
-        return delete_group_offsets(self._calls, group_id, list(partitions), timeout_ms)
+        arguments.name(group_id, "delete_group_offsets", "group_id", what="a group's id")
+        wanted = arguments.partitions(partitions, "delete_group_offsets")
+        return delete_group_offsets(self._calls, group_id, wanted, timeout_ms)

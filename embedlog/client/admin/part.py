@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from embedlog.client import arguments
+from embedlog.client.admin.results import handed_out
 from embedlog.errors import ClosedError
 
 TYPE_CHECKING = False
@@ -36,14 +38,17 @@ def in_turn(method: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P
     """A call of the client: of threads that share it one at a time, the others wait.
 
     Raises:
-        ClosedError: the client is closed.
+        ClosedError: the client is closed; TypeError, ValueError: `timeout_ms` is no time.
     """
 
     def call(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with self._turn:
             if self._is_closed:
                 raise ClosedError("the admin client is closed")
-            return method(self, *args, **kwargs)
+            if kwargs.get("timeout_ms") is not None:
+                given: Any = kwargs
+                given["timeout_ms"] = arguments.timeout_ms(given["timeout_ms"], method.__name__)
+            return handed_out(method(self, *args, **kwargs), method.__name__)
 
     # As functools.wraps does, which takes longer to load than all of this.
     call.__name__, call.__qualname__ = method.__name__, method.__qualname__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog.client import arguments
 from embedlog.client.admin.part import AdminPart, in_turn
 from embedlog.client.admin.results import ItemResults, ProducerState
 from embedlog.client.consumer.offset_lookup import OffsetLookup
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.consumer.offset_lookup import OffsetAndTimestamp
+
+
+_ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
+_LOWEST_SPEC = -128
+"""What Kafka may come to mean by another negative number is for the broker to say."""
 
 
 class RecordAdmin(AdminPart):
@@ -33,7 +39,11 @@ class RecordAdmin(AdminPart):
             DeleteRecordsTopic,
         )
 
-        wanted = {TopicPartition(*key): offset for key, offset in offsets.items()}
+        given = arguments.by_partition(offsets, "delete_records", "offsets", "offset")
+        wanted = {
+            key: arguments.offset(offset, "delete_records", f"offsets: {key}", lowest=-1)
+            for key, offset in given.items()
+        }
 
         def request_for(keys: list[TopicPartition]) -> DeleteRecordsRequest:
             topics: dict[str, DeleteRecordsTopic] = {}
@@ -85,7 +95,7 @@ class RecordAdmin(AdminPart):
                 for each in topic.partitions
             }
 
-        wanted = [TopicPartition(*key) for key in partitions]
+        wanted = arguments.partitions(partitions, "describe_producers")
         return _results(self._calls.to_leaders(wanted, request_for, take, timeout_ms))
 
     @in_turn
@@ -97,7 +107,16 @@ class RecordAdmin(AdminPart):
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, OffsetAndTimestamp | None]:
         """Offsets by `OffsetSpec` or timestamp (ms); None where no record is that young."""
-        wanted = {TopicPartition(*key): stamp for key, stamp in specs.items()}
+        given = arguments.by_partition(specs, "list_offsets", "specs", "OffsetSpec or timestamp")
+        wanted = {
+            key: arguments.timestamp_ms(stamp, "list_offsets", f"specs: {key}", lowest=_LOWEST_SPEC)
+            for key, stamp in given.items()
+        }
+        if isolation_level not in _ISOLATION_LEVELS:
+            raise ValueError(
+                f"list_offsets(isolation_level={isolation_level!r}): must be one of "
+                f"{', '.join(_ISOLATION_LEVELS)}"
+            )
         settings = {**self._settings, "isolation.level": isolation_level}
         lookup = OffsetLookup(
             self._transport, self._metadata, settings, wanted, self._calls.arrived
@@ -105,7 +124,7 @@ class RecordAdmin(AdminPart):
         self._calls.drive(lambda: lookup.is_done, timeout_ms, lookup.advance)
         results: ItemResults[TopicPartition, OffsetAndTimestamp | None] = ItemResults()
         results.values.update(lookup.found)
-        results.errors.update(lookup.failed)
+        results.failures.update(lookup.failed)
         return results
 
 
@@ -113,7 +132,7 @@ def _results(outcomes: Mapping[TopicPartition, Any]) -> ItemResults[TopicPartiti
     results: ItemResults[TopicPartition, Any] = ItemResults()
     for key, outcome in outcomes.items():
         if isinstance(outcome, KafkaError):
-            results.errors[key] = outcome
+            results.failures[key] = outcome
         else:
             results.values[key] = outcome
     return results

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog.client import arguments
 from embedlog.common import Generic, uuid_to_text
 from embedlog.errors import error_for
 
@@ -13,39 +14,78 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import Node
     from embedlog.common import TopicPartition
     from embedlog.errors import KafkaError
+    from embedlog.user_warnings import Line
 
     K = TypeVar("K")
     V = TypeVar("V")
+    T = TypeVar("T")
 else:
     K = V = None
+
+
+_SHOWN_MAX = 3
 
 
 class ItemResults(Generic[K, V]):
     """The outcome of a call about many items: for each a value or an error.
 
     `results[item]` is the value, or raises the item's error. `check()` raises the first error of
-    all, so that a caller who wants all or nothing says it in one word.
+    all, so that a caller who wants all or nothing says it in one word. Errors that nobody has
+    looked at when the results are dropped are a RuntimeWarning: `check`, `errors`, `items`, `get`,
+    `results[item]`, iterating and counting look at them, `values` does not.
+
+    >>> with embedlog.open() as cluster, embedlog.Admin(cluster) as admin:
+    ...     made = admin.create_topics({"events": 1, "no blanks": 1})
+    ...     list(made), [type(error).__name__ for error in made.errors.values()]
+    (['events', 'no blanks'], ['InvalidTopic'])
     """
 
-    __slots__ = ("errors", "values")
+    __slots__ = ("_call", "_is_unseen", "_line", "failures", "values")
 
     def __init__(self) -> None:
         self.values: dict[K, V] = {}
         """What succeeded."""
-        self.errors: dict[K, KafkaError] = {}
-        """What did not, and why."""
+        self.failures: dict[K, KafkaError] = {}
+        """As `errors`, for the client that fills them in: reading it is not looking at them."""
+        self._call = ""
+        self._is_unseen = False
+        self._line: Line | None = None
+
+    @property
+    def errors(self) -> dict[K, KafkaError]:
+        """What did not succeed, and why."""
+        self._is_unseen = False
+        return self.failures
 
     def __getitem__(self, item: K) -> V:
         """The item's value. Raises its error; KeyError for what was not asked about."""
         error = self.errors.get(item)
         if error is not None:
             raise error
-        return self.values[item]
+        try:
+            return self.values[item]
+        except KeyError:
+            there = ", ".join(map(repr, self)) or "nothing"
+            call = self._call or "the call"
+            raise KeyError(f"{call} was not asked about {item!r}; there is {there}") from None
+
+    def get(self, item: K, default: Any = None) -> V | Any:
+        """The item's value; `default` if it failed, or was not asked about."""
+        self._is_unseen = False
+        return self.values.get(item, default)
+
+    def items(self) -> list[tuple[K, V | KafkaError]]:
+        """Each item with its value, or with its error."""
+        return [*self.values.items(), *self.errors.items()]
+
+    def keys(self) -> list[K]:
+        """Each item, those that failed last."""
+        return [*self.values, *self.errors]
 
     def put(self, item: K, value: V, error_code: int, error_message: str | None = None) -> None:
         """Take what a broker answered about one item."""
         if error_code:
-            self.errors[item] = error_for(error_code, error_message)
+            self.failures[item] = error_for(error_code, error_message)
         else:
             self.values[item] = value
 
@@ -56,14 +96,53 @@ class ItemResults(Generic[K, V]):
         return self.values
 
     def __iter__(self) -> Iterator[K]:
-        yield from self.values
-        yield from self.errors
+        return iter(self.keys())
+
+    def __contains__(self, item: object) -> bool:
+        return item in self.values or item in self.errors
 
     def __len__(self) -> int:
         return len(self.values) + len(self.errors)
 
     def __repr__(self) -> str:
         return f"<ItemResults {self.values!r}, errors {self.errors!r}>"
+
+    def __del__(self) -> None:
+        if getattr(self, "_is_unseen", False):
+            self._warn_unseen()
+
+    def _warn_unseen(self) -> None:
+        from embedlog.user_warnings import warn_user
+
+        failures = self.failures
+        shown = [f"{item!r}: {error!r}" for item, error in list(failures.items())[:_SHOWN_MAX]]
+        more = "" if len(failures) <= _SHOWN_MAX else ", ..."
+        warn_user(
+            f"{self._call}: {len(failures)} of {len(failures) + len(self.values)} failed, and "
+            f"nobody looked: {', '.join(shown)}{more}; call check() on the result",
+            RuntimeWarning,
+            line=self._line,
+        )
+
+
+def handed_out(found: T, call: str) -> T:
+    """What the user gets of what a call has found: results that know whether they were looked at.
+
+    They are new objects, which nothing but the user refers to: an error of a broker in this process
+    may hold on to the frames of the call, and what is in them, until the garbage is collected.
+    """
+    if not isinstance(found, ItemResults):
+        return found
+    results: Any = ItemResults()
+    results.values = {item: handed_out(value, call) for item, value in found.values.items()}
+    results.failures = found.failures
+    results._call = call
+    if found.failures:
+        from embedlog.user_warnings import user_line
+
+        results._line = user_line()
+        results._is_unseen = True
+    return results  # type: ignore[no-any-return]
 
 
 class Value:
@@ -98,11 +177,23 @@ class NewTopic(Value):
         configs: Mapping[str, Any] | None = None,
         assignments: Mapping[int, Sequence[int]] | None = None,
     ) -> None:
-        self.name = name
-        self.partition_count = partition_count
-        self.replication_factor = replication_factor
-        self.configs = dict(configs or {})
-        self.assignments = dict(assignments or {})
+        self.name = arguments.name(name, "NewTopic", "name", what="a topic's name")
+        self.partition_count = arguments.partition_count(
+            partition_count, "NewTopic", "partition_count"
+        )
+        self.replication_factor = arguments.number(
+            replication_factor, "NewTopic", "replication_factor", "a number as int", lowest=-1
+        )
+        self.configs = dict(arguments.mapping(configs or {}, "NewTopic", "configs", "name: value"))
+        given = arguments.mapping(
+            assignments or {}, "NewTopic", "assignments", "partition: node ids"
+        )
+        self.assignments = {
+            arguments.partition_number(number, "NewTopic", "assignments: key"): arguments.names(
+                ids, "NewTopic", f"assignments: {number}", what="node ids", kinds=(int,)
+            )
+            for number, ids in given.items()
+        }
 
 
 class CreatedTopic(Value):
@@ -145,9 +236,20 @@ class ConfigResource(Value):
 
     __slots__ = ("name", "resource_type")
 
-    def __init__(self, resource_type: int, name: str) -> None:
-        self.resource_type = resource_type
-        self.name = name
+    def __init__(self, resource_type: int | str, name: str) -> None:
+        """`resource_type` is a `ResourceType`, or its name: "topic", "BROKER", ..."""
+        if isinstance(resource_type, str):
+            found = getattr(ResourceType, resource_type.upper(), None)
+            if found is None:
+                raise ValueError(
+                    f"ConfigResource(resource_type={resource_type!r}): there is no such "
+                    "ResourceType"
+                )
+            resource_type = found
+        self.resource_type: int = arguments.number(
+            resource_type, "ConfigResource", "resource_type", "a ResourceType", lowest=0
+        )
+        self.name = arguments.name(name, "ConfigResource", "name")
 
 
 class ConfigSource:

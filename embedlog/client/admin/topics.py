@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog.client import arguments
 from embedlog.client.admin.part import AdminPart, in_turn, text
 from embedlog.client.admin.results import CreatedTopic, ItemResults, NewTopic
 from embedlog.errors import error_for
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import TopicInfo
 
 _DELETES_BY_ID_FROM = 6
+_ID_SIZE = 16
 
 
 class TopicAdmin(AdminPart):
@@ -38,11 +40,7 @@ class TopicAdmin(AdminPart):
             CreateTopicsRequest,
         )
 
-        wanted = (
-            [NewTopic(name, count) for name, count in topics.items()]
-            if isinstance(topics, dict)
-            else [NewTopic(each) if isinstance(each, str) else each for each in topics]
-        )
+        wanted = _new_topics(topics)
         request = CreateTopicsRequest(
             topics=[
                 CreatableTopic(
@@ -67,7 +65,7 @@ class TopicAdmin(AdminPart):
         results: ItemResults[str, CreatedTopic] = ItemResults()
         for made in response.topics:
             if made.error_code:
-                results.errors[made.name] = error_for(made.error_code, made.error_message)
+                results.failures[made.name] = error_for(made.error_code, made.error_message)
                 continue
             results.values[made.name] = CreatedTopic(
                 made.name,
@@ -85,7 +83,8 @@ class TopicAdmin(AdminPart):
         """Delete topics with all their records, by name or by id (16 bytes)."""
         from wire.schemas.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
-        wanted = list(topics)
+        what = "topic names or ids"
+        wanted = arguments.names(topics, "delete_topics", "topics", what=what, kinds=(str, bytes))
         request = DeleteTopicsRequest(timeout_ms=self._calls.timeout(timeout_ms))
         if self._calls.newest_version(DeleteTopicsRequest, timeout_ms) >= _DELETES_BY_ID_FROM:
             request.topics = [
@@ -117,7 +116,7 @@ class TopicAdmin(AdminPart):
         self, topics: Iterable[str], *, timeout_ms: int | None = None
     ) -> ItemResults[str, TopicInfo]:
         """Partitions, leaders and replicas of topics. Never makes a topic."""
-        names = list(topics)
+        names = arguments.names(topics, "describe_topics", "topics")
         results: ItemResults[str, TopicInfo] = ItemResults()
         self._calls.until_described(names, self._calls.timeout(timeout_ms))
         for name in names:
@@ -125,7 +124,7 @@ class TopicAdmin(AdminPart):
             if info is not None:
                 results.values[name] = info
                 continue
-            results.errors[name] = self._metadata.errors[name]
+            results.failures[name] = self._metadata.errors[name]
         return results
 
     @in_turn
@@ -139,9 +138,15 @@ class TopicAdmin(AdminPart):
         """Raise the number of partitions of topics to the given totals."""
         from wire.schemas.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 
+        arguments.mapping(counts, "create_partitions", "counts", "topic's name: partition count")
+        arguments.names(counts, "create_partitions", "counts")
         request = CreatePartitionsRequest(
             topics=[
-                CreatePartitionsTopic(name=name, count=count, assignments=None)
+                CreatePartitionsTopic(
+                    name=name,
+                    count=arguments.partition_count(count, "create_partitions", f"counts: {name}"),
+                    assignments=None,
+                )
                 for name, count in counts.items()
             ],
             timeout_ms=self._calls.timeout(timeout_ms),
@@ -154,7 +159,20 @@ class TopicAdmin(AdminPart):
         return results
 
 
+def _new_topics(topics: Any) -> list[NewTopic]:
+    what = "topic names or NewTopic"
+    wanted = arguments.names(topics, "create_topics", "topics", what=what, kinds=(str, NewTopic))
+    if isinstance(topics, dict):
+        return [NewTopic(name, topics[name]) for name in wanted]
+    return [NewTopic(each) if isinstance(each, str) else each for each in wanted]
+
+
 def _by_id(topic_id: bytes) -> Any:
     from wire.schemas.delete_topics import DeleteTopicState
 
+    if len(topic_id) != _ID_SIZE:
+        raise ValueError(
+            f"delete_topics(topics): the id {topic_id!r} has {len(topic_id)} bytes, not "
+            f"{_ID_SIZE}; a topic's name is a str"
+        )
     return DeleteTopicState(name=None, topic_id=topic_id)

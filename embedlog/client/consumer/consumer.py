@@ -16,6 +16,7 @@ auto.commit.interval.ms inside poll, unless enable.auto.commit is off.
 
 from __future__ import annotations
 
+from embedlog.client import arguments
 from embedlog.client.consumer.consumer_positions import PositionCalls
 from embedlog.client.consumer.consumer_record import ConsumerRecords
 from embedlog.client.group.consumer_group_calls import GroupCalls
@@ -62,10 +63,7 @@ class Consumer(PositionCalls, GroupCalls):
             IllegalState: topics are subscribed.
         """
         with self._guard:
-            keys = [TopicPartition(*each) for each in partitions]
-            for topic, partition in keys:
-                if not isinstance(topic, str) or not topic.strip() or partition < 0:
-                    raise ValueError(f"not a partition: {topic!r}, {partition}")
+            keys = arguments.partitions(partitions, "assign")
             if not keys:
                 self.unsubscribe()
                 return
@@ -114,9 +112,10 @@ class Consumer(PositionCalls, GroupCalls):
     def poll_batches(
         self, timeout_ms: int = 0, *, max_records: int | None = None
     ) -> list[PolledBatch]:
-        """As `poll`, but plain tuples, together as they were written; deserializers are not used.
+        """As `poll`, but plain tuples, together as they were written.
 
-        Reads a record in about half the time of `poll`.
+        Deserializers and interceptors are not used. Reads a record in about half the time of
+        `poll`.
         """
         count_max = self._count_max(max_records)
         return self._poll(timeout_ms, lambda: self._fetcher.batches(count_max)) or []
@@ -185,9 +184,12 @@ class Consumer(PositionCalls, GroupCalls):
         """
         if self._guard.is_closed or self._is_closing:
             return
+        limit = arguments.timeout_s(timeout, "close")
+        if limit is None:
+            limit = _CLOSE_TIMEOUT_S
+        arguments.number(membership, "close", "membership", "one of CloseOptions", lowest=0)
         with self._guard:
             self._is_closing = True
-            limit = _CLOSE_TIMEOUT_S if timeout is None else timeout
             deadline = self._clock.monotonic_ms() + int(limit * 1000)
             try:
                 self._close_group(deadline, membership)

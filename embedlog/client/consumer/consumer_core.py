@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog.client import arguments
 from embedlog.client.connect import connect
 from embedlog.client.consumer.consumer_guard import Guard
 from embedlog.client.consumer.consumer_parts import ConsumerParts
@@ -41,7 +42,14 @@ class ConsumerCore:
     ) -> None:
         self._settings = complete(parse(CONSUMER, config, settings))
         policy = ResetPolicy(self._settings["auto.offset.reset"])
-        self._transport = connect(target, self._settings)
+        self._transport = connect(self, target, self._settings)
+        try:
+            self._build(policy)
+        except BaseException:
+            self._transport.close()
+            raise
+
+    def _build(self, policy: ResetPolicy) -> None:
         self._clock = self._transport.runtime.clock
         self._api_timeout_ms: int = self._settings["default.api.timeout.ms"]
         self._poll_count_max: int = self._settings["max.poll.records"]
@@ -78,6 +86,8 @@ class ConsumerCore:
     # Polling
 
     def _poll(self, timeout_ms: int, collect: Callable[[], T | None]) -> T | None:
+        if type(timeout_ms) is not int or timeout_ms < 0:
+            timeout_ms = arguments.timeout_ms(timeout_ms, "poll")
         with self._guard:
             if self._subscription.type == SubscriptionType.NONE:
                 raise IllegalState("nothing to read: call subscribe or assign first")
@@ -151,11 +161,17 @@ class ConsumerCore:
         timeout_ms: int | None,
         *steps: Callable[[int], int | None],
     ) -> bool:
+        """Metadata and `steps` until `is_done()`; False: not in time. The member stays one."""
+
         def is_over() -> bool:
             if self._is_woken and not self._is_protected:
                 self._raise_woken()
             return is_done()
 
+        coordinator = self._coordinator
+        if coordinator is not None and coordinator.keep not in steps:
+            # What has nothing to do with the group does not fail by it: see `keep`.
+            steps = (coordinator.keep_alive, *steps)
         limit = self._api_timeout_ms if timeout_ms is None else timeout_ms
         return self._waiter.until(is_over, limit, *steps)
 
@@ -176,12 +192,15 @@ class ConsumerCore:
             raise error_for(ErrorCode.INVALID_GROUP_ID, "the consumer has no group.id")
         return self._coordinator
 
-    def _state(self, partition: TopicPartition | tuple[str, int]) -> PartitionState:
-        return self._subscription.state(TopicPartition(*partition))
+    def _state(self, partition: TopicPartition | tuple[str, int], call: str) -> PartitionState:
+        return self._subscription.state(arguments.partition(partition, call))
+
+    def _states(self, partitions: tuple[Any, ...], call: str) -> list[PartitionState]:
+        """Those of all partitions named, before anything becomes of one."""
+        named = arguments.each_partition(partitions, call)
+        return [self._subscription.state(each) for each in named]
 
     def _count_max(self, max_records: int | None) -> int:
         if max_records is None:
             return self._poll_count_max
-        if max_records < 1:
-            raise ValueError(f"max_records={max_records}: must be at least 1")
-        return max_records
+        return arguments.count(max_records, "poll", "max_records")

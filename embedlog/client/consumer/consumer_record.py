@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import chain, repeat
 
+from embedlog.common import TopicPartition
 from wire.records.rows import joined
 
 TYPE_CHECKING = False
@@ -11,10 +12,9 @@ if not TYPE_CHECKING:
     # What namedtuple uses: two thirds of the price of a property.
     from _collections import _tuplegetter as _field
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any, TypeAlias
 
-    from embedlog.common import TopicPartition
     from wire.records.columns import RecordColumns
     from wire.records.record import RecordTuple
     from wire.records.rows import Rows
@@ -133,6 +133,17 @@ class ConsumerRecords:
 
     def __init__(self, by_partition: dict[TopicPartition, list[Chunk]]) -> None:
         self._by_partition = by_partition
+
+    @staticmethod
+    def of_records(records: Iterable[ConsumerRecord]) -> ConsumerRecords | None:
+        """Those of a list, by partition; None if anything else is among them."""
+        by_partition: dict[TopicPartition, list[ConsumerRecord]] = {}
+        for record in records:
+            if not isinstance(record, ConsumerRecord):
+                return None
+            key = TopicPartition(record.topic, record.partition)
+            by_partition.setdefault(key, []).append(record)
+        return ConsumerRecords({key: [chosen] for key, chosen in by_partition.items()})
 
     def partitions(self) -> list[TopicPartition]:
         """The partitions that have records."""

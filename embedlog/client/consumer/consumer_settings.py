@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.client.settings import COMMON, INT_MAX, NATURAL
+from embedlog.client.settings import COMMON, INT_MAX, NATURAL, warn_idle
 from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
@@ -29,13 +29,13 @@ CONSUMER: Definitions = {
     "heartbeat.interval.ms": ("int", None, (1, INT_MAX)),
     "interceptor.classes": ("objects", (), None),
     "isolation.level": ("choice", "read_uncommitted", ("read_uncommitted", "read_committed")),
-    "key.deserializer": ("function", None, None),
+    "key.deserializer": ("converter", None, None),
     "max.partition.fetch.bytes": ("int", 1_048_576, NATURAL),
     "max.poll.interval.ms": ("int", 300_000, (1, INT_MAX)),
     "max.poll.records": ("int", 500, (1, INT_MAX)),
     "partition.assignment.strategy": ("objects", None, None),
     "session.timeout.ms": ("int", None, (1, INT_MAX)),
-    "value.deserializer": ("function", None, None),
+    "value.deserializer": ("converter", None, None),
 }
 
 HEARTBEAT_INTERVAL_MS = 3_000
@@ -53,6 +53,18 @@ _CLASSIC_ONLY = {
 heartbeat's depends on the transport.
 """
 
+_OF_GROUPS = (
+    "auto.commit.interval.ms",
+    "group.instance.id",
+    "group.protocol",
+    "group.remote.assignor",
+    "heartbeat.interval.ms",
+    "max.poll.interval.ms",
+    "partition.assignment.strategy",
+    "session.timeout.ms",
+)
+"""They do nothing for a consumer that is no member of a group."""
+
 
 def complete(settings: Settings) -> Settings:
     """Check the settings against each other, and fill in what depends on others.
@@ -66,6 +78,8 @@ def complete(settings: Settings) -> Settings:
             raise ConfigError(f"{key} is empty")
     if settings["enable.auto.commit"] and group_id is None:
         raise ConfigError("enable.auto.commit=true needs a group.id")
+    if group_id is None:
+        warn_idle(settings, _OF_GROUPS, "the consumer has no group.id")
     if settings["enable.auto.commit"] is None:
         settings["enable.auto.commit"] = group_id is not None
     if group_id is not None and not settings["client.id"]:

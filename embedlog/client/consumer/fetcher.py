@@ -22,6 +22,7 @@ from embedlog.client.consumer.fetch_session import FetchSession, SentFetch, is_b
 from embedlog.client.consumer.subscription_state import FetchState
 from embedlog.client.errors import RecordUnreadable
 from embedlog.client.metadata import STALE_METADATA
+from embedlog.client.settings import close_converters, converters
 from embedlog.common import TopicPartition, deque
 from embedlog.errors import EmbedlogError, KafkaError, error_for
 from wire.error_codes import ErrorCode
@@ -59,8 +60,7 @@ class Fetcher:
         self._partition_size_max: int = settings["max.partition.fetch.bytes"]
         self._check_crcs: bool = settings["check.crcs"]
         self._is_committed_only = settings["isolation.level"] == "read_committed"
-        self._key_of = settings["key.deserializer"]
-        self._value_of = settings["value.deserializer"]
+        self._key_of, self._value_of = converters(settings, "deserializer")
         self._limits = {
             "max_wait_ms": settings["fetch.max.wait.ms"],
             "min_bytes": settings["fetch.min.bytes"],
@@ -145,6 +145,7 @@ class Fetcher:
         self._buffer.clear()
         self._ahead.clear()
         self._current = None
+        close_converters(self._key_of, self._value_of)
         return closing
 
     def _send(self, now_ms: int) -> None:
@@ -475,15 +476,20 @@ class Fetcher:
     def _decode(self, fetch: CompletedFetch, taken: Rows, records: list[ConsumerRecord]) -> None:
         """Deserialize; at the first failure the rest is given back and the error raised."""
         head = fetch.head
+        topic, partition = fetch.state.topic_partition
+        key_of = None if self._key_of is None else self._key_of.for_topic(topic)
+        value_of = None if self._value_of is None else self._value_of.for_topic(topic)
         for offset, timestamp, key, value, headers in taken:
+            step = self._key_of
             try:
-                if self._key_of is not None:
-                    key = self._key_of(key)
-                if self._value_of is not None:
-                    value = self._value_of(value)
+                if key_of is not None and key is not None:
+                    key = key_of(key)
+                step = self._value_of
+                if value_of is not None and value is not None:
+                    value = value_of(value)
             except Exception as error:
                 fetch.give_back(offset)
-                topic, partition = fetch.state.topic_partition
-                reason = f"the deserializer says {error!r}"
+                assert step is not None, self
+                reason = f"the deserializer says {error!r} ({step.setting} {step.name})"
                 raise RecordUnreadable(topic, partition, offset, reason) from error
             records.append(ConsumerRecord((*head, offset, timestamp, key, value, headers)))

@@ -297,6 +297,11 @@ class SubscriptionState:
         """The partitions that have a position."""
         return {key: state for key, state in self.partitions.items() if state.has_position}
 
+    def uses(self, topic: str) -> bool:
+        """Is the topic subscribed to, or one of its partitions assigned?"""
+        asked = topic in self.topics or topic in self.group_topics
+        return asked or any(name == topic for name, _ in self.partitions)
+
     def state(self, topic_partition: TopicPartition) -> PartitionState:
         """The state of an assigned partition; raises IllegalState for any other."""
         found = self.partitions.get(topic_partition)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from embedlog.client import arguments
 from embedlog.client.consumer.consumer_core import ConsumerCore
 from embedlog.client.consumer.subscription_state import SubscriptionType
 from embedlog.client.errors import IllegalState
 from embedlog.common import TopicPartition
 from embedlog.errors import TimedOut
+
+LISTENER_METHODS = ("on_partitions_revoked", "on_partitions_assigned", "on_partitions_lost")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +48,10 @@ class GroupCalls(ConsumerCore):
         Raises:
             IllegalState: partitions were assigned, or another kind of subscription is in force.
             KafkaError: InvalidGroupId, without a group.id.
-            ValueError: a name is empty.
+            TypeError, ValueError: the topics are no names, one str among them, or the listener is
+                none.
         """
+        _check_listener(listener)
         with self._guard:
             coordinator = self._group()
             server_pattern = getattr(topics, "server_pattern", None)
@@ -59,7 +64,7 @@ class GroupCalls(ConsumerCore):
             elif chosen is not None:
                 self._subscription.subscribe_pattern(chosen, listener)
             else:
-                names = _names(topics)  # type: ignore[arg-type]
+                names = _names(topics)
                 if not names:
                     self.unsubscribe()
                     return
@@ -108,11 +113,12 @@ class GroupCalls(ConsumerCore):
                 would come again.
             TimedOut: the coordinator did not answer in time.
         """
+        timeout_ms = arguments.optional_timeout_ms(timeout_ms, "commit")
         with self._guard:
             coordinator = self._group()
             commits = coordinator.commits
             earlier = commits.open()
-            commit = commits.begin(self._to_commit(offsets), retries=True)
+            commit = commits.begin(self._to_commit(offsets, "commit"), retries=True)
             try:
                 done = self._drive(
                     lambda: commit.is_done and all(each.is_done for each in earlier),
@@ -135,10 +141,12 @@ class GroupCalls(ConsumerCore):
         `callback(offsets, error)` is called inside a later poll, commit or close, in order. An
         error that another attempt may cure is a `RetriableCommitFailed`.
         """
+        arguments.callback(callback, "commit_async", "callback", "a function (offsets, error)")
         with self._guard:
             coordinator = self._group()
             coordinator.commits.settle()
-            coordinator.commits.begin(self._to_commit(offsets), retries=False, callback=callback)
+            wanted = self._to_commit(offsets, "commit_async")
+            coordinator.commits.begin(wanted, retries=False, callback=callback)
             coordinator.keep(self._clock.monotonic_ms())
 
     def committed(
@@ -151,9 +159,10 @@ class GroupCalls(ConsumerCore):
         Raises:
             KafkaError: the coordinator refuses to say; TimedOut: it did not answer in time.
         """
+        keys = arguments.partitions(partitions, "committed")
+        timeout_ms = arguments.optional_timeout_ms(timeout_ms, "committed")
         with self._guard:
             coordinator = self._group()
-            keys = [TopicPartition(*each) for each in partitions]
             lookup = coordinator.fetch_committed(keys)
             if not self._drive(lambda: lookup.is_done, timeout_ms, coordinator.keep):
                 raise TimedOut("the coordinator did not tell the committed offsets in time")
@@ -173,24 +182,28 @@ class GroupCalls(ConsumerCore):
 
         Without effect with group.protocol=consumer, where the broker alone decides.
         """
+        arguments.name(reason, "enforce_rebalance", "reason", what="a text")
         with self._guard:
             coordinator = self._group()
             if not self._subscription.is_automatic:
                 raise IllegalState("nothing is subscribed: there is no assignment to rebalance")
             coordinator.member.request_rejoin(reason)
 
-    def _to_commit(self, offsets: GivenOffsets | None) -> dict[TopicPartition, OffsetAndMetadata]:
+    def _to_commit(
+        self, offsets: GivenOffsets | None, call: str
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
         from embedlog.client.group.auto_commit import consumed_offsets
-        from embedlog.client.group.group_offsets import offset_of
+        from embedlog.client.group.group_offsets import offsets_of
 
-        if offsets is None:
-            return consumed_offsets(self._subscription)
-        return {TopicPartition(*key): offset_of(given) for key, given in offsets.items()}
+        return (
+            consumed_offsets(self._subscription) if offsets is None else offsets_of(offsets, call)
+        )
 
 
 def _compiled(given: str | Pattern | None) -> Pattern | None:
-    if not isinstance(given, str):
+    if given is None or hasattr(given, "fullmatch"):
         return given
+    arguments.name(given, "subscribe", "pattern", what="a regular expression")
     from re import compile as compile_pattern
 
     compiled: Pattern = compile_pattern(given)
@@ -203,11 +216,22 @@ def _pattern(given: Any) -> Pattern | None:
     return compiled
 
 
-def _names(topics: Iterable[str] | None) -> list[str]:
+def _names(topics: Any) -> list[str]:
     if isinstance(topics, str):
-        raise ValueError(f"{topics!r} is one name: give a list, or a pattern by that keyword")
-    names = list(topics or ())
-    for name in names:
-        if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"not a topic's name: {name!r}")
-    return names
+        raise arguments.WrongType(
+            f"subscribe(topics={topics!r}): expected a list of topic names, got one str; write "
+            f"[{topics!r}], or pattern={topics!r} for a regular expression"
+        )
+    return arguments.names(() if topics is None else topics, "subscribe", "topics")
+
+
+def _check_listener(listener: Any) -> None:
+    if listener is None:
+        return
+    is_class = isinstance(listener, type)
+    if is_class or not any(hasattr(listener, name) for name in LISTENER_METHODS):
+        kind = "a class" if is_class else type(listener).__name__
+        raise arguments.WrongType(
+            f"subscribe(listener={arguments.shown(listener)}): expected an object with methods as "
+            f"ConsumerRebalanceListener has, got {kind}"
+        )

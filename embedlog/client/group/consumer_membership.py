@@ -19,11 +19,14 @@ from embedlog.client.group.group_offsets import CloseOptions, ConsumerGroupMetad
 from embedlog.client.metadata import as_kafka_error
 from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import error_for
+from embedlog.logs import Log
 from wire.error_codes import ErrorCode
 from wire.schemas.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     TopicPartitions,
 )
+
+_log = Log("client")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -290,6 +293,8 @@ class ConsumerMembership:
         self._told = {}  # nobody knows what the coordinator made of the last one
         self._is_news = True
         if error.code in _FENCED:
+            group_id = self._group.group_id
+            _log.warning("member %s was removed from group %s", self.member_id, group_id)
             self.transition_to(ConsumerMemberState.FENCED)
         elif error.retriable or error.code in LOST_COORDINATOR:
             self._retry.failed(now_ms)

@@ -19,11 +19,14 @@ from embedlog.client.group.group_offsets import CloseOptions, ConsumerGroupMetad
 from embedlog.client.group.heartbeats import Heartbeats
 from embedlog.client.metadata import as_kafka_error
 from embedlog.errors import error_for
+from embedlog.logs import Log
 from wire.api_keys import ApiKey
 from wire.error_codes import ErrorCode
 from wire.schemas.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from wire.schemas.leave_group import LeaveGroupRequest, MemberIdentity
 from wire.schemas.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+_log = Log("client")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -297,6 +300,12 @@ class GroupMembership:
         self._reason = ""
         self._parts.count("rebalance-total")
         assert self.protocol is not None, self
+        _log.info(
+            "member %s is in generation %d of group %s",
+            self.member_id,
+            self.generation_id,
+            self.group_id,
+        )
         self._rounds.complete(self.generation_id, self.protocol, answer.assignment)
 
     def _round_failed(self, error: KafkaError, now_ms: int) -> None:
@@ -332,6 +341,11 @@ class GroupMembership:
         if self.state == MemberState.JOINING:
             return self.heartbeats.poll_left_ms(now_ms)
         if self.heartbeats.is_poll_overdue(now_ms):
+            _log.warning(
+                "member %s leaves group %s: poll was not called for max.poll.interval.ms",
+                self.member_id,
+                self.group_id,
+            )
             self.leave("consumer poll timeout has expired.")
             return None
         delay = self.heartbeats.advance(now_ms)
@@ -353,6 +367,7 @@ class GroupMembership:
 
     def expelled(self, *, keep_id: bool) -> None:
         """The group went on without this member: its partitions are lost, it joins again."""
+        _log.warning("member %s was removed from group %s", self.member_id, self.group_id)
         self._abandon_round()
         self._forget(keep_id=keep_id)
         self.request_rejoin("the member was removed from the group")

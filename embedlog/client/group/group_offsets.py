@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from _operator import itemgetter
 
+from embedlog.client import arguments
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from embedlog.common import TopicPartition
+
     _OffsetBase = tuple[int, str, int]
     _GroupBase = tuple[str, int, str, str | None]
 else:
@@ -24,8 +30,14 @@ class OffsetAndMetadata(_OffsetBase):
     __slots__ = ()
 
     def __new__(cls, offset: int, metadata: str = "", leader_epoch: int = -1) -> OffsetAndMetadata:
-        if offset < 0:
-            raise ValueError(f"offset {offset}: must not be negative")
+        if type(offset) is not int or offset < 0:
+            offset = arguments.offset(offset, "OffsetAndMetadata")
+        if type(metadata) is not str:
+            arguments.name(metadata, "OffsetAndMetadata", "metadata", what="a text")
+        if type(leader_epoch) is not int or leader_epoch < -1:
+            leader_epoch = arguments.number(
+                leader_epoch, "OffsetAndMetadata", "leader_epoch", "an epoch as int", lowest=-1
+            )
         return tuple.__new__(cls, (offset, metadata, leader_epoch))
 
     def __getnewargs__(self) -> tuple[int, str, int]:
@@ -52,9 +64,19 @@ class OffsetAndMetadata(_OffsetBase):
         return f"OffsetAndMetadata({self[0]}, {self[1]!r}{epoch})"
 
 
-def offset_of(given: OffsetAndMetadata | int) -> OffsetAndMetadata:
-    """What a user gave as an offset, as an `OffsetAndMetadata`."""
-    return given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given)
+def offsets_of(given: Any, call: str) -> dict[TopicPartition, OffsetAndMetadata]:
+    """What a user gave `call` as the offsets of partitions: numbers, or `OffsetAndMetadata`.
+
+    Raises:
+        TypeError, ValueError: it is something else, or an offset is negative.
+    """
+    what = "offset or OffsetAndMetadata"
+    return {
+        key: each
+        if isinstance(each, OffsetAndMetadata)
+        else OffsetAndMetadata(arguments.offset(each, call, f"offsets: {key}"))
+        for key, each in arguments.by_partition(given, call, "offsets", what).items()
+    }
 
 
 class ConsumerGroupMetadata(_GroupBase):

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.runtime.scheduler import Thread
+    from embedlog.runtime.threads import Thread
     from embedlog.transport import Transport
 
 _JOIN_MAX_MS = 5_000

@@ -11,6 +11,7 @@ from embedlog.client.errors import RetriableCommitFailed
 from embedlog.client.group.coordinator_lookup import LOST_COORDINATOR
 from embedlog.client.group.group_offsets import OffsetAndMetadata
 from embedlog.client.metadata import as_kafka_error
+from embedlog.client.user_code import attempt
 from embedlog.common import ZERO_UUID, TopicPartition, deque
 from embedlog.errors import EmbedlogError, error_for
 from wire.api_keys import ApiKey
@@ -144,7 +145,10 @@ class OffsetCommits:
             if commit.error is None and interceptors is not None:
                 interceptors.tell("on_commit", commit.offsets)
             if commit.callback is not None:
-                commit.callback(commit.offsets, commit.error)
+                about = f"for the commit of {', '.join(map(str, commit.offsets)) or 'nothing'}"
+                error = attempt(commit.callback, commit.offsets, commit.error, about=about)
+                if error is not None:
+                    raise error
 
     def _send(self, commit: Commit, now_ms: int) -> None:
         node_id = self._lookup.node_id

@@ -17,7 +17,8 @@ class ConsumerRebalanceListener:
 
     No heartbeat is sent meanwhile: be quicker than session.timeout.ms. The consumer may be used in
     them: to commit, to seek, to ask for positions. An exception does not stop the rebalance; the
-    call that did it raises the first one when it is over.
+    call that did it raises the first one when it is over, with a note that names the method and
+    the partitions.
 
     >>> class Report(embedlog.ConsumerRebalanceListener):
     ...     def on_partitions_assigned(self, partitions):
@@ -76,8 +77,10 @@ class ListenerCalls:
         if callback is None:
             return
         self.is_calling = True
+        chosen = sorted(partitions)
         try:
-            error = attempt(callback, sorted(partitions))
+            about = f"for {', '.join(map(str, chosen)) or 'no partitions'} in a rebalance"
+            error = attempt(callback, chosen, about=about)
         finally:
             self.is_calling = False
         if self._first_error is None:

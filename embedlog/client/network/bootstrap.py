@@ -10,9 +10,8 @@ one who made it still looks: by the constructor. `client.dns.lookup` says what b
 
 from __future__ import annotations
 
-from warnings import warn
-
 from embedlog.errors import ConfigError
+from embedlog.user_warnings import warn_user
 from wire.net.resolver import canonical_names, resolve
 
 TYPE_CHECKING = False
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     Address = tuple[str, int]
-
-_STACK_LEVEL = 4
-"""To the line that makes the client."""
 
 
 def known_addresses(addresses: Sequence[Address], lookup: str) -> list[Address]:
@@ -46,7 +42,7 @@ def known_addresses(addresses: Sequence[Address], lookup: str) -> list[Address]:
         reasons = "; ".join(unknown)
         raise ConfigError(f"No resolvable bootstrap urls given in bootstrap.servers: {reasons}")
     for reason in unknown:
-        warn(f"bootstrap.servers: {reason}", stacklevel=_STACK_LEVEL)
+        warn_user(f"bootstrap.servers: {reason}")
     return known
 
 

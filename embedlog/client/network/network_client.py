@@ -17,7 +17,7 @@ from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Protocol
 
     from embedlog.client.network.security import Credentials
@@ -71,6 +71,9 @@ class NetworkClient:
 
     concurrent = False
     in_process = False
+    makes_topics = True
+    before_end: Callable[[], None] | None = None
+    disk_error: Callable[[str, int], OSError | None]
 
     def __init__(
         self,
@@ -149,11 +152,8 @@ class NetworkClient:
         if node_id == ANY_NODE:
             connection = self._least_loaded(now_ms)
         else:
-            found = (
-                self._nodes.get(node_id)
-                or self._coordinators.get(node_id)
-                or self._bootstrap.get(node_id)
-            )
+            found = self._nodes.get(node_id) or self._coordinators.get(node_id)
+            found = found or self._bootstrap.get(node_id)
             if found is None:
                 return _failed(
                     error_for(ErrorCode.NETWORK_EXCEPTION, f"node {node_id} is not known")
@@ -180,16 +180,13 @@ class NetworkClient:
         connection.flush(self._writer(connection), now_ms)
 
     def hold(self) -> None:
-        """Gather what is sent until `release`: one write for several requests.
-
-        A write lets other threads of this process run, and may get its turn back late.
-        """
+        """Gather what is sent until `release`: one write for several requests."""
         self._held = {}
 
     def release(self) -> None:
         """Write what was gathered since `hold`."""
-        held, self._held = self._held, None
-        for channel, buffers in (held or {}).items():
+        held, self._held = self._held or {}, None
+        for channel, buffers in held.items():
             self._channels.send(channel, buffers)
 
     def versions(self, node_id: int) -> Mapping[int, tuple[int, int]] | None:
@@ -377,6 +374,9 @@ class NetworkClient:
                 connection = self._by_channel.get(event.channel)
                 if connection is not None:
                     self._take(connection, event)
+            for connection in list(self._by_channel.values()):
+                if connection.leaving and connection.take_left():
+                    self._has_news = True
             # Who waits for an answer that came has it first.
             self._owes_time = bool(events)
             if timeout_ms and not events:
@@ -386,10 +386,8 @@ class NetworkClient:
             raise
 
     def _cut_short(self, error: BaseException) -> None:
-        """A KeyboardInterrupt came: end what it may have spoiled.
-
-        Between bytes and the note of what they were, the streams of all connections are in doubt:
-        an answer could be taken for another's. While bytes are waited for nothing is.
+        """A KeyboardInterrupt came: between bytes and the note of what they were every stream is in
+        doubt, as an answer could be taken for another's. While bytes are waited for none is.
         """
         if not isinstance(error, Exception) and not self._channels.is_waiting:
             self.drop_requests("interrupted")

@@ -136,6 +136,9 @@ class NodeConnection:
         self._protocol = ClientConnection(client_id)
         self._waiting: deque[_Request] = deque()
         self._in_flight: deque[_Request] = deque()
+        self.leaving: deque[tuple[int, _Request]] = deque()
+        """Requests that get no answer (acks 0), and how many bytes the channel was given up to
+        their ends: they are done when it has sent as many."""
         self._in_hand: _Request | None = None
         """On its way from one queue to the next, or to its end."""
         self._templates: dict[ProduceTarget, ProduceTemplate] = {}
@@ -146,7 +149,7 @@ class NodeConnection:
     @property
     def load(self) -> int:
         """Requests without an answer."""
-        return len(self._waiting) + len(self._in_flight)
+        return len(self._waiting) + len(self._in_flight) + len(self.leaving)
 
     @property
     def address(self) -> str:
@@ -171,6 +174,7 @@ class NodeConnection:
         return bool(
             self._in_flight
             or self._waiting
+            or self.leaving
             or self.state == ConnectionState.CHECKING_VERSIONS
             or self.state == ConnectionState.AUTHENTICATING
         )
@@ -258,13 +262,16 @@ class NodeConnection:
     def next_deadline_ms(self) -> int | None:
         """When the next request runs out of time."""
         deadlines = [queue[0].deadline_ms for queue in (self._in_flight, self._waiting) if queue]
+        if self.leaving:
+            deadlines.append(self.leaving[0][1].deadline_ms)
         if self.is_being_set_up:
             deadlines.append(self._setup_deadline_ms)
         return min(deadlines, default=None)
 
     def take_overdue(self, now_ms: int) -> tuple[list[_Request], bool]:
         """Requests that ran out of time, and whether one was in flight: then the node hangs."""
-        overdue = [each for each in self._in_flight if each.deadline_ms <= now_ms]
+        unanswered = [*self._in_flight, *[each for _, each in self.leaving]]
+        overdue = [each for each in unanswered if each.deadline_ms <= now_ms]
         hangs = bool(overdue) or (self.is_being_set_up and self._setup_deadline_ms <= now_ms)
         while self._waiting and self._waiting[0].deadline_ms <= now_ms:
             overdue.append(self._waiting.popleft())
@@ -276,11 +283,12 @@ class NodeConnection:
             self.transition_to(ConnectionState.DISCONNECTED)
         self.channel = None
         self.throttled_until_ms = self._reauthenticates_at_ms = 0
-        lost = [*self._in_flight, *self._waiting]
+        lost = [*[each for _, each in self.leaving], *self._in_flight, *self._waiting]
         if self._in_hand is not None and self._in_hand not in lost:
             lost.insert(0, self._in_hand)
         self._in_hand = None
         self._in_flight.clear()
+        self.leaving.clear()
         self._waiting.clear()
         return [request for request in lost if not request.pending.done()]
 
@@ -315,7 +323,19 @@ class NodeConnection:
         if is_answered:
             self._in_flight.append(request)
         else:
+            # A channel that does not say has sent it.
+            self.leaving.append((getattr(self.channel, "given_size", 0), request))
+            self.take_left()
+
+    def take_left(self) -> bool:
+        """Complete the requests without an answer whose bytes have left; say whether any did."""
+        leaving = self.leaving
+        sent_size = getattr(self.channel, "sent_size", 0)
+        count = len(leaving)
+        while leaving and leaving[0][0] <= sent_size:
+            _, request = leaving.popleft()
             request.pending.complete(None)
+        return len(leaving) < count
 
     def _write_records(self, request: _Request, write: Write, now_ms: int) -> bool:
         """Write a produce request that is not made a message; False if the node is too old."""

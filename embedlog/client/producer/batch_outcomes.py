@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from embedlog.client.backoff import Backoff
 from embedlog.client.metadata import STALE_METADATA
+from embedlog.client.producer.failures import Failures
 from embedlog.client.producer.produce_answers import error_of
+from embedlog.client.user_code import describe
 from embedlog.common import deque
 from embedlog.errors import KafkaError, TimedOut, error_for
 from wire.error_codes import ErrorCode
@@ -22,11 +24,12 @@ from wire.error_codes import ErrorCode
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.metadata import Metadata
+    from embedlog.client.producer.delivery import DeliveryCallback
     from embedlog.client.producer.producer_batch import ProducerBatch
     from embedlog.client.producer.record_accumulator import RecordAccumulator
     from embedlog.client.producer.transaction_manager import TransactionManager
     from embedlog.client.settings import Settings
-    from embedlog.runtime import Runtime
+    from embedlog.transport import Transport
     from wire.schemas.produce import PartitionProduceResponse
 
 _WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
@@ -52,15 +55,18 @@ class BatchOutcomes:
         metadata: Metadata,
         transactions: TransactionManager | None,
         settings: Settings,
-        runtime: Runtime,
+        transport: Transport,
     ) -> None:
+        self.failures = Failures()
+        """What failed, for who closes the producer."""
         self._accumulator = accumulator
         self._metadata = metadata
+        self._disk_error = transport.disk_error if transport.in_process else None
         self._transactions = transactions
         self._retries: int = settings["retries"]
         self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
         self._batch_size: int = settings["batch.size"]
-        self._backoff = Backoff.of_retries(settings, runtime.random)
+        self._backoff = Backoff.of_retries(settings, transport.runtime.random)
         self.settled: deque[ProducerBatch] = deque()
         """Batches with an outcome that their callbacks do not know yet."""
         self._is_telling = False
@@ -102,6 +108,9 @@ class BatchOutcomes:
             self.split(batch, batch.size // 2 if batch.is_split_product else self._batch_size)
             return
         in_time = now_ms - batch.created_ms < self._delivery_timeout_ms
+        if code == ErrorCode.KAFKA_STORAGE_ERROR and self._disk_error is not None:
+            in_time = False  # no other replica can take over from a disk of this process
+            error.__cause__ = self._disk_error(batch.topic, batch.partition)
         if in_time and batch.attempts < self._retries and self._may_pass(batch, error):
             batch.retry_at_ms = now_ms + self._backoff.delay_ms(batch.attempts)
             batch.attempts += 1
@@ -129,11 +138,13 @@ class BatchOutcomes:
         )
         self.failed(batch, error)
 
-    def failed(self, batch: ProducerBatch, error: Exception) -> None:
-        """Give the batch up."""
+    def failed(self, batch: ProducerBatch, error: Exception, *, is_told: bool = False) -> None:
+        """Give the batch up. `is_told`: the user gets an exception for it besides."""
         if self._transactions is not None:
             self._transactions.gave_up(batch)
         batch.fail(error)
+        batch.is_error_seen = is_told
+        self.failures.add(batch)
         self.failed_count += batch.record_count
         self.settled.append(batch)
 
@@ -150,15 +161,8 @@ class BatchOutcomes:
             settled = self.settled
             while settled:
                 batch = settled[0]
-                callbacks = batch.callbacks
-                if callbacks and len(callbacks) == batch.record_count and _is_ordinary(batch):
-                    found = batch.all_metadata()
-                    while callbacks:
-                        index, callback = callbacks.popleft()
-                        callback(found[index], None)
-                while callbacks:
-                    index, callback = callbacks.popleft()
-                    callback(batch.metadata(index), batch.error)
+                if batch.callbacks:
+                    _call_back(batch, batch.callbacks)
                 settled.popleft()
                 batch.finish()
                 told.append(batch)
@@ -172,6 +176,24 @@ class BatchOutcomes:
         if self._transactions is not None and self._transactions.may_retry(batch, error):
             return True
         return error.retriable
+
+
+def _call_back(batch: ProducerBatch, callbacks: deque[tuple[int, DeliveryCallback]]) -> None:
+    """Call them, each once; what one raises ends this, with a note of which it was."""
+    error = batch.error
+    found = None
+    if len(callbacks) == batch.record_count and _is_ordinary(batch):
+        found = batch.all_metadata()
+    index, callback = callbacks[0]
+    try:
+        while callbacks:
+            index, callback = callbacks.popleft()
+            callback(batch.metadata(index) if found is None else found[index], error)
+    except Exception as raised:
+        what = "was written" if error is None else f"failed: {error}"
+        record = f"{batch.metadata(index)}, which {what}"
+        raised.add_note(f"raised by the on_delivery callback {describe(callback)} of {record}")
+        raise
 
 
 def _is_ordinary(batch: ProducerBatch) -> bool:

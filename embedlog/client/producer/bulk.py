@@ -10,7 +10,9 @@ from _bisect import bisect_right
 from _operator import add
 from itertools import accumulate
 
+from embedlog.client.arguments import several, timestamp_ms
 from embedlog.client.producer.producer_batch import ProducerBatch
+from embedlog.client.producer.producer_records import checked_headers
 from embedlog.client.producer.record_accumulator import BATCH_OVERHEAD, headers_size
 
 TYPE_CHECKING = False
@@ -18,11 +20,48 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
+    from embedlog.client.producer.column_sends import Given
     from embedlog.client.producer.producer_batch import Delivery, Headers
 
 _RECORD_OVERHEAD = 36
 _TYPICAL_OVERHEAD = 16
 _PLAIN = {bytes, type(None)}
+_INT = {int}
+
+
+def own_columns(
+    values: Any, keys: Any, timestamps: Any, headers: Any, *, wall_ms: Callable[[], int]
+) -> Given:
+    """What `send_batch` was given, checked, as lists that the caller cannot change any more.
+
+    Values and keys themselves are looked at when they have been serialized. Copying the lists
+    takes 4 ns a record.
+
+    Raises:
+        TypeError, ValueError: an argument is of the wrong kind, or out of range.
+    """
+    call = "send_batch"
+    values = several(values, call, "values", "values")
+    if keys is not None:
+        keys = several(keys, call, "keys", "keys")
+    if timestamps is None:
+        timestamps = wall_ms()
+    elif hasattr(timestamps, "__index__") or not hasattr(timestamps, "__iter__"):
+        timestamps = timestamp_ms(timestamps, call, "timestamps")
+    else:
+        timestamps = several(timestamps, call, "timestamps", "timestamps, or one for all")
+        if not _INT.issuperset(map(type, timestamps)) or min(timestamps, default=0) < 0:
+            stamps = enumerate(timestamps)
+            timestamps = [timestamp_ms(each, call, f"timestamps[{i}]") for i, each in stamps]
+    if headers is not None:
+        rows = several(headers, call, "headers", "headers, a list of pairs for each value")
+        headers = [checked_headers(row) if row else () for row in rows]
+    return values, keys, timestamps, headers
+
+
+def unchanging(data: Any) -> Any:
+    """A copy of a buffer that could be written to; anything else itself."""
+    return bytes(data) if isinstance(data, bytearray | memoryview) else data
 
 
 class Columns:

@@ -173,12 +173,15 @@ class BatchFuture:
             TimedOut: time is over; records are still on their way.
             KafkaError: records were not written, and why; others may have been.
         """
-        self._wait(timeout)
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
         return [metadata for batch in self.batches for metadata in batch.outcomes()]
 
     def exception(self, timeout: float | None = None) -> Exception | None:
         """Wait as `result` does; the first error, None if everything was written."""
         self._wait(timeout)
+        # All of them, as whoever asks has looked at all.
         errors = [batch.first_error() for batch in self.batches]
         return next((error for error in errors if error is not None), None)
 

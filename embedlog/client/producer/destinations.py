@@ -8,7 +8,8 @@ from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
     from embedlog.client.driver import Driver
     from embedlog.client.metadata import Metadata, TopicInfo
@@ -47,6 +48,7 @@ class Destinations:
         self.waited_ns = 0
         """For metadata, in all."""
         metadata.on_news = self._renew
+        metadata.topics_in_use = self._topics_in_use
 
     def close(self) -> None:
         """Find nothing any more: every look-up raises ClosedError, also one that waits."""
@@ -60,6 +62,10 @@ class Destinations:
         for name in list(self.known):
             self._metadata.want(name)
         self.known.clear()
+
+    def _topics_in_use(self) -> set[str]:
+        """The topics sent to since the last news, and those of records without an outcome."""
+        return self._accumulator.topics_of_incomplete() | self.known.keys()
 
     def is_sticky(self, partition: int | None, key: bytes | None) -> bool:
         """Does such a record go wherever there is room?"""
@@ -86,29 +92,49 @@ class Destinations:
         return queues
 
     def queue(
-        self, topic: str, partition: int | None, key: bytes | None, value: bytes | None
+        self,
+        topic: str,
+        partition: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        given: tuple[Any, Any],
     ) -> PartitionQueue:
-        """The queue of the partition that was named, or that the record's key decides."""
+        """The queue of the partition that was named, or that the record's key decides.
+
+        `given` are key and value before they were serialized.
+        """
         queues = self.topic(topic)
         if partition is not None:
             return self._named(queues, partition)
         if self._partitioner is not None:
-            return self._named(queues, self._partitioner(queues.info, key, value))
+            return self._named(queues, self._partitioner(queues.info, key, value, *given))
         if key is not None and not self._ignores_keys:
             return queues.queue_of(key)
         return self._accumulator.sticky_queue(queues)
 
     def divide(
-        self, topic: str, columns: Columns, partition: int | None
+        self,
+        topic: str,
+        columns: Columns,
+        partition: int | None,
+        given: tuple[Sequence[Any] | None, Sequence[Any]],
     ) -> list[tuple[PartitionQueue, Columns]]:
-        """The records of each partition, with its queue."""
+        """The records of each partition, with its queue.
+
+        `given` are the keys and the values before they were serialized.
+        """
         queues = self.topic(topic)
         if partition is not None:
             return [(self._named(queues, partition), columns)]
         if self._partitioner is not None:
             info = queues.info
             choose = self._partitioner
-            parts = columns.by_partition(lambda key, value: int(choose(info, key, value)))
+            keys, values = given
+            # One by one beside the serialized ones, which `by_partition` goes through in order.
+            before = zip([None] * len(values) if keys is None else keys, values, strict=True)
+            parts = columns.by_partition(
+                lambda key, value: int(choose(info, key, value, *next(before)))
+            )
             return [(self._named(queues, number), part) for number, part in parts.items()]
         sticky = self._accumulator.sticky_queue(queues)
         if columns.keys is None or self._ignores_keys:
@@ -122,10 +148,18 @@ class Destinations:
     def _await_topic(self, name: str) -> TopicInfo:
         metadata = self._metadata
         metadata.want(name)
+        answer_count = metadata.answer_count
+
+        def is_refused() -> bool:
+            return (
+                name in metadata.errors
+                and metadata.answer_count > answer_count
+                and not self._transport.makes_topics
+            )
 
         def is_settled() -> bool:
             known = name in metadata.topics or metadata.topic_error(name) is not None
-            return known or metadata.failure is not None
+            return known or metadata.failure is not None or is_refused()
 
         self._wait(is_settled)
         info = metadata.topics.get(name)
@@ -134,6 +168,11 @@ class Destinations:
         error = metadata.topic_error(name) or metadata.failure
         if error is not None:
             raise error
+        if is_refused():
+            metadata.forget([name])
+            code = metadata.errors[name].code
+            text = "and sending to it makes none (auto.create.topics.enable=false)"
+            raise error_for(code, f"there is no topic {name!r}, {text}")
         last = metadata.last_error or metadata.errors.get(name)
         reason = f"no answer from {self._transport!r}" if last is None else str(last)
         raise TimedOut(

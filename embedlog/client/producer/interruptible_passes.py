@@ -61,4 +61,4 @@ class InterruptiblePasses:
             else:
                 batch.close()
                 batch.may_be_written = True
-                outcomes.failed(batch, error_for(-1, _REASON))
+                outcomes.failed(batch, error_for(-1, _REASON), is_told=True)

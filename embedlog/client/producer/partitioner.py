@@ -4,7 +4,9 @@ With a key: murmur2, as every Kafka client does it, so that one key always lands
 whoever sends it. Without: one partition at a time until it got about a batch (KIP-794), which
 keeps batches full. Or as partitioner.class says, which may be
 
-    a function      (topic, key, value) -> partition, of a `TopicInfo` and serialized bytes
+    a function      (topic, key_bytes, value_bytes) -> partition, of a `TopicInfo` and what is
+                    sent; or (topic, key, key_bytes, value, value_bytes) -> partition, as Kafka's,
+                    with key and value as they were before they were serialized
     an object       with such a method `partition`, and perhaps `configure(settings)`, `close()`
     a class         of such objects, called without arguments; `RoundRobinPartitioner` is one
     Kafka's name    of its round robin partitioner
@@ -12,6 +14,8 @@ keeps batches full. Or as partitioner.class says, which may be
 
 from __future__ import annotations
 
+from embedlog.client.arguments import partition_number
+from embedlog.client.user_code import describe
 from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
@@ -21,7 +25,8 @@ if TYPE_CHECKING:
 
     from embedlog.client.metadata import TopicInfo
 
-    Partition = Callable[[TopicInfo, bytes | None, bytes | None], int]
+    Partition = Callable[..., int]
+    """Of the topic, key and value as they are sent, and as they were given."""
 
 _SEED = 0x9747B28C
 _FACTOR = 0x5BD1E995
@@ -98,19 +103,58 @@ class ChosenPartitioner:
         if choose is None or isinstance(made, str):  # which has a `partition` of its own
             raise ConfigError(
                 f"partitioner.class={given!r}: must be a function "
-                f"(topic, key, value) -> partition, an object or class with such a method "
-                f"`partition`, or {sorted(_BY_NAME)[0]!r}"
+                f"(topic, key_bytes, value_bytes) -> partition, an object or class with such a "
+                f"method `partition`, or {sorted(_BY_NAME)[0]!r}"
             )
         configure = getattr(made, "configure", None)
         if configure is not None:
             configure(settings)
-        self.choose: Partition = choose
+        self.choose: Partition = _with_all(choose, made)
         self._close = getattr(made, "close", None)
 
     def close(self) -> None:
         """Let the object give back what it holds."""
         if self._close is not None:
             self._close()
+
+
+def _with_all(choose: Callable[..., Any], made: Any) -> Partition:
+    """The user's function or method, in whichever of its two forms, as one that takes all."""
+    name = describe(choose)
+
+    def by_bytes(
+        topic: TopicInfo,
+        key: bytes | None,
+        value: bytes | None,
+        _key: Any = None,
+        _value: Any = None,
+    ) -> int:
+        return partition_number(choose(topic, key, value), name, "returned partition")
+
+    def as_kafkas(
+        topic: TopicInfo, key_bytes: bytes | None, value_bytes: bytes | None, key: Any, value: Any
+    ) -> int:
+        chosen = choose(topic, key, key_bytes, value, value_bytes)
+        return partition_number(chosen, name, "returned partition")
+
+    if isinstance(made, RoundRobinPartitioner):
+        return by_bytes
+    from inspect import signature
+
+    try:
+        accepts = signature(choose)
+    except (TypeError, ValueError):  # it is written in C and does not tell
+        return by_bytes
+    for form, count in ((by_bytes, 3), (as_kafkas, 5)):
+        try:
+            accepts.bind(*[None] * count)
+        except TypeError:
+            continue
+        return form
+    raise ConfigError(
+        f"partitioner.class: {name}{accepts} is called with (topic, key_bytes, value_bytes) or "
+        f"with (topic, key, key_bytes, value, value_bytes)"
+    )
 
 
 class NodeLatencies:

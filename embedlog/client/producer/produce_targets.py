@@ -38,7 +38,7 @@ class ProduceTargets:
         """The request for a batch. Requires: it is encoded, and its topic is known."""
         assert type(batch.encoded) is bytes, batch
         target = batch.queue.target
-        topic_id = self._metadata.topics[batch.topic].topic_id
+        topic_id = batch.topic_id = self._metadata.topics[batch.topic].topic_id
         if target is None or target.topic_id != topic_id:
             target = batch.queue.target = ProduceTarget(
                 name=batch.topic,

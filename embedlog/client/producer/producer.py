@@ -3,33 +3,36 @@
     with cluster.producer() as producer:
         where = producer.send("events", b"value", key=b"key").result()
 
-In process everything happens on the caller's thread. Records wait in an open batch until it is
-full, somebody asks (`flush`, `result`, `close`), or a millisecond (linger.ms, if more) is over and
-anything of the cluster waits, be it a consumer's `poll` or a listener. Over the network linger.ms
-is 5 and a thread sends, as in Kafka; with linger.ms=0 the caller's thread does. What else differs
-in process says `producer_settings.complete`.
+When a record that `send` accepted is in the log:
+
+    result(), flush(), close()     when they return
+    a batch of it is full          with the call that filled it
+    nobody asks, in process        within linger.ms, or 1 ms, where a thread waits for records or a
+                                   listener serves; else within some 20 ms
+    nobody asks, over TCP          after linger.ms (5 by default), as in Kafka
+    the cluster is closed first    when it is closed, within 10 s
+    the program ends without any   when it ends, within 10 s; a ResourceWarning says so
+
+In process, and over TCP with linger.ms=0, the calls do the work themselves; what they leave behind
+is seen to by a thread, "embedlog-producer", that exists while there is any. Callbacks run in the
+one or the other, and never in a listener's thread. Over TCP with another linger.ms the thread does
+all of it. What else differs in process says `producer_settings.complete`.
 """
 
 from __future__ import annotations
 
+from embedlog.client.arguments import partition_number, timeout_s, topic_name
 from embedlog.client.connect import connect
 from embedlog.client.driver import Driver
 from embedlog.client.metadata import Metadata
+from embedlog.client.producer.bulk import own_columns
 from embedlog.client.producer.column_sends import ColumnSends
 from embedlog.client.producer.delivery import BatchFuture, DeliveryFuture
 from embedlog.client.producer.destinations import Destinations
+from embedlog.client.producer.endings import Endings
 from embedlog.client.producer.interruptible_passes import InterruptiblePasses
-from embedlog.client.producer.linger_duty import LingerDuty
 from embedlog.client.producer.memory_wait import MemoryWait
-from embedlog.client.producer.producer_batch import ProducerBatch
 from embedlog.client.producer.producer_metrics import described
-from embedlog.client.producer.producer_records import (
-    Acknowledgement,
-    ProducerRecord,
-    as_bytes,
-    checked_headers,
-    serialized,
-)
 from embedlog.client.producer.producer_settings import (
     PRODUCER,
     complete,
@@ -37,16 +40,15 @@ from embedlog.client.producer.producer_settings import (
     transactions,
 )
 from embedlog.client.producer.record_accumulator import RecordAccumulator
-from embedlog.client.producer.record_sizes import (
-    SMALL_OVERHEAD,
-    SMALL_VALUE_MAX,
-    RecordLimits,
-    record_size,
-)
+from embedlog.client.producer.record_sends import RecordSends
+from embedlog.client.producer.record_sizes import SMALL_OVERHEAD, SMALL_VALUE_MAX, RecordLimits
+from embedlog.client.producer.send_parts import SendParts
 from embedlog.client.producer.sender import Sender
-from embedlog.client.settings import parse
+from embedlog.client.producer.unattended_passes import UnattendedPasses
+from embedlog.client.settings import close_converters, converters, parse
 from embedlog.common import deque
-from embedlog.errors import ClosedError, EmbedlogError, KafkaError, TimedOut
+from embedlog.errors import ClosedError, TimedOut
+from embedlog.user_warnings import warn_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,13 +57,12 @@ if TYPE_CHECKING:
 
     from embedlog.client.connect import Target
     from embedlog.client.metadata import PartitionInfo
+    from embedlog.client.producer.column_sends import Given
     from embedlog.client.producer.delivery import DeliveryCallback
-    from embedlog.client.producer.producer_batch import Headers
-    from embedlog.client.producer.topic_queues import PartitionQueue
+    from embedlog.client.producer.producer_batch import Headers, ProducerBatch
     from embedlog.client.settings import Settings
 
 _THREAD_STOP_MS = 10_000
-_TIMESTAMP_MAX = 2**63 - 1
 _LEAST_USUAL_SIZE = 16_384
 
 
@@ -76,14 +77,15 @@ class Producer:
     0
     """
 
-    _always_threaded = False
-    """Over the network: does a thread send also with linger.ms=0, as in Kafka?"""
+    _is_attended = False
+    """Does an event loop see that what was sent goes? Then no thread has to, in process; over the
+    network one sends also with linger.ms=0."""
 
     def __init__(
         self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
         given = parse(PRODUCER, config, settings)
-        self._transport = connect(target, given)
+        self._transport = connect(self, target, given)
         try:
             self._build(complete(given, in_process=self._transport.in_process))
         except BaseException:
@@ -95,10 +97,8 @@ class Producer:
         transport = self._transport
         runtime = transport.runtime
         self._clock = runtime.clock
-        self._wall_ms = runtime.clock.wall_ms
-        self._read_clock = runtime.clock.wall_ns_reader()
-        self._serialize_key = settings["key.serializer"]
-        self._serialize_value = settings["value.serializer"]
+        self._wall_source = runtime.clock.wall_source()
+        self._serialize_key, self._serialize_value = converters(settings, "serializer")
         self._interceptors = interceptors(settings)
         self._limits = RecordLimits(settings)
         self._metadata = Metadata(transport, settings, create_topics=True)
@@ -109,7 +109,8 @@ class Producer:
         self._sender = Sender(
             transport, self._metadata, self._accumulator, settings, transactions=numbers
         )
-        threaded = not transport.in_process and (settings["linger.ms"] > 0 or self._always_threaded)
+        threaded = not transport.in_process and (settings["linger.ms"] > 0 or self._is_attended)
+        self._is_threaded = threaded
         self._is_eager = not transport.in_process and not threaded
         """Does every `send` make a pass, or only one that filled a batch?"""
         passes = InterruptiblePasses(self._sender, self._accumulator)
@@ -125,23 +126,27 @@ class Producer:
         self._lock = self._accumulator.lock
         self._accumulator.needs_attention = self._is_eager
         self._memory = MemoryWait(self._accumulator, self._driver, settings, self._clock)
-        self._columns = ColumnSends(
-            delivery=self,
+        parts = SendParts(
+            self,
             destinations=self._destinations,
             accumulator=self._accumulator,
             memory=self._memory,
             limits=self._limits,
-            settings=settings,
+            serializers=(self._serialize_key, self._serialize_value),
             clock=self._clock,
             interceptors=self._interceptors,
-            is_built=self._sender.has_short_way,
+            failures=self._sender.outcomes.failures,
         )
-        self._refused_count = 0
-        """Records that failed before they were in a batch."""
+        self._records = RecordSends(parts)
+        self._columns = ColumnSends(parts, is_built=self._sender.has_short_way)
         self._flush_ns = 0
-        self._duty: LingerDuty | None = None
-        if transport.in_process:
-            self._duty = LingerDuty(self._driver, self._accumulator, runtime.scheduler)
+        self._unattended: UnattendedPasses | None = None
+        if not threaded and not self._is_attended:
+            self._unattended = UnattendedPasses(
+                self._driver, self._accumulator, transport, linger_ms=max(settings["linger.ms"], 1)
+            )
+        self._endings = Endings(self, self._accumulator, runtime.scheduler)
+        transport.before_end = self._endings.cluster_ends
         self._is_closed = False
 
     @property
@@ -171,23 +176,23 @@ class Producer:
     ) -> DeliveryFuture:
         """Hand over one record; returns before it is written.
 
-        Without a serializer `value` and `key` are bytes or None; a key of None is given to none.
+        Without a serializer `value` and `key` are bytes or None; None is given to no serializer.
         `headers` are (name, bytes or None) pairs. `on_delivery(metadata, error)` is called once, in
         a thread that drives this producer. What the cluster refuses, or a limit (also of time:
         max.block.ms for metadata and for room in buffer.memory), fails the future and the callback.
 
         Raises:
             ClosedError: the producer is closed; SerializationError: a serializer raised;
-                TypeError: value or key is not bytes; ValueError: the timestamp is negative.
+                TypeError, ValueError: an argument is of the wrong kind, or out of range.
         """
-        queues = self._quick_topics.get(topic)
+        queues = self._quick_topics.get(topic) if type(topic) is str else None
         # Any other record takes the long way round; this is the one that comes by millions.
-        if (queues is None or type(value) is not bytes) or (
-            partition is not None or timestamp_ms is not None or headers is not None
+        if (queues is None or type(value) is not bytes or partition is not None) or (
+            (timestamp_ms is not None or headers is not None)
+            or (on_delivery is not None and not callable(on_delivery))
         ):
             return self._send_any(topic, value, key, partition, timestamp_ms, headers, on_delivery)
-        lock, read_clock = self._lock, self._read_clock
-        stamp = read_clock() // 1_000_000  # ms
+        stamp = self._wall_source.time_ns() // 1_000_000  # ms
         size = len(value)
         queue = queues.sticky_queue
         if key is not None:
@@ -195,7 +200,7 @@ class Producer:
             size += 0 if queue is None else len(key)
         if queue is not None and size <= SMALL_VALUE_MAX:
             size += SMALL_OVERHEAD
-            with lock:
+            with self._lock:
                 batch = queue.open
                 if batch is not None:
                     keys = batch.keys
@@ -213,10 +218,10 @@ class Producer:
                         if on_delivery is not None:
                             batch.add_callback(on_delivery)
                         return future
-            # The record begins a batch, or may be the last of one, or is the first with its key.
+            # It begins a batch, or may be the last of one, or is the first with its key.
             record = (size, stamp, key, value, None, on_delivery, key is None)
-            return self._append(queue, record, None, None)
-        return self._send_one(topic, value, key, None, stamp, None, on_delivery)
+            return self._attended(self._records.append(queue, record, None, None))
+        return self._send_any(topic, value, key, None, stamp, None, on_delivery)
 
     def _send_any(  # noqa: PLR0917  the arguments of send, passed on
         self,
@@ -228,82 +233,34 @@ class Producer:
         headers: Headers | None,
         on_delivery: DeliveryCallback | None,
     ) -> DeliveryFuture:
-        chain = self._interceptors
-        if chain is None:
-            return self._send_one(topic, value, key, partition, timestamp_ms, headers, on_delivery)
         self._check_open()
-        given = ProducerRecord((topic, value, key, partition, timestamp_ms, headers))
-        record = chain.transform("on_send", given)
-        try:
-            return self._send_one(*record, Acknowledgement(chain, on_delivery))
-        except Exception as error:
-            failed = ProducerBatch.refused(record.topic, record.partition, error, self)
-            chain.tell("on_acknowledgement", failed.metadata(0), error)
-            raise
+        queue = self._records.queue
+        return self._attended(
+            queue(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+        )
 
-    def _send_one(  # noqa: PLR0917  the arguments of send, passed on
-        self,
-        topic: str,
-        value: Any,
-        key: Any,
-        partition: int | None,
-        timestamp_ms: int | None,
-        headers: Headers | None,
-        on_delivery: DeliveryCallback | None,
-    ) -> DeliveryFuture:
-        may_wait = topic not in self._topics or partition is not None
-        began_ms = self._clock.monotonic_ms() if may_wait else None
-        if self._serialize_value is not None:
-            value = serialized(self._serialize_value, value, "value", topic)
-        if self._serialize_key is not None and key is not None:
-            key = serialized(self._serialize_key, key, "key", topic)
-        if type(value) is not bytes and value is not None:
-            value = as_bytes(value, "value")
-        if type(key) is not bytes and key is not None:
-            key = as_bytes(key, "key")
-        if headers:
-            headers = checked_headers(headers)
-        if timestamp_ms is None:
-            timestamp_ms = self._wall_ms()
-        elif not 0 <= timestamp_ms <= _TIMESTAMP_MAX:
-            raise ValueError(f"timestamp_ms={timestamp_ms}: must be between 0 and 2^63 - 1")
-        try:
-            queue = self._destinations.queue(topic, partition, key, value)
-            size = record_size(key, value, headers)
-            if size > self._limits.surely_fits:
-                self._limits.check(key, value, headers)
-            is_sticky = self._destinations.is_sticky(partition, key)
-        except (KafkaError, TimedOut) as error:
-            return self._failed(topic, partition, error, on_delivery)
-        record = (size, timestamp_ms, key, value, headers or None, on_delivery, is_sticky)
-        return self._append(queue, record, partition, began_ms)
-
-    def _append(
-        self,
-        queue: PartitionQueue,
-        record: tuple[Any, ...],
-        named: int | None,
-        began_ms: int | None,
-    ) -> DeliveryFuture:
-        """Append `record`, as the accumulator takes it; `named` is a partition that was named."""
-        try:
-            future = self._accumulator.append(queue, *record)
-            if future is None:
-                future = self._append_when_free(queue, *record, began_ms=began_ms)
-        except (KafkaError, TimedOut) as error:
-            return self._failed(queue.topic.name, named, error, record[5])
+    def _attended(self, future: DeliveryFuture) -> DeliveryFuture:
+        """The future of a record that was just appended, which may have begun or filled a batch."""
         if self._accumulator.needs_attention:
             self._attend()
         return future
 
     def _attend(self) -> None:
-        """A batch was begun or closed: send it, or let the scheduler know that it waits."""
+        """A batch was begun or closed: send it, or see that it is sent when its time has come."""
         accumulator = self._accumulator
         accumulator.needs_attention = self._is_eager
-        if self._duty is None or accumulator.has_sendable:
-            self._driver.run()
-        elif not self._duty.is_armed:
-            self._duty.arm()
+        unattended = self._unattended
+        if self._is_eager or accumulator.has_sendable or self._is_threaded:
+            self._run()
+        elif unattended is not None and (unattended.is_relied_on or not unattended.is_armed):
+            unattended.arm()
+
+    def _run(self) -> None:
+        """Do what can be done now, and leave what remains to nobody's care but one's own."""
+        self._driver.run()
+        unattended = self._unattended
+        if unattended is not None and self._accumulator.incomplete and not unattended.is_armed:
+            unattended.arm()
 
     def send_batch(
         self,
@@ -321,17 +278,24 @@ class Producer:
         partition. They become one record batch, or several when max.request.size or buffer.memory
         asks for it. Records sent before come before them.
 
+        The sequences are the caller's again when this returns.
+
         Raises:
-            ClosedError, SerializationError, TypeError: as `send`; ValueError: columns of unlike
-                length.
+            ClosedError, SerializationError, TypeError: as `send`; ValueError: as there, or columns
+                of unlike length.
         """
-        if timestamps is None:
-            timestamps = self._wall_ms()
+        given = own_columns(values, keys, timestamps, headers, wall_ms=self._clock.wall_ms)
+        return self._send_columns(topic, given, partition)
+
+    def _send_columns(self, topic: str, given: Given, partition: int | None) -> BatchFuture:
+        """As `send_batch`, of what `own_columns` made of its arguments."""
         self._check_open()
-        given = (values, keys, timestamps, headers)
+        topic_name(topic, "send_batch")
+        if type(partition) is not int and partition is not None:
+            partition = partition_number(partition, "send_batch")
         batches = self._columns.queue(topic, given, partition)
         if batches:
-            self._driver.run()
+            self._run()
         return BatchFuture(batches)
 
     def flush(self, timeout: float | None = None) -> None:
@@ -343,26 +307,33 @@ class Producer:
             TimedOut: time is over; the rest is still on its way.
         """
         self._check_open()
-        timeout_ms = _milliseconds(timeout)
+        timeout_ms = _milliseconds(timeout, "flush")
         began_us = self._clock.monotonic_us()
         try:
             is_done = self._flush(timeout_ms)
         finally:
             self._flush_ns += (self._clock.monotonic_us() - began_us) * 1000
         if not is_done:
-            count = sum([batch.record_count for batch in list(self._accumulator.incomplete)])
+            count = self._accumulator.record_count()
             raise TimedOut(f"{count} records had no outcome after {timeout} s; they are still sent")
 
     def close(self, timeout: float | None = None) -> None:
         """Send everything, wait for it at most `timeout` seconds, give back what is held.
 
         What is not settled by then is given up: its futures fail with ClosedError. Again is
-        allowed. From a delivery callback it does not wait.
+        allowed. From a delivery callback it does not wait. Of records that failed and nobody asked
+        for, a warning tells; leaving a `with` raises.
         """
-        timeout_ms = _milliseconds(timeout)
+        self._close(_milliseconds(timeout, "close"))
+        error = self._sender.outcomes.failures.take_unseen()
+        if error is not None:
+            warn_user(error.__notes__[-1], RuntimeWarning)
+
+    def _close(self, timeout_ms: int | None) -> None:
         if self._is_closed:
             return
         self._is_closed = True
+        self._endings.forget()
         self._destinations.close()
         self._accumulator.close()
         try:
@@ -372,11 +343,12 @@ class Producer:
             gone = ClosedError("the producer was closed before the record had an outcome")
             self._driver.exclusively(lambda: self._sender.abort_all(gone))
             self._driver.close(_THREAD_STOP_MS)
-            if self._duty is not None:
-                self._duty.close()
+            if self._unattended is not None:
+                self._unattended.close()
             self._transport.close()
             if self._interceptors is not None:
                 self._interceptors.close()
+            close_converters(self._serialize_key, self._serialize_value)
 
     def partitions_for(self, topic: str) -> list[PartitionInfo]:
         """The partitions of `topic`, as the cluster last described them.
@@ -398,14 +370,20 @@ class Producer:
             "metadata-wait-time-ns-total": self._destinations.waited_ns,
             "record-error-total": self._sender.outcomes.failed_count
             + self._columns.refused_count
-            + self._refused_count,
+            + self._records.refused_count,
         }
 
     def __enter__(self) -> Producer:
         return self
 
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, *_exception: object) -> None:
+        """Close. When nothing was raised inside, raise what records failed with unseen."""
+        try:
+            self._close(None)
+        finally:
+            error = self._sender.outcomes.failures.take_unseen()
+        if error is not None and kind is None:
+            raise error
 
     # For the futures
 
@@ -416,7 +394,9 @@ class Producer:
     def wait_for(self, batch: ProducerBatch, timeout: float | None) -> None:
         """Send `batch` now if it still waits, and return when it is done; else raise TimedOut."""
         batch.is_wanted = True
-        if self._duty is not None:
+        if self._unattended is not None:
+            self._unattended.is_relied_on = False
+        if self._transport.in_process:
             self._driver.run()
             if batch.is_done:
                 return
@@ -424,7 +404,7 @@ class Producer:
         def is_done() -> bool:
             return batch.is_done
 
-        if not self._driver.wait(is_done, _milliseconds(timeout), is_news=is_done):
+        if not self._driver.wait(is_done, _milliseconds(timeout, "result"), is_news=is_done):
             raise TimedOut(
                 f"{batch} has no outcome after {timeout} s; it is given up after "
                 f"delivery.timeout.ms={self._settings['delivery.timeout.ms']}"
@@ -458,41 +438,7 @@ class Producer:
         if self._is_closed:
             raise ClosedError("the producer is closed")
 
-    def _failed(
-        self,
-        topic: str,
-        partition: int | None,
-        error: EmbedlogError,
-        callback: DeliveryCallback | None,
-    ) -> DeliveryFuture:
-        batch = ProducerBatch.refused(topic, partition, error, self)
-        self._refused_count += 1
-        if callback is not None:
-            callback(batch.metadata(0), error)
-        future = DeliveryFuture()
-        future.batch = batch
-        future.index = 0
-        return future
 
-    def _append_when_free(
-        self, queue: PartitionQueue, *record: Any, began_ms: int | None = None
-    ) -> DeliveryFuture:
-        """Append once buffer.memory has room again."""
-        appended: list[DeliveryFuture] = []
-
-        def is_appended() -> bool:
-            future = self._accumulator.append(queue, *record)
-            if future is not None:
-                appended.append(future)
-            return future is not None
-
-        self._memory.until(is_appended, began_ms)
-        return appended[0]
-
-
-def _milliseconds(seconds: float | None) -> int | None:
-    if seconds is None:
-        return None
-    if seconds < 0:
-        raise ValueError(f"timeout={seconds}: must not be negative")
-    return int(seconds * 1000)
+def _milliseconds(seconds: float | None, call: str) -> int | None:
+    checked = timeout_s(seconds, call)
+    return None if checked is None else int(checked * 1000)

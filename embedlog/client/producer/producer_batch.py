@@ -9,7 +9,13 @@ from __future__ import annotations
 from itertools import repeat
 
 from embedlog.client.producer.delivery import BatchMetadata, RecordMetadata
-from embedlog.client.producer.record_sizes import BATCH_OVERHEAD, exact_size
+from embedlog.client.producer.record_sizes import (
+    BATCH_OVERHEAD,
+    SMALL_SLACK,
+    SMALL_VALUE_MAX,
+    exact_record_size,
+    exact_size,
+)
 from embedlog.common import deque
 from wire.records.builder import build_batch, renumbered
 from wire.records.built import BuiltBatch, NotPlain
@@ -67,6 +73,8 @@ class ProducerBatch:
     retry_at_ms = 0
     leader_epoch = -1
     """Of the leader that it was sent to last."""
+    topic_id = bytes(16)
+    """Of the topic that it was sent to last: the answer names that, whatever is known by then."""
     is_on_wire = False
     """It was sent, and what became of it is not known."""
     may_be_written = False
@@ -83,6 +91,8 @@ class ProducerBatch:
     base_offset = -1
     log_append_ms = -1
     error: Exception | None = None
+    is_error_seen = False
+    """Has somebody asked for it?"""
     queue: PartitionQueue
     """Where it waits, or waited; a batch that failed at once has none."""
     is_wanted = False
@@ -161,6 +171,31 @@ class ProducerBatch:
             )
             self.measured_count = count
         self.size = self.measured_size
+
+    def has_room(  # noqa: PLR0917  the arguments of append
+        self,
+        estimate: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None,
+    ) -> bool:
+        """Does the record fit in after all, counted to the byte?"""
+        if headers is None and estimate <= SMALL_VALUE_MAX and self.small_size_limit:
+            least = self.size + estimate - SMALL_SLACK * (len(self.values) + 1)
+            if least > self.size_limit:
+                return False
+        self.measure()
+        if self.size + estimate <= self.size_limit:
+            return True
+        delta = timestamp - self.timestamps[0]
+        size = exact_record_size(len(self.values), delta, key, value, headers or ())
+        return self.size + size <= self.size_limit
+
+    def is_full(self) -> bool:
+        """Is it full, counted to the byte?"""
+        self.measure()
+        return self.size >= self.size_limit
 
     def close(self) -> None:
         """No record is added from here on."""
@@ -327,6 +362,7 @@ class ProducerBatch:
             part, index = self._locate(index)
             return part.outcome(index)
         if self.error is not None:
+            self.is_error_seen = True
             raise self.error
         return self.metadata(index)
 
@@ -371,6 +407,7 @@ class ProducerBatch:
         if self.parts is not None:
             part, index = self._locate(index)
             return part.error_of(index)
+        self.is_error_seen = self.error is not None
         return self.error
 
     def outcomes(self) -> list[BatchMetadata]:
@@ -378,6 +415,7 @@ class ProducerBatch:
         if self.parts is not None:
             return [found for part in self.parts for found in part.outcomes()]
         if self.error is not None:
+            self.is_error_seen = True
             raise self.error
         stamp = self.log_append_ms if self.log_append_ms >= 0 else self.timestamps[0]
         found = (self.topic, self.partition, self.base_offset, stamp, self.record_count)
@@ -386,6 +424,7 @@ class ProducerBatch:
     def first_error(self) -> Exception | None:
         """The first error of any record. Requires: done."""
         if self.parts is None:
+            self.is_error_seen = self.error is not None
             return self.error
         errors = [part.first_error() for part in self.parts]
         return next((error for error in errors if error is not None), None)
@@ -407,6 +446,11 @@ class ProducerBatch:
             self.timestamps = self.timestamps[:1]
         self.values = []
         self.keys = self.headers = self.encoded = None
+
+    @property
+    def place(self) -> str:
+        """Its topic and, if that was chosen, its partition."""
+        return f"{self.topic}-{self.partition}" if self.partition >= 0 else str(self.topic)
 
     def __repr__(self) -> str:
         return (

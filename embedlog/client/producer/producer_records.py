@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from _operator import itemgetter
 
+from embedlog.client.arguments import shown
 from embedlog.client.errors import SerializationError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from embedlog.client.interceptors import InterceptorChain
     from embedlog.client.producer.column_sends import Given
     from embedlog.client.producer.delivery import DeliveryCallback, RecordMetadata
     from embedlog.client.producer.producer_batch import Headers
+    from embedlog.client.serializers import Converter
 
     _RecordBase = tuple[str, Any, Any, int | None, int | None, Headers | None]
 else:
     _RecordBase = tuple
 
+_PAIR = 2
 _FIELDS = ("topic", "value", "key", "partition", "timestamp_ms", "headers")
 
 
@@ -79,16 +82,22 @@ class ProducerRecord(_RecordBase):
 class Acknowledgement:
     """The delivery callback of a producer with interceptors: they are told first."""
 
-    __slots__ = ("_callback", "_chain")
+    __slots__ = ("_chain", "func")
 
     def __init__(self, chain: InterceptorChain, callback: DeliveryCallback | None) -> None:
         self._chain = chain
-        self._callback = callback
+        self.func = callback
+        """The user's own; errors name it."""
 
     def __call__(self, metadata: RecordMetadata, error: Exception | None) -> None:
         self._chain.tell("on_acknowledgement", metadata, error)
-        if self._callback is not None:
-            self._callback(metadata, error)
+        if self.func is not None:
+            self.func(metadata, error)
+
+
+def tells_user(callback: DeliveryCallback) -> bool:
+    """Is it the user's own, or has it the user's own behind it? Interceptors are somebody else."""
+    return type(callback) is not Acknowledgement or callback.func is not None
 
 
 def intercepted(
@@ -119,21 +128,27 @@ def intercepted(
         yield name, number, columns if any(header_rows) else (*columns[:3], None)
 
 
-def serialized(serialize: Callable[[Any], Any] | None, data: Any, what: str, topic: str) -> Any:
-    """What the serializer makes of a key or value; `what` names it.
+def serialized(serializer: Converter, data: Any, what: str, topic: str) -> Any:
+    """What the serializer makes of a key or value, `what` says which; None stays None.
 
     Raises:
-        SerializationError: the serializer raised.
+        SerializationError: the serializer raised; TypeError: it returned no bytes.
     """
-    if serialize is None:
-        return data
+    if data is None:
+        return None
     try:
-        return serialize(data)
+        made = serializer.for_topic(topic)(data)
     except Exception as error:
         raise SerializationError(
-            f"{what}.serializer refused a {type(data).__name__} for topic {topic!r}: "
-            f"{type(error).__name__}: {error}"
+            f"{serializer.setting} refused a {type(data).__name__} for topic {topic!r}: "
+            f"{type(error).__name__}: {error} (raised by {serializer.name} for the {what})"
         ) from error
+    if made is not None and not isinstance(made, bytes | bytearray | memoryview):
+        raise TypeError(
+            f"{serializer.setting} {serializer.name} returned {type(made).__name__} for the {what} "
+            f"of a record for topic {topic!r}, not bytes"
+        )
+    return made
 
 
 def as_bytes(value: Any, what: str) -> bytes:
@@ -151,10 +166,22 @@ def checked_headers(headers: Headers) -> Headers:
     """The headers as a tuple of (str, bytes or None).
 
     Raises:
-        TypeError: a name is no str, or a value no bytes.
+        TypeError: they are no such pairs, a name is no str, or a value no bytes.
     """
+    if isinstance(headers, str | bytes | dict) or not hasattr(headers, "__iter__"):
+        advice = "; write list(headers.items())" if isinstance(headers, dict) else ""
+        kind = type(headers).__name__
+        raise TypeError(
+            f"headers={shown(headers)}: expected a list of (name, bytes or None) pairs, "
+            f"got {kind}{advice}"
+        )
     checked = []
-    for name, value in headers:
+    for pair in headers:
+        if not isinstance(pair, tuple | list) or len(pair) != _PAIR:
+            raise TypeError(
+                f"headers: {shown(pair)} is no (name, bytes or None) pair, in {shown(headers)}"
+            )
+        name, value = pair
         if not isinstance(name, str):
             raise TypeError(f"header {name!r}: its name is {type(name).__name__}, not str")
         if value is not None and not isinstance(value, bytes | bytearray | memoryview):

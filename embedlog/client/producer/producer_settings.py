@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.client.settings import COMMON, INT_MAX, LONG_MAX, NATURAL
+from embedlog.client.settings import COMMON, INT_MAX, LONG_MAX, NATURAL, warn_idle
 from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ PRODUCER: Definitions = {
     "delivery.timeout.ms": ("int", None, NATURAL),
     "enable.idempotence": ("bool", None, None),
     "interceptor.classes": ("objects", (), None),
-    "key.serializer": ("function", None, None),
+    "key.serializer": ("converter", None, None),
     "linger.ms": ("int", None, NATURAL),
     "max.block.ms": ("int", 60_000, (0, LONG_MAX)),
     "max.in.flight.requests.per.connection": ("int", 5, (1, INT_MAX)),
@@ -35,7 +35,12 @@ PRODUCER: Definitions = {
     "partitioner.class": ("object", None, None),
     "partitioner.ignore.keys": ("bool", False, None),
     "retries": ("int", None, NATURAL),
-    "value.serializer": ("function", None, None),
+    "transactional.id": (
+        "refused",
+        None,
+        "transactions are not in this release; a producer without it is not transactional",
+    ),
+    "value.serializer": ("converter", None, None),
 }
 
 _NETWORK_LINGER_MS = 5
@@ -67,6 +72,9 @@ def complete(given: Settings, *, in_process: bool) -> Settings:
         settings["acks"] = "all"
     if settings["retries"] is None:
         settings["retries"] = INT_MAX
+    codec = settings["compression.type"]
+    levels = [f"compression.{each}.level" for each in ("gzip", "lz4", "zstd") if each != codec]
+    warn_idle(given, levels, f"compression.type is {codec!r}")
     if settings["compression.gzip.level"] == 0:
         raise ConfigError("compression.gzip.level=0: must be 1 to 9, or -1 for gzip's own choice")
     least = min(settings["linger.ms"] + settings["request.timeout.ms"], INT_MAX)

@@ -16,11 +16,7 @@ from embedlog.client.producer.delivery import DeliveryFuture
 from embedlog.client.producer.partitioner import NodeLatencies, StickyPartition
 from embedlog.client.producer.producer_batch import ProducerBatch
 from embedlog.client.producer.record_sizes import BATCH_OVERHEAD as BATCH_OVERHEAD
-from embedlog.client.producer.record_sizes import (
-    SMALL_SLACK,
-    SMALL_VALUE_MAX,
-    exact_record_size,
-)
+from embedlog.client.producer.record_sizes import SMALL_VALUE_MAX
 from embedlog.client.producer.record_sizes import headers_size as headers_size
 from embedlog.client.producer.topic_queues import PartitionQueue, TopicQueues
 from embedlog.common import deque
@@ -136,7 +132,7 @@ class RecordAccumulator:
                 else:
                     batch = self._begin(queue, size)
             elif batch.size + size > batch.size_limit and not (
-                self._is_exact and _has_room(batch, size, timestamp, key, value, headers)
+                self._is_exact and batch.has_room(size, timestamp, key, value, headers)
             ):
                 batch = self._next_batch(queue, size, is_sticky)
             if batch is None:
@@ -154,7 +150,7 @@ class RecordAccumulator:
                 batch.small_size_limit = 0
             if callback is not None:
                 batch.add_callback(callback)
-            if batch.size >= batch.size_limit and (not self._is_exact or _is_full(batch)):
+            if batch.size >= batch.size_limit and (not self._is_exact or batch.is_full()):
                 self._close_full(batch.queue)
         future = DeliveryFuture()
         future.batch = batch
@@ -186,6 +182,21 @@ class RecordAccumulator:
         with self.lock:
             queue = topic.sticky_queue
             return queue if queue is not None else self._choose_sticky(topic)
+
+    def oldest(self) -> ProducerBatch | None:
+        """The batch without an outcome that was begun first, or queued again as parts."""
+        with self.lock:
+            return next(iter(self.incomplete), None)
+
+    def record_count(self) -> int:
+        """How many records have no outcome."""
+        with self.lock:
+            return sum([each.record_count or len(each.values) for each in self.incomplete])
+
+    def topics_of_incomplete(self) -> set[str]:
+        """The topics of all batches without an outcome."""
+        with self.lock:
+            return {batch.topic for batch in self.incomplete}
 
     def close_all(self) -> None:
         """Make everything that waits sendable."""
@@ -470,30 +481,3 @@ def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:
     if batch.is_closed or batch.is_wanted:
         return 0
     return batch.created_ms + linger_ms
-
-
-def _has_room(  # noqa: PLR0917  the arguments of append
-    batch: ProducerBatch,
-    estimate: int,
-    timestamp: int,
-    key: bytes | None,
-    value: bytes | None,
-    headers: Headers | None,
-) -> bool:
-    """Does the record fit in after all, counted to the byte?"""
-    if headers is None and estimate <= SMALL_VALUE_MAX and batch.small_size_limit:
-        least = batch.size + estimate - SMALL_SLACK * (len(batch.values) + 1)
-        if least > batch.size_limit:
-            return False
-    batch.measure()
-    if batch.size + estimate <= batch.size_limit:
-        return True
-    delta = timestamp - batch.timestamps[0]
-    size = exact_record_size(len(batch.values), delta, key, value, headers or ())
-    return batch.size + size <= batch.size_limit
-
-
-def _is_full(batch: ProducerBatch) -> bool:
-    """Is the batch full, counted to the byte?"""
-    batch.measure()
-    return batch.size >= batch.size_limit

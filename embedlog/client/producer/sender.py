@@ -58,9 +58,7 @@ class Sender:
         self._metadata = metadata
         self._accumulator = accumulator
         self._transactions = transactions
-        self.outcomes = BatchOutcomes(
-            accumulator, metadata, transactions, settings, transport.runtime
-        )
+        self.outcomes = BatchOutcomes(accumulator, metadata, transactions, settings, transport)
         self.arrived: Callable[[], None] = _nobody_waits
         """Called, in whichever thread, when there is something for the next pass or a waiter."""
         self._clock = transport.runtime.clock
@@ -168,7 +166,7 @@ class Sender:
     def defect(self, batch: ProducerBatch, error: BaseException) -> None:
         """Sending the batch raised: let those who wait for its records know."""
         batch.may_be_written = True
-        self.outcomes.failed(batch, error_for(-1, repr(error)))
+        self.outcomes.failed(batch, error_for(-1, repr(error)), is_told=True)
 
     def follow(self, batch: ProducerBatch, node_id: int, answer: Any) -> None:
         """See to a batch that was sent, and to what was answered so far."""
@@ -366,12 +364,13 @@ class Sender:
             self.metrics.batch_sent(batch, sent.sent_ms)
             name = batch.topic
             data = PartitionProduceData(index=batch.partition, records=batch.encoded)
+            batch.topic_id = self._metadata.topics[name].topic_id
             if name in topics:
                 topics[name].partition_data.append(data)
             else:
                 topics[name] = TopicProduceData(
                     name=name,
-                    topic_id=self._metadata.topics[name].topic_id,
+                    topic_id=batch.topic_id,
                     partition_data=[data],
                 )
         if not topics:
@@ -434,7 +433,7 @@ class Sender:
         self, response: ProduceResponse, batches: list[ProducerBatch], now_ms: int
     ) -> None:
         self.metrics.throttled(response.throttle_time_ms)
-        answers = by_partition(response, self._metadata.names_by_id)
+        answers = by_partition(response, {batch.topic_id: batch.topic for batch in batches})
         if any(answer.error_code for answer in answers.values()):
             self._metadata.learn_leaders(*leaders_in(response, answers))
         for batch in batches:

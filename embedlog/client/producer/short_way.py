@@ -78,6 +78,7 @@ class ShortWay:
             if type(encoded) is not BuiltBatch or encoded.size > self._size_max:
                 accumulator.put_back(batch)
                 return False
+            batch.topic_id = topic.topic_id
             request = self._request(batch, topic.topic_id, encoded)
             is_asked = True
             answer = self._transport.ask(request, is_awaited=batch.is_wanted)

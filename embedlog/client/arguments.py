@@ -1,0 +1,246 @@
+"""Checks of what users pass to the calls of clients.
+
+Each takes the value, the name of the call and the name of the argument, and returns the value as
+the client works with it. Its error says which argument it is, what came, and what is expected:
+
+    delete_topics(topics='jobs'): expected a list of topic names, got one str; write ['jobs']
+
+A wrong type is a `WrongType`, a value out of range a ValueError. Whether there is such a topic or
+partition is for the broker to say.
+"""
+
+from __future__ import annotations
+
+from _operator import index
+
+from embedlog.common import TopicPartition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, NoReturn
+
+LONG_MAX = 2**63 - 1
+_INT_MAX = 2**31 - 1
+_SHOWN_MAX = 80
+_PAIR = 2
+
+
+class WrongType(TypeError, ValueError):
+    """An argument is not of the type that the call takes.
+
+    A TypeError by its meaning; a ValueError as well, so that one `except ValueError` catches
+    whatever is wrong with an argument.
+    """
+
+
+_PARTITIONS = "partitions, as TopicPartition or (topic, partition)"
+
+
+def topic_name(value: Any, call: str, argument: str = "topic") -> str:
+    """One topic's name: a str that is not blank.
+
+    Whether it may be a topic's is for the broker to say, as `invalid_topic_name` explains it.
+    """
+    if not isinstance(value, str):
+        _refuse(value, call, argument, "a topic's name as str")
+    if not value or value.isspace():
+        raise ValueError(f"{call}({argument}={value!r}): a topic's name must not be empty")
+    return value
+
+
+def name(value: Any, call: str, argument: str, *, what: str = "a name") -> str:
+    """Any other name: a str, which may be empty."""
+    if not isinstance(value, str):
+        _refuse(value, call, argument, f"{what} as str")
+    return value
+
+
+def names(
+    value: Any,
+    call: str,
+    argument: str,
+    *,
+    what: str = "topic names",
+    kinds: tuple[type, ...] = (str,),
+) -> list[Any]:
+    """Several names (or whatever `kinds` are), never a single one that would be taken apart."""
+    if isinstance(value, bytes | bytearray) and bytes not in kinds:
+        _refuse(value, call, argument, f"a list of {what}")
+    items = several(value, call, argument, what)
+    for position, each in enumerate(items):
+        if not isinstance(each, kinds) or isinstance(each, bool):
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            expected = f"{what} as str" if kinds == (str,) else wanted
+            _refuse(each, call, f"{argument}[{position}]", expected)
+        if isinstance(each, str) and what == "topic names":
+            topic_name(each, call, f"{argument}[{position}]")
+    return items
+
+
+def several(value: Any, call: str, argument: str, what: str) -> list[Any]:
+    """The items of any iterable but a lone text, bytes or topic partition."""
+    if isinstance(value, str | bytes | bytearray | memoryview | TopicPartition):
+        kind = type(value).__name__
+        raise WrongType(
+            f"{call}({argument}={shown(value)}): expected a list of {what}, got one {kind}; "
+            f"write [{shown(value)}]"
+        )
+    if not hasattr(value, "__iter__"):
+        _refuse(value, call, argument, f"a list of {what}")
+    return list(value)
+
+
+def mapping(value: Any, call: str, argument: str, what: str) -> Mapping[Any, Any]:
+    """A dict, or anything else that has keys and items."""
+    if not hasattr(value, "items") or not hasattr(value, "keys"):
+        _refuse(value, call, argument, f"a dict of {what}")
+    found: Mapping[Any, Any] = value
+    return found
+
+
+def partition(value: Any, call: str, argument: str = "partition") -> TopicPartition:
+    """One partition, given as TopicPartition or (topic, partition)."""
+    if isinstance(value, str | bytes) or not hasattr(value, "__len__") or len(value) != _PAIR:
+        _refuse(value, call, argument, "a TopicPartition or (topic, partition)")
+    topic, number = value
+    topic_name(topic, call, argument if topic is value else f"{argument}: topic")
+    return TopicPartition(topic, partition_number(number, call, f"{argument}: partition"))
+
+
+def partitions(
+    value: Any, call: str, argument: str = "partitions", *, what: str = _PARTITIONS
+) -> list[TopicPartition]:
+    """Several partitions, each given as TopicPartition or (topic, partition)."""
+    if isinstance(value, str):
+        raise WrongType(
+            f"{call}({argument}={shown(value)}): expected a list of {what}, got one str; "
+            f"write [({shown(value)}, 0)] for its partition 0"
+        )
+    if _is_one_partition(value):
+        raise WrongType(
+            f"{call}({argument}={value!r}): expected a list of {what}, got a single one; "
+            f"write [{value!r}]"
+        )
+    items = several(value, call, argument, what)
+    return [partition(each, call, f"{argument}[{position}]") for position, each in enumerate(items)]
+
+
+def each_partition(given: tuple[Any, ...], call: str) -> list[TopicPartition]:
+    """The partitions that a call takes one by one, `call(*partitions)`; not as a list."""
+    for each in given:
+        if isinstance(each, list | set | frozenset | dict) or (
+            isinstance(each, tuple) and each and isinstance(each[0], tuple)
+        ):
+            raise WrongType(
+                f"{call}({shown(each)}): expected partitions one by one, got a "
+                f"{type(each).__name__} of them; write {call}(*partitions)"
+            )
+    return [partition(each, call, f"partitions[{number}]") for number, each in enumerate(given)]
+
+
+def by_partition(value: Any, call: str, argument: str, what: str) -> dict[TopicPartition, Any]:
+    """A dict whose keys are partitions; its values are as they were given."""
+    given = mapping(value, call, argument, f"partition: {what}")
+    return {partition(key, call, f"{argument}: key"): each for key, each in given.items()}
+
+
+def partition_number(value: Any, call: str, argument: str = "partition") -> int:
+    """A partition's number, from 0."""
+    return _whole(value, call, argument, "a partition's number as int", 0, _INT_MAX)
+
+
+def partition_count(value: Any, call: str, argument: str) -> int:
+    """How many partitions a topic shall have; the broker says which numbers it takes."""
+    return _whole(value, call, argument, "a number of partitions as int", -_INT_MAX, _INT_MAX)
+
+
+def offset(value: Any, call: str, argument: str = "offset", *, lowest: int = 0) -> int:
+    """An offset: a whole number, not below `lowest`."""
+    return _whole(value, call, argument, "an offset as int", lowest, LONG_MAX)
+
+
+def timestamp_ms(value: Any, call: str, argument: str = "timestamp_ms", *, lowest: int = 0) -> int:
+    """Milliseconds since 1970 as a whole number; `time.time()` gives seconds, as a float."""
+    expected = "milliseconds since 1970 as int, such as int(time.time() * 1000)"
+    return _whole(value, call, argument, expected, lowest, LONG_MAX)
+
+
+def count(value: Any, call: str, argument: str, *, lowest: int = 1) -> int:
+    """How many of something: a whole number, at least `lowest`."""
+    return _whole(value, call, argument, "a whole number as int", lowest, _INT_MAX)
+
+
+def number(value: Any, call: str, argument: str, what: str, *, lowest: int) -> int:
+    """Another whole number, at least `lowest`; `what` says which."""
+    return _whole(value, call, argument, what, lowest, LONG_MAX)
+
+
+def timeout_ms(value: Any, call: str, argument: str = "timeout_ms") -> int:
+    """How long a call may wait, in milliseconds."""
+    if type(value) is int and value >= 0:
+        return value
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        _refuse(value, call, argument, "milliseconds as int")
+    if not 0 <= value <= LONG_MAX:
+        raise ValueError(f"{call}({argument}={value!r}): must not be negative, nor endless")
+    return int(value)
+
+
+def optional_timeout_ms(value: Any, call: str, argument: str = "timeout_ms") -> int | None:
+    """As `timeout_ms`; None is the client's default."""
+    return None if value is None else timeout_ms(value, call, argument)
+
+
+def timeout_s(value: Any, call: str, argument: str = "timeout") -> float | None:
+    """How long a call may wait, in seconds; None is the call's default."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        _refuse(value, call, argument, "seconds as a number")
+    if not 0 <= value <= LONG_MAX:
+        raise ValueError(f"{call}({argument}={value!r}): must not be negative, nor endless")
+    return float(value)
+
+
+def callback(value: Any, call: str, argument: str, expected: str = "a function") -> Any:
+    """Something that can be called, or None."""
+    if value is not None and not callable(value):
+        _refuse(value, call, argument, f"{expected}, or None")
+    return value
+
+
+def shown(value: object) -> str:
+    """The value's repr, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
+
+
+def _is_one_partition(value: Any) -> bool:
+    return isinstance(value, TopicPartition) or (
+        isinstance(value, tuple)
+        and len(value) == _PAIR
+        and isinstance(value[0], str)
+        and isinstance(value[1], int)
+    )
+
+
+def _whole(  # noqa: PLR0917  the value, its name, its range
+    value: Any, call: str, argument: str, expected: str, lowest: int, highest: int
+) -> int:
+    if type(value) is not int:
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            _refuse(value, call, argument, expected)
+        value = index(value)
+    if value < lowest:
+        limit = "must not be negative" if lowest == 0 else f"must be at least {lowest}"
+        raise ValueError(f"{call}({argument}={value}): {limit}")
+    if value > highest:
+        raise ValueError(f"{call}({argument}={value}): must be at most {highest}")
+    found: int = value
+    return found
+
+
+def _refuse(value: Any, call: str, argument: str, expected: str) -> NoReturn:
+    kind = type(value).__name__
+    raise WrongType(f"{call}({argument}={shown(value)}): expected {expected}, got {kind}")

@@ -1,0 +1,160 @@
+"""`send`, from what was given to a record in its queue."""
+
+from __future__ import annotations
+
+from embedlog.client.arguments import LONG_MAX, partition_number, topic_name
+from embedlog.client.arguments import callback as checked_callback
+from embedlog.client.arguments import timestamp_ms as checked_timestamp
+from embedlog.client.producer.delivery import DeliveryFuture
+from embedlog.client.producer.producer_batch import ProducerBatch
+from embedlog.client.producer.producer_records import (
+    Acknowledgement,
+    ProducerRecord,
+    as_bytes,
+    checked_headers,
+    serialized,
+    tells_user,
+)
+from embedlog.client.producer.record_sizes import record_size
+from embedlog.errors import KafkaError, TimedOut
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from embedlog.client.producer.delivery import DeliveryCallback
+    from embedlog.client.producer.producer_batch import Headers
+    from embedlog.client.producer.send_parts import SendParts
+    from embedlog.client.producer.topic_queues import PartitionQueue
+
+
+class RecordSends:
+    """What one producer does with one record at a time. As thread-safe as the producer is."""
+
+    def __init__(self, parts: SendParts) -> None:
+        self._parts = parts
+        self._accumulator = parts.accumulator
+        self.refused_count = 0
+        """Records that failed before they were in a batch."""
+
+    def queue(  # noqa: PLR0917  the arguments of send, passed on
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers | None,
+        on_delivery: DeliveryCallback | None,
+    ) -> DeliveryFuture:
+        """Queue a record. What the cluster or a limit refuses is a future that has failed.
+
+        Raises:
+            ClosedError, SerializationError, TypeError, ValueError: see `Producer.send`.
+        """
+        checked_callback(on_delivery, "send", "on_delivery", "a function (metadata, error)")
+        chain = self._parts.interceptors
+        if chain is None:
+            return self._queue(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+        given = ProducerRecord((topic, value, key, partition, timestamp_ms, headers))
+        record = chain.transform("on_send", given)
+        try:
+            return self._queue(*record, Acknowledgement(chain, on_delivery))
+        except Exception as error:
+            failed = ProducerBatch.refused(
+                record.topic, record.partition, error, self._parts.delivery
+            )
+            chain.tell("on_acknowledgement", failed.metadata(0), error)
+            raise
+
+    def append(
+        self,
+        queue: PartitionQueue,
+        record: tuple[Any, ...],
+        named: int | None,
+        began_ms: int | None,
+    ) -> DeliveryFuture:
+        """Append `record`, as the accumulator takes it; `named` is a partition that was named."""
+        try:
+            future = self._accumulator.append(queue, *record)
+            if future is None:
+                future = self._append_when_free(queue, *record, began_ms=began_ms)
+        except (KafkaError, TimedOut) as error:
+            return self._refused(queue.topic.name, named, error, record[5])
+        return future
+
+    def _queue(  # noqa: PLR0917  the arguments of send, passed on
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers | None,
+        on_delivery: DeliveryCallback | None,
+    ) -> DeliveryFuture:
+        topic_name(topic, "send")
+        if type(partition) is not int and partition is not None:
+            partition = partition_number(partition, "send")
+        may_wait = topic not in self._parts.destinations.known or partition is not None
+        began_ms = self._parts.clock.monotonic_ms() if may_wait else None
+        given = (key, value)
+        if self._parts.serialize_value is not None:
+            value = serialized(self._parts.serialize_value, value, "value", topic)
+        if self._parts.serialize_key is not None:
+            key = serialized(self._parts.serialize_key, key, "key", topic)
+        if type(value) is not bytes and value is not None:
+            value = as_bytes(value, "value")
+        if type(key) is not bytes and key is not None:
+            key = as_bytes(key, "key")
+        if headers is not None:
+            headers = checked_headers(headers) or None
+        if timestamp_ms is None:
+            timestamp_ms = self._parts.clock.wall_ms()
+        elif type(timestamp_ms) is not int or timestamp_ms > LONG_MAX:
+            timestamp_ms = checked_timestamp(timestamp_ms, "send")
+        elif timestamp_ms < 0:
+            raise ValueError(f"timestamp_ms={timestamp_ms}: must be between 0 and 2^63 - 1")
+        try:
+            queue = self._parts.destinations.queue(topic, partition, key, value, given)
+            size = record_size(key, value, headers)
+            if size > self._parts.limits.surely_fits:
+                self._parts.limits.check(key, value, headers)
+            is_sticky = self._parts.destinations.is_sticky(partition, key)
+        except (KafkaError, TimedOut) as error:
+            return self._refused(topic, partition, error, on_delivery)
+        record = (size, timestamp_ms, key, value, headers, on_delivery, is_sticky)
+        return self.append(queue, record, partition, began_ms)
+
+    def _refused(
+        self,
+        topic: str,
+        partition: int | None,
+        error: KafkaError | TimedOut,
+        callback: DeliveryCallback | None,
+    ) -> DeliveryFuture:
+        batch = ProducerBatch.refused(topic, partition, error, self._parts.delivery)
+        self.refused_count += 1
+        if callback is not None:
+            callback(batch.metadata(0), error)
+        if callback is None or not tells_user(callback):
+            self._parts.failures.add(batch)
+        future = DeliveryFuture()
+        future.batch = batch
+        future.index = 0
+        return future
+
+    def _append_when_free(
+        self, queue: PartitionQueue, *record: Any, began_ms: int | None = None
+    ) -> DeliveryFuture:
+        """Append once buffer.memory has room again."""
+        appended: list[DeliveryFuture] = []
+
+        def is_appended() -> bool:
+            future = self._accumulator.append(queue, *record)
+            if future is not None:
+                appended.append(future)
+            return future is not None
+
+        self._parts.memory.until(is_appended, began_ms)
+        return appended[0]

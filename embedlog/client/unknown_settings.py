@@ -1,0 +1,101 @@
+"""What is said about a setting that a client does not have. Loaded only when there is one."""
+
+from __future__ import annotations
+
+from embedlog.user_warnings import warn_user
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.client.settings import Definitions
+
+_ALIKE_FROM = 0.8
+"""difflib's ratio: 'linger.msec' and 'linger.ms' are at 0.9, strangers below 0.7."""
+
+_NOT_NEEDED = "is not needed: it has no effect"
+_IS_LOGGED = "has no effect: the logger 'embedlog.client' of the standard library is what is used"
+_IS_COUNTED = "has no effect: metrics() tells the numbers"
+_NO_TRANSACTIONS = "has no effect: transactions are not in this release"
+_ELSEWHERE = {
+    "api.version": _NOT_NEEDED,
+    "api.version.auto.timeout.ms": _NOT_NEEDED,
+    "api.version.fallback.ms": _NOT_NEEDED,
+    "api.version.request": _NOT_NEEDED,
+    "auto.commit.enable": "is 'enable.auto.commit' here",
+    "auto.create.topics.enable": "is a setting of the broker; consumers have "
+    "'allow.auto.create.topics'",
+    "batch.num.messages": "has no effect: batches are limited by 'batch.size', in bytes",
+    "broker.version.fallback": _NOT_NEEDED,
+    "compression.codec": "is 'compression.type' here",
+    "compression.level": "is 'compression.gzip.level', 'compression.lz4.level' or "
+    "'compression.zstd.level' here",
+    "consumer.timeout.ms": "has no effect: poll(timeout_ms=...) says how long to wait",
+    "debug": _IS_LOGGED,
+    "delivery.report.only.error": "has no effect: on_delivery is told of every record",
+    "dr.cb": "has no effect: send(..., on_delivery=...) takes the callback",
+    "dr.msg.cb": "has no effect: send(..., on_delivery=...) takes the callback",
+    "enable.auto.offset.store": "has no effect: poll moves the positions, commit stores them",
+    "enable.partition.eof": "has no effect: current_lag tells when a partition has been read",
+    "error.cb": "has no effect: errors are raised, and told by futures and callbacks",
+    "fetch.message.max.bytes": "is 'max.partition.fetch.bytes' here",
+    "fetch.wait.max.ms": "is 'fetch.max.wait.ms' here",
+    "log.level": _IS_LOGGED,
+    "logger": _IS_LOGGED,
+    "loop": _NOT_NEEDED,
+    "max.in.flight": "is 'max.in.flight.requests.per.connection' here",
+    "message.max.bytes": "is 'max.request.size' here",
+    "message.send.max.retries": "is 'retries' here",
+    "message.timeout.ms": "is 'delivery.timeout.ms' here",
+    "metadata.broker.list": "is 'bootstrap.servers' here",
+    "metric.reporters": _IS_COUNTED,
+    "metrics.num.samples": _IS_COUNTED,
+    "metrics.recording.level": _IS_COUNTED,
+    "metrics.sample.window.ms": _IS_COUNTED,
+    "on.commit": "has no effect: commit_async(callback=...) takes the callback",
+    "on.delivery": "has no effect: send(..., on_delivery=...) takes the callback",
+    "partitioner": "is 'partitioner.class' here",
+    "queue.buffering.max.kbytes": "is 'buffer.memory' here, in bytes",
+    "queue.buffering.max.messages": "has no effect: 'buffer.memory' limits bytes",
+    "queue.buffering.max.ms": "is 'linger.ms' here",
+    "request.required.acks": "is 'acks' here",
+    "socket.keepalive.enable": "has no effect: keepalive is always on",
+    "socket.nagle.disable": "has no effect: TCP_NODELAY is always set",
+    "socket.timeout.ms": "is 'request.timeout.ms' here",
+    "ssl.check.hostname": "is 'ssl.endpoint.identification.algorithm' here",
+    "ssl.context": "has no effect: the settings ssl.* say what a context is made of",
+    "statistics.interval.ms": _IS_COUNTED,
+    "stats.cb": _IS_COUNTED,
+    "throttle.cb": _NOT_NEEDED,
+    "transaction.timeout.ms": _NO_TRANSACTIONS,
+    "transactional.id": _NO_TRANSACTIONS,
+    "transaction.two.phase.commit.enable": _NO_TRANSACTIONS,
+    "value.encoder": "is 'value.serializer' here",
+}
+"""Settings of other clients, and what they are called here or why they do nothing."""
+
+
+def warn_unknown(key: str, definitions: Definitions) -> None:
+    """Warn of a setting that the client does not have, at the line of the user who gave it."""
+    name = key.replace("_", ".")
+    said = _ELSEWHERE.get(name)
+    if said is None:
+        owner = _owner(name)
+        if owner is not None:
+            said = f"is a setting of {owner}; it has no effect here"
+    if said is not None:
+        warn_user(f"unknown configuration {key!r}: it {said}")
+        return
+    from difflib import get_close_matches
+
+    nearest = get_close_matches(name.lower(), definitions, n=1, cutoff=_ALIKE_FROM)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else "; it has no effect"
+    warn_user(f"unknown configuration {key!r}{hint}")
+
+
+def _owner(name: str) -> str | None:
+    """Whose setting it is, if another client has it."""
+    from embedlog.client.consumer.consumer_settings import CONSUMER
+    from embedlog.client.producer.producer_settings import PRODUCER
+
+    if name in CONSUMER:
+        return "consumers"
+    return "producers" if name in PRODUCER else None
