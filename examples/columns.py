@@ -8,7 +8,7 @@ import embedlog
 def main() -> None:
     """Count a hundred thousand records and add up the sizes of their values."""
     with embedlog.open() as cluster:
-        cluster.admin().create_topics({"measurements": 1})
+        cluster.create_topic("measurements", partitions=1)
         with cluster.producer() as producer:
             for _ in range(100):
                 producer.send_batch("measurements", [b"12.5"] * 1000)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import signal as system
 from argparse import ArgumentTypeError, HelpFormatter
-from signal import SIG_DFL, SIGINT, SIGTERM, signal
+from signal import SIG_DFL, SIG_IGN, SIGINT, SIGTERM, getsignal, signal
 from sys import stderr, stdout
 
+from embedlog.cli import log_lines
 from embedlog.errors import EmbedlogError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace, _SubParsersAction
+    from signal import Signals
     from typing import Any
 
     from embedlog.broker.cluster import Cluster
     from embedlog.broker.network import BrokerListener
 
-HOST = "127.0.0.1"
 PORT = 9092
 PORT_MAX = 65535
 
@@ -50,7 +52,7 @@ def add_command(commands: _SubParsersAction[Any]) -> None:
     parser = commands.add_parser(
         "serve",
         help="serve a log to Kafka clients",
-        description="Serve a log to Kafka clients until SIGINT or SIGTERM.",
+        description="Serve a log to Kafka clients until SIGINT, SIGTERM or SIGHUP.",
         formatter_class=help_formatter,
     )
     parser.add_argument(
@@ -58,7 +60,7 @@ def add_command(commands: _SubParsersAction[Any]) -> None:
         metavar="DIR",
         help="keep everything in DIR, or where log.dirs says (default: in memory only)",
     )
-    parser.add_argument("--host", help=f"address to listen on (that of listeners, or {HOST})")
+    parser.add_argument("--host", help="address to listen on (that of listeners, or 127.0.0.1)")
     parser.add_argument(
         "--port", type=_port, help=f"port to listen on, 0 for any (that of listeners, or {PORT})"
     )
@@ -82,6 +84,7 @@ def add_command(commands: _SubParsersAction[Any]) -> None:
         help="listen on an address that other machines can reach, although whoever reaches it "
         "can read, write and delete everything, unasked and unencrypted",
     )
+    log_lines.add_arguments(parser)
     parser.set_defaults(run=run)
 
 
@@ -92,6 +95,7 @@ def run(arguments: Namespace) -> None:
         EmbedlogError, OSError: what was asked for cannot be done.
     """
     stopper = Stopper()
+    log_lines.begin(arguments)
     cluster = _open(arguments)
     try:
         listener = _listen(cluster, arguments)
@@ -104,21 +108,26 @@ def run(arguments: Namespace) -> None:
 
 
 class Stopper:
-    """Turns SIGINT and SIGTERM into a clean stop.
+    """Turns SIGINT, SIGTERM, and SIGHUP of a terminal that closes, into a clean stop.
 
-    It listens for them from its making on: a signal that comes while the log is opened stops the
-    process as cleanly as a later one. A second signal ends the process at once.
+    SIGHUP stays ignored where it was, as under nohup. Signals count from the making of this on:
+    one that comes while the log is opened stops the process as cleanly as a later one. A second
+    SIGINT or SIGTERM ends the process at once; a closing terminal may well say so twice.
     """
 
     def __init__(self) -> None:
         self._is_asked = False
         self._listener: BrokerListener | None = None
-        for number in (SIGINT, SIGTERM):
+        self._closing = _closing_signals()
+        for number in (SIGINT, SIGTERM, *self._closing):
             signal(number, self._on_signal)
 
     def will_stop(self, listener: BrokerListener) -> bool:
         """Let signals stop `listener`. False when one has come already, and it is closed."""
         self._listener = listener
+        if hasattr(system, "SIGBREAK"):
+            # On Windows a signal does not end a wait for sockets by itself.
+            system.set_wakeup_fd(listener.signal_fd, warn_on_full_buffer=False)
         if self._is_asked:
             listener.close()
         return not self._is_asked
@@ -127,8 +136,17 @@ class Stopper:
         self._is_asked = True
         for number in (SIGINT, SIGTERM):
             signal(number, SIG_DFL)
+        for number in self._closing:
+            signal(number, SIG_IGN)
         if self._listener is not None:
             self._listener.stop()
+
+
+def _closing_signals() -> list[Signals]:
+    """What a terminal that closes sends, where the system has it and it is not to be ignored."""
+    # SIGBREAK: a console of Windows.
+    found = [getattr(system, name, None) for name in ("SIGHUP", "SIGBREAK")]
+    return [each for each in found if each is not None and getsignal(each) is not SIG_IGN]
 
 
 def announcement(cluster: Cluster, address: str) -> tuple[str, str, str]:
@@ -156,37 +174,55 @@ def _open(arguments: Namespace) -> Cluster:
         except (FileExistsError, NotADirectoryError):
             raise CannotOpen(f"{directory}: not a directory") from None
     for warning in warnings:
-        print(f"embedlog: warning: {warning.message}", file=stderr)
+        _warn(arguments, f"warning: {warning.message}")
     return cluster
 
 
 def _directory(arguments: Namespace) -> str | None:
     """Where the log is kept: `--data`, or what Kafka's settings name; None in memory."""
+    from embedlog.broker.data_path import data_directory
+
     if arguments.data is not None:
-        return str(arguments.data)
+        return data_directory(arguments.data)
     settings = dict(arguments.config)
     directory: str | None = settings.get("log.dirs") or settings.get("log.dir")
     if directory is not None and "," in directory:
         raise CannotOpen(f"log.dirs={directory}: one directory is all that is used")
-    return directory
+    return data_directory(directory)
 
 
 def _listen(cluster: Cluster, arguments: Namespace) -> BrokerListener:
     from embedlog.broker.network import listen, listen_address
 
-    host, port = listen_address(cluster.config) or (HOST, PORT)
-    host = host if arguments.host is None else arguments.host
-    port = port if arguments.port is None else arguments.port
+    is_any_host = arguments.host is None and (listen_address(cluster.config) or (None,))[0] == ""
     try:
-        return listen(
+        listener = listen(
             cluster.broker,
-            host,
-            port,
+            arguments.host,
+            arguments.port,
             allow_remote_plaintext=arguments.allow_remote_plaintext,
+            default_port=PORT,
         )
     except OSError as error:
         reason = error.strerror or str(error)
-        raise CannotListen(f"cannot listen on {host}:{port}: {reason}") from None
+        raise CannotListen(f"cannot listen on {error.filename}: {reason}") from None
+    if is_any_host and not arguments.allow_remote_plaintext:
+        _warn(
+            arguments,
+            "listeners names no host: only this machine can connect "
+            "(every other with --allow-remote-plaintext)",
+        )
+    return listener
+
+
+def _warn(arguments: Namespace, message: str) -> None:
+    """Tell the user of what may not be meant."""
+    if arguments.log_format == "json":
+        from embedlog.logs import Log
+
+        Log("cli").warning("%s", message.removeprefix("warning: "))
+    elif log_lines.level_of(arguments) != "error":
+        print(f"embedlog: {message}", file=stderr)
 
 
 def _say(*lines: str) -> None:

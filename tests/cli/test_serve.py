@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -28,10 +30,11 @@ SECONDS_MAX = 60
 class Server:
     """A running `embedlog serve`; `lines` is what it printed when it was ready."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, **environment: str) -> None:
         self.process = subprocess.Popen(
             [*COMMAND, "serve", *arguments],
             cwd=ROOT,
+            env={**os.environ, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -55,8 +58,8 @@ class Server:
 
 
 @contextmanager
-def serving(*arguments: str, port: str | None = "0") -> Iterator[Server]:
-    server = Server(*(() if port is None else ("--port", port)), *arguments)
+def serving(*arguments: str, port: str | None = "0", **environment: str) -> Iterator[Server]:
+    server = Server(*(() if port is None else ("--port", port)), *arguments, **environment)
     try:
         yield server
     finally:
@@ -177,6 +180,34 @@ def test_an_unknown_setting_is_a_warning_in_one_line() -> None:
             "embedlog: warning: unknown broker setting 'num.partition'; "
             "did you mean 'num.partitions'?\n"
         )
+
+
+def test_settings_without_effect_are_a_warning_in_one_line() -> None:
+    with serving("--config", "sasl.enabled.mechanisms=PLAIN") as server:
+        status, _, err = server.end()
+        assert status == 0
+        assert err == (
+            "embedlog: warning: broker settings without effect in embedlog: "
+            "sasl.enabled.mechanisms=PLAIN; listeners neither encrypt nor authenticate\n"
+        )
+
+
+def test_kafkas_form_of_listeners_listens_on_this_machine_and_says_so() -> None:
+    with serving("--config", "listeners=PLAINTEXT://:0,CONTROLLER://:9093", port=None) as server:
+        with server.client() as client:
+            make_topic(client, "events")
+        status, _, err = server.end()
+        assert status == 0
+        assert err.startswith("embedlog: listeners names no host: only this machine can connect")
+        assert err.count("\n") == 1
+
+
+def test_data_may_be_memory_or_below_the_home_directory(tmp_path: Path) -> None:
+    with serving("--data=:memory:") as server:
+        assert "kept in memory" in server.lines[1]
+    with serving("--data=~/data", HOME=str(tmp_path)) as server:
+        assert f"data in {tmp_path}/data;" in server.lines[1]
+    assert_refused(run("serve", "--data", "localhost:9092"), "is an address", "embedlog.Producer")
 
 
 def assert_refused(result: tuple[int, str, str], *words: str) -> None:
@@ -314,3 +345,69 @@ def test_a_full_disk_is_an_error_and_never_the_end(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_terminal_that_closes_ends_it_cleanly(tmp_path: Path) -> None:
+    with serving("--data", str(tmp_path)) as server:
+        with server.client() as client:
+            make_topic(client, "events")
+        status, out, err = server.end(signal.SIGHUP)
+        assert (status, out, err) == (0, "embedlog: stopped\n", "")
+    assert ".kafka_cleanshutdown" in os.listdir(tmp_path)
+
+
+def test_under_nohup_it_goes_on(tmp_path: Path) -> None:
+    code = "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+    code += "from embedlog.cli import main; sys.exit(main(sys.argv[1:]))"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "serve", "--port", "0"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3)]
+        process.send_signal(signal.SIGHUP)
+        with WireClient(("127.0.0.1", int(lines[0].rpartition(":")[2]))) as client:
+            make_topic(client, "events")
+        process.terminate()
+        assert process.wait(SECONDS_MAX) == 0
+
+
+def logged(*arguments: str) -> str:
+    """What `serve` writes to standard error while a topic is made and a TLS client comes."""
+    with serving(*arguments) as server:
+        with server.client() as client:
+            make_topic(client, "events")
+        with socket.create_connection(("127.0.0.1", server.port), SECONDS_MAX) as foreign:
+            foreign.sendall(bytes.fromhex("16030100c8010000c40303") + bytes(64))
+            assert not foreign.recv(1)
+        status, out, err = server.end()
+        assert (status, out) == (0, "embedlog: stopped\n")
+        return err
+
+
+def test_warnings_are_logged_and_more_or_less_on_request() -> None:
+    plain = logged()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \S+ WARNING embedlog.listener: .*TLS.*\n", plain)
+    assert logged("-q") == ""
+    assert logged("--log-level", "ERROR") == ""
+    verbose = logged("-v")
+    assert " INFO embedlog.controller: " in verbose
+    assert "events" in verbose
+    assert " DEBUG " not in verbose
+    assert " DEBUG embedlog.listener: " in logged("-vv")
+    assert " DEBUG embedlog.listener: " in logged("--log-level", "debug")
+
+
+def test_lines_of_json_hold_one_object_each() -> None:
+    lines = logged("-v", "--log-format", "json", "--config", "num.partition=2").splitlines()
+    objects = [json.loads(line) for line in lines]
+    for each in objects:
+        assert set(each) >= {"time", "level", "logger", "message"}
+        assert datetime.fromisoformat(each["time"]).tzinfo is not None
+    assert {each["level"] for each in objects} == {"INFO", "WARNING"}
+    assert any("did you mean 'num.partitions'" in each["message"] for each in objects)
+
+
+def test_levels_that_contradict_each_other_are_refused() -> None:
+    status, _, err = run("serve", "-v", "-q")
+    assert status == 2
+    assert "not allowed with" in err
