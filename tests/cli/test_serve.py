@@ -347,6 +347,15 @@ def test_a_full_disk_is_an_error_and_never_the_end(tmp_path: Path) -> None:
         process.communicate()
 
 
+@pytest.fixture
+def heeds_sighup() -> Iterator[None]:
+    """Children that this process starts do not inherit that it ignores SIGHUP (nohup)."""
+    former = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, former)
+
+
+@pytest.mark.usefixtures("heeds_sighup")
 def test_a_terminal_that_closes_ends_it_cleanly(tmp_path: Path) -> None:
     with serving("--data", str(tmp_path)) as server:
         with server.client() as client:
