@@ -1,0 +1,52 @@
+"""`python -m tests.crash NAME [--soak] [--seed N] [--count N]`: run one, or all that there are."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import random
+import sys
+
+from tests.crash.report import Options, Report
+
+VERBS = {
+    "openers": "two processes open one directory at the same time",
+}
+"""The programs, one file each: CI_COUNT, SOAK_COUNT and `run(options) -> Report`."""
+
+
+def run(name: str, *, soak: bool = False, seed: int = 1, count: int = 0) -> Report:
+    """Run one program; a `count` of 0 is that of CI, or of the soak."""
+    module = importlib.import_module(f"tests.crash.{name}")
+    wanted = count or (module.SOAK_COUNT if soak else module.CI_COUNT)
+    report: Report = module.run(Options(seed, wanted, soak))
+    return report
+
+
+def main() -> int:
+    listed = "\n".join(f"  {name:<11}{what}" for name, what in VERBS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.crash",
+        description=f"Break things and count what was lost.\n\n{listed}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="what to run; all when none")
+    parser.add_argument("--soak", action="store_true", help="the size for a night, not for CI")
+    parser.add_argument("--seed", type=int, help="1 in CI; a new one, printed, with --soak")
+    parser.add_argument("--count", type=int, default=0, help="instead of the size's own")
+    given = parser.parse_args()
+    unknown = [name for name in given.names if name not in VERBS]
+    if unknown:
+        parser.error(f"there is no {', '.join(unknown)}: choose from {', '.join(VERBS)}")
+    seed = given.seed or (random.SystemRandom().randrange(1, 1 << 32) if given.soak else 1)
+    broken = 0
+    for name in given.names or VERBS:
+        try:
+            run(name, soak=given.soak, seed=seed, count=given.count).check()
+        except AssertionError:
+            broken += 1
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
