@@ -2,8 +2,9 @@
 
 Reserved room costs a system call now and then, and the disk is asked for larger extents. Where
 files are in memory, what is reserved is taken: so it is never more than the content again, and of a
-large one a quarter. Room that was written, with zeros, makes a sync cheap: it has only data to
-bring to the disk, no sizes and extents.
+large one a quarter. The first block of the file system is taken as a whole, and no more while the
+content fits: to give back what 10,000 short logs had reserved took a second. Room that was written,
+with zeros, makes a sync cheap: it has only data to bring to the disk, no sizes and extents.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.runtime.files import File
 
+_BLOCK = 4 << 10
 _FIRST_STEP = 64 << 10
 _DOUBLED_SIZE_MAX = 1 << 20
 _LARGEST_STEP = 16 << 20
@@ -24,7 +26,7 @@ _ZEROS = bytes(_FIRST_STEP)
 def preallocate(file: File, needed: int) -> int:
     """Reserve `needed` bytes and some to spare; how many there are then."""
     step = max(needed // 4, min(needed, _DOUBLED_SIZE_MAX), _FIRST_STEP)
-    wanted = needed + min(step, _LARGEST_STEP)
+    wanted = _BLOCK if needed <= _BLOCK else needed + min(step, _LARGEST_STEP)
     try:
         file.reserve(wanted)
     except OSError:
@@ -39,6 +41,8 @@ def preallocate_zeros(file: File, present: int, needed: int) -> int:
     Raises:
         OSError: the disk refuses.
     """
+    if needed <= _BLOCK:
+        return present + write_fully(file.write, [_ZEROS[: _BLOCK - present]], present)
     wanted = needed + min(max(needed, _FIRST_STEP), _LARGEST_ZEROED_STEP)
     position = present
     while position < wanted:

@@ -247,16 +247,17 @@ class Segment:
             self._open_files.files.sync_directory(self.directory)
             self.directory_synced = True
 
-    def finish(self) -> None:
-        """Cut the file to its content and store the indexes beside it: nothing is added to it.
-
-        The indexes are not synced: they are hints.
-        """
-        if not self.dirty:
-            return
+    def trim(self) -> None:
+        """Cut the file to its content."""
         if self.capacity > self.end[1]:
             self.file.truncate(self.end[1])
             self.capacity = self.end[1]
+
+    def finish(self) -> None:
+        """Cut the file to its content, for good; store the indexes beside it, as hints unsynced."""
+        if not self.dirty:
+            return
+        self.trim()
         files = self._open_files.files
         _, size, timestamp, offset = self.end
         if size:

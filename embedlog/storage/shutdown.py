@@ -1,4 +1,8 @@
-"""A log's clean end: files as Kafka's tools expect them."""
+"""A log's clean end: files as Kafka's tools expect them.
+
+A log whose every batch is soon read again gets none of the files that only spare a reading: to make
+four files for each of 10,000 logs took 5 s of a stop, and the file system nearly all of it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,10 @@ from embedlog.storage.producer_append import remove_stale_snapshots, write_snaps
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.storage.log_state import LogState
+
+
+SOON_READ_SIZE = 64 << 10
+"""To read the headers of so much takes less than to make the files that spare it."""
 
 
 def close_log(log: LogState) -> None:
@@ -32,13 +40,33 @@ def close_log(log: LogState) -> None:
 def _finish(log: LogState) -> None:
     if log.config.durability == "fsync":
         log.flush()
+    active = log.segments[-1]
+    if _is_soon_read(log):
+        active.trim()
+        return
     if log.epochs_dirty:
         path = f"{log.directory}/{paths.LEADER_EPOCHS}"
         write_whole(log.files, path, log.leader_epochs.encode(), sync=False)
         log.epochs_dirty = False
-    active = log.segments[-1]
     if not active.dirty:
         return
     active.finish()
     write_snapshot(log.files, log.directory, log.producers, log.log_end_offset)
     remove_stale_snapshots(log.files, log.directory, log.segments)
+
+
+def _is_soon_read(log: LogState) -> bool:
+    """Whether indexes, epochs and producers are all found in a few batches from offset 0 on.
+
+    Files of an earlier close are brought up to date, so that none ever tells of another log. An
+    open transaction has its snapshot always: Kafka takes a log without one for one without
+    producers, and would show the transaction's records.
+    """
+    active = log.segments[-1]
+    return (
+        active.size <= SOON_READ_SIZE
+        and len(log.leader_epochs.entries) <= 1
+        and active.base_offset == log.log_start_offset == 0
+        and log.producers.first_unstable_offset(log.log_end_offset) is None
+        and log.files.stat(active.sidecar(paths.OFFSET_INDEX)) is None
+    )

@@ -1,4 +1,4 @@
-"""Whole processes: start to first record, memory and wake-ups of an idle server."""
+"""Whole processes: start to first record, memory of an idle server, many partitions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import embedlog
 from tests.benchmarks.table import show
 
 ROUNDS = 15
@@ -23,6 +24,7 @@ with embedlog.open({path!r}) as cluster:
     assert [record.value for record in consumer.poll(1000)] == [b"value"]
 """
 IDLE_SECONDS = 5
+PARTITIONS = 10_000
 
 
 def seconds(code: str) -> float:
@@ -81,8 +83,29 @@ def idle_server(root: Path) -> None:
           f"threads {status['Threads']}, descriptors {descriptors}, wake-ups {woken}")  # fmt: skip
 
 
+def many_partitions(path: Path) -> None:
+    """Stop and open a directory of 10,000 partitions that have a record each, and stop it idle."""
+    took: dict[str, float] = {}
+    with_records = embedlog.open(path, durability="os")
+    with_records.create_topic("events", PARTITIONS)
+    with with_records.producer() as producer:
+        for partition in range(PARTITIONS):
+            producer.send("events", b"x" * 100, partition=partition)
+    started = time.perf_counter()
+    with_records.close()
+    took["stop, a record in each"] = time.perf_counter() - started
+    started = time.perf_counter()
+    again = embedlog.open(path, durability="os")
+    took["open"] = time.perf_counter() - started
+    started = time.perf_counter()
+    again.close()
+    took["stop, untouched"] = time.perf_counter() - started
+    show(f"open/stop {PARTITIONS:,} partitions, level os", took, ours="open", unit="ms")
+
+
 def main() -> None:
     """All tables of whole processes."""
     with tempfile.TemporaryDirectory() as folder:
         start_up(Path(folder))
         idle_server(Path(folder))
+        many_partitions(Path(folder) / "many")

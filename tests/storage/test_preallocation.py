@@ -9,6 +9,7 @@ import pytest
 from embedlog.runtime.memory_files import MemoryFiles
 from embedlog.storage.preallocation import preallocate, preallocate_zeros
 
+BLOCK = 4096
 MIB = 1 << 20
 
 
@@ -28,7 +29,7 @@ def test_what_is_reserved_is_in_proportion(step: int) -> None:
         capacity = preallocate(file, content)
         assert file.size() == capacity
         spare = capacity - content
-        assert spare >= 1 << 16
+        assert spare >= 1 << 16 or capacity == BLOCK
         assert spare <= max(1 << 16, content)
         assert spare <= max(MIB, content // 4)
         assert spare <= 16 * MIB
@@ -40,7 +41,7 @@ def test_a_full_disk_leaves_the_judgement_to_the_write() -> None:
     assert preallocate(FullDisk(), 1_000) == 1_000  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("present", "needed"), [(0, 10), (0, 70_000), (65_536, 3 * MIB)])
+@pytest.mark.parametrize(("present", "needed"), [(0, 4_097), (0, 70_000), (65_536, 3 * MIB)])
 def test_written_room_is_zeros_up_to_a_megabyte_ahead(present: int, needed: int) -> None:
     file = MemoryFiles().open("log", create=True)
     file.write([b"x" * present], 0)
@@ -48,3 +49,12 @@ def test_written_room_is_zeros_up_to_a_megabyte_ahead(present: int, needed: int)
     assert file.size() == end
     assert needed + 65_536 <= end <= needed + MIB + 65_536
     assert bytes(file.view(0, end)) == b"x" * present + bytes(end - present)
+
+
+@pytest.mark.parametrize(("present", "needed"), [(0, 10), (0, BLOCK), (70, BLOCK)])
+def test_a_short_file_takes_one_block_and_no_more(present: int, needed: int) -> None:
+    file = MemoryFiles().open("log", create=True)
+    file.write([b"x" * present], 0)
+    assert preallocate_zeros(file, present, needed) == file.size() == BLOCK
+    assert bytes(file.view(0, BLOCK)) == b"x" * present + bytes(BLOCK - present)
+    assert preallocate(file, needed) == BLOCK
