@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         StorageFailed,
         TimedOut,
     )
+    from embedlog.storage.degradation import Degradation
 
 __all__ = [
     "Admin",
@@ -70,6 +71,7 @@ __all__ = [
     "ConsumerRebalanceListener",
     "ConsumerRecord",
     "CorruptRecord",
+    "Degradation",
     "DirectoryLocked",
     "EmbedlogError",
     "KafkaError",
@@ -102,6 +104,7 @@ _HOMES = {
     "ConsumerGroupMetadata": "client.group.group_offsets",
     "ConsumerRebalanceListener": "client.group.rebalance_listener",
     "ConsumerRecord": "client.consumer.consumer_record",
+    "Degradation": "storage.degradation",
     "NewTopic": "client.admin.results",
     "OffsetAndMetadata": "client.group.group_offsets",
     "OffsetSpec": "client.admin.results",

@@ -15,9 +15,10 @@ PUBLIC = {
     "embedlog": {
         "Admin", "AlterOperation", "BufferExhausted", "CloseOptions", "ClosedError", "Cluster",
         "CommitFailed", "ConfigError", "ConfigResource", "Consumer", "ConsumerGroupMetadata",
-        "ConsumerRebalanceListener", "ConsumerRecord", "CorruptRecord", "DirectoryLocked",
-        "EmbedlogError", "KafkaError", "NewTopic", "OffsetAndMetadata", "OffsetSpec", "Producer",
-        "ProducerRecord", "RecordMetadata", "ResourceType", "RoundRobinPartitioner",
+        "ConsumerRebalanceListener", "ConsumerRecord", "CorruptRecord", "Degradation",
+        "DirectoryLocked", "EmbedlogError", "KafkaError", "NewTopic", "OffsetAndMetadata",
+        "OffsetSpec", "Producer", "ProducerRecord", "RecordMetadata", "ResourceType",
+        "RoundRobinPartitioner",
         "SerializationError", "StorageFailed", "SubscriptionPattern", "TimedOut", "TopicPartition",
         "WakeupError", "open",
     },
@@ -57,8 +58,9 @@ def test_public_methods_explain_themselves(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "Admin", "CloseOptions", "Consumer", "ConsumerGroupMetadata", "ConsumerRebalanceListener",
-        "ConsumerRecord", "OffsetAndMetadata", "Producer", "ProducerRecord", "RecordMetadata",
+        "Admin", "CloseOptions", "Cluster", "Consumer", "ConsumerGroupMetadata",
+        "ConsumerRebalanceListener", "ConsumerRecord", "OffsetAndMetadata", "Producer",
+        "ProducerRecord", "RecordMetadata",
         "RoundRobinPartitioner", "SubscriptionPattern", "open",
     ],
 )  # fmt: skip

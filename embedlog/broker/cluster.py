@@ -16,16 +16,15 @@ from sys import _getframe
 from embedlog.broker import dispatch, meta_properties
 from embedlog.broker.broker import Broker
 from embedlog.broker.context import RequestContext
-from embedlog.broker.data_path import data_directory
+from embedlog.broker.data_path import data_directory, durability_of, runtime_of
 from embedlog.common import IN_PROCESS_HOST, ONE_UUID, TopicPartition
 from embedlog.config.broker_config import BrokerConfig, normalise_names
 from embedlog.controller.controller import Controller
 from embedlog.controller.metadata_log import LOG_SETTINGS, METADATA_PARTITION, MetadataLog
 from embedlog.errors import ClosedError, ConfigError
-from embedlog.runtime import real_runtime
 from embedlog.runtime.at_exit import CLUSTERS
 from embedlog.runtime.forks import stays_in_parent
-from embedlog.storage.log_config import DURABILITIES, LogConfig
+from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
 
 TYPE_CHECKING = False
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import TopicImage
     from embedlog.runtime import Runtime
     from embedlog.runtime.background import BackgroundThread
+    from embedlog.storage.degradation import Degradation
     from embedlog.transport import InProcessTransport
 
 
@@ -93,7 +93,7 @@ class Cluster:
         self.path = data_directory(path)
         directory = self.path or _MEMORY_DIRECTORY
         self.config = BrokerConfig(config)
-        self.durability = _durability(self.path, durability, self.config)
+        self.durability = durability_of(self.path, durability, self.config)
         self.config.set_static("embedlog.durability", self.durability)
         if self.path is not None:
             self.config.set_static("log.dirs", directory)
@@ -102,7 +102,7 @@ class Cluster:
             self._set_defaults({_REBALANCE_DELAY: "0"})
         if is_embedded:
             self._set_defaults(_EMBEDDED)
-        self.runtime = runtime or _runtime(self.path)
+        self.runtime = runtime or runtime_of(self.path)
         self._listeners: list[ServedAddress] = []
         self._transports: dict[int, ReferenceType[InProcessTransport]] = {}
         self._log_manager = LogManager(
@@ -349,6 +349,26 @@ class Cluster:
             freed += step
         return freed
 
+    def health(self) -> list[Degradation]:
+        """What is degraded, since when and why; empty when all is well.
+
+        Each has a `kind`: a log that is "read-only" since the disk failed or "damaged", a recovery
+        that "cut" something, files in "quarantined", "retention paused" by a clock that jumped, an
+        "uncleanable" log, "work failing". It looks into every log's directory: 0.1 s for 10,000.
+
+        >>> import embedlog
+        >>> with embedlog.open() as cluster:
+        ...     cluster.health()
+        []
+
+        Raises:
+            ClosedError: the cluster was closed.
+        """
+        from embedlog.broker.health import degradations
+
+        self._check_open()
+        return degradations(self._log_manager, self.runtime.scheduler)
+
     # Life
 
     @property
@@ -469,22 +489,3 @@ def _line_outside() -> str:
     while frame is not None and frame.f_globals.get("__name__", "").startswith("embedlog"):
         frame = frame.f_back
     return "an unknown line" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def _durability(path: str | None, asked: str | None, config: BrokerConfig) -> str:
-    level: str | None = asked or config.embedlog_durability
-    if level is None:
-        return "memory" if path is None else "fsync"
-    if level not in DURABILITIES:
-        raise ConfigError(f"durability {level!r}: expected one of {', '.join(DURABILITIES)}")
-    if path is None and level != "memory":
-        raise ConfigError(f"durability {level!r} needs a path: there is no disk in memory")
-    return level
-
-
-def _runtime(path: str | None) -> Runtime:
-    if path is not None:
-        return real_runtime()
-    from embedlog.runtime.memory_files import MemoryFiles
-
-    return real_runtime(MemoryFiles())

@@ -1,12 +1,17 @@
-"""What the path given to `embedlog.open` names: a directory, or memory."""
+"""What the path given to `embedlog.open` names: a directory, or memory; and what follows of it."""
 
 from __future__ import annotations
 
 from embedlog.errors import ConfigError
+from embedlog.runtime import real_runtime
+from embedlog.storage.log_config import DURABILITIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
+
+    from embedlog.config.broker_config import BrokerConfig
+    from embedlog.runtime import Runtime
 
     class Path(Protocol):
         """Anything that `open` of Python takes as a path and is not text."""
@@ -77,3 +82,28 @@ def _text_of(path: Path) -> str:
     if isinstance(path, dict):
         raise ConfigError(f"a path was expected, not {path!r}: settings are given as config=")
     raise ConfigError(f"{path!r} is not a path: expected text, an os.PathLike of text, or None")
+
+
+def durability_of(path: str | None, asked: str | None, config: BrokerConfig) -> str:
+    """The level that topics have by default.
+
+    Raises:
+        ConfigError: there is no such level, or it needs a disk.
+    """
+    level: str | None = asked or config.embedlog_durability
+    if level is None:
+        return "memory" if path is None else "fsync"
+    if level not in DURABILITIES:
+        raise ConfigError(f"durability {level!r}: expected one of {', '.join(DURABILITIES)}")
+    if path is None and level != "memory":
+        raise ConfigError(f"durability {level!r} needs a path: there is no disk in memory")
+    return level
+
+
+def runtime_of(path: str | None) -> Runtime:
+    """Clock, files and threads of a cluster in a directory, or in memory."""
+    if path is not None:
+        return real_runtime()
+    from embedlog.runtime.memory_files import MemoryFiles
+
+    return real_runtime(MemoryFiles())

@@ -59,6 +59,8 @@ class Scheduler:
         """Those to ask again. Each leaves before it is run: a notify is never lost."""
         self._patient: dict[Duty, int] = {}
         """Of these, the ones that calls leave undone until a time."""
+        self.failing: dict[Duty, tuple[int, Exception]] = {}
+        """Duties that failed when they were last run -> since when, as wall time, and why."""
         self._listeners: list[Callable[[], None]] = []
         self._parked: list[Parked] = []
         self._driver: Parked | None = None
@@ -75,6 +77,7 @@ class Scheduler:
             self._due.pop(duty, None)
             self._hurried.discard(duty)
             self._patient.pop(duty, None)
+            self.failing.pop(duty, None)
 
     def notify(self, duty: Duty, patience_ms: int = 0) -> None:
         """`duty` may be due sooner than it said: whoever drives asks it again.
@@ -227,6 +230,8 @@ class Scheduler:
         delay: int | None = _FAILED_DUTY_DELAY_MS
         try:
             delay = duty.run_once(now_ms)
+            if self.failing:
+                self.failing.pop(duty, None)
         except Exception as error:
             self._failed(duty, error)
         finally:
@@ -237,6 +242,8 @@ class Scheduler:
     def _failed(self, duty: Duty, error: Exception) -> None:
         from logging import getLogger
 
+        since_ms, _ = self.failing.get(duty, (self._clock.wall_ms(), error))
+        self.failing[duty] = (since_ms, error)
         getLogger("embedlog.runtime").error(
             "background work of %s failed; it is tried again in %d ms",
             type(duty).__name__,

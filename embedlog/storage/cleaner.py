@@ -56,6 +56,8 @@ class LogCleaner:
         self._is_stopped = False
         self.uncleanable: dict[Log, str] = {}
         """Logs that are left alone since a round failed, and why; until they are opened again."""
+        self.uncleanable_since: dict[Log, int] = {}
+        """When that was, as wall time."""
 
     def run_once(self) -> int | None:
         """Do one slice of work; return milliseconds until the next.
@@ -103,6 +105,7 @@ class LogCleaner:
         now_ms = self._clock.wall_ms()
         logs = [log for log in self._manager.logs() if log.config.compact and log.failure is None]
         self.uncleanable = {log: why for log, why in self.uncleanable.items() if log in logs}
+        self.uncleanable_since = {log: self.uncleanable_since[log] for log in self.uncleanable}
         best: tuple[Log, DirtyRange] | None = None
         waits = []
         for log in logs:
@@ -111,7 +114,7 @@ class LogCleaner:
             try:
                 found = dirty_range(log, now_ms)
             except (CorruptRecord, KafkaError) as error:
-                self.uncleanable[log] = str(error)
+                self._leave_alone(log, str(error))
                 continue
             if found.is_due and (best is None or found.ratio > best[1].ratio):
                 best = (log, found)
@@ -161,8 +164,12 @@ class LogCleaner:
 
     def _give_up(self, log: Log, error: Exception) -> None:
         events.warning("%s cannot be compacted and is left alone: %s", log.topic_partition, error)
-        self.uncleanable[log] = f"{type(error).__name__}: {error}"
+        self._leave_alone(log, f"{type(error).__name__}: {error}")
         self._end_round()
+
+    def _leave_alone(self, log: Log, why: str) -> None:
+        self.uncleanable_since[log] = self._clock.wall_ms()
+        self.uncleanable[log] = why
 
     def _end_round(self) -> None:
         round, self._round = self._round, None

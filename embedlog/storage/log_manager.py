@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
     from embedlog.storage.cleaner_settings import Settings
+    from embedlog.storage.degradation import Degradation
     from embedlog.storage.log import Log
 
 _log = Logger("storage")
@@ -90,6 +91,8 @@ class LogManager:
         self.recovered_count = 0
         self.cut_size = 0
         """Logs that were recovered after an unclean shutdown, and bytes that were cut off them."""
+        self.cuts: dict[TopicPartition, tuple[int, int]] = {}
+        """Partition -> when, as wall time, and how many bytes."""
         if not self._volatile:
             events.info("opened %s: %d partitions", directory, len(self._unloaded))
         if not self.clean:
@@ -237,6 +240,12 @@ class LogManager:
         if self._directory_lock.is_held and not self._volatile and not self._closed:
             self._tasks.close()
 
+    def health(self) -> list[Degradation]:
+        """What is degraded, sorted by kind. Looks into every log's directory."""
+        from embedlog.storage.health import degradations
+
+        return degradations(self, self._files, self._tasks)
+
     @property
     def retention_paused(self) -> bool:
         """The wall clock has jumped: nothing is removed until it is back."""
@@ -345,6 +354,8 @@ class LogManager:
         if opening.is_recovered:
             self.recovered_count += 1
             self.cut_size += opening.cut_size
+            if opening.cut_size:
+                self.cuts[topic_partition] = (self._runtime.clock.wall_ms(), opening.cut_size)
         return log
 
     def _make(self, topic_partition: TopicPartition) -> Log:

@@ -58,6 +58,7 @@ class LogState:
         "directory",
         "disk_error",
         "epochs_dirty",
+        "failed_since_ms",
         "high_watermark",
         "leader_epochs",
         "lock",
@@ -106,6 +107,7 @@ class LogState:
         self._applied_offset = self.log_end_offset
         self._first_unstable_offset = producers.first_unstable_offset(high_watermark)
         self._failure: BaseException | None = None
+        self.failed_since_ms = -1
         self._tell_from_ms = 0
         self.disk_error: OSError | None = None
         """What the disk last refused a write with; the log may have gone on since."""
@@ -142,7 +144,7 @@ class LogState:
         without it, it would read other records at their offsets and not know.
         """
         if failure is not None:
-            self._failure = failure
+            self._failure, self.failed_since_ms = failure, self.wall_ms()
             return
         end = self.log_end_offset
         if recovered and end > 0 and self._latest_epoch >= 0:
@@ -480,7 +482,7 @@ class LogState:
         if isinstance(error, OSError):
             self.disk_error = error
         if self._failure is None:
-            self._failure = error
+            self._failure, self.failed_since_ms = error, self.wall_ms()
             events.poisoned(self.topic_partition, error)
         return self._refusal()
 

@@ -60,7 +60,9 @@ class Tasks:
         "_useless",
         "_wall_offset",
         "cleaner",
+        "failing",
         "is_resting",
+        "paused_since_ms",
         "retention_paused",
     )
 
@@ -79,6 +81,10 @@ class Tasks:
         self._wall_offset = clock.wall_ms() - now_ms
         self.retention_paused = False
         """The wall clock has jumped: nothing is removed by age until it is back."""
+        self.paused_since_ms = -1
+        """When retention was last paused, by the clock that it does not believe."""
+        self.failing: dict[str, tuple[int, str]] = {}
+        """Work that failed when it was last tried -> since when, as wall time, and why."""
         self.cleaner: LogCleaner | None = None
         """Made when the first compacted log may need it."""
         self._cleaner_settings = cleaner_settings or DefaultSettings()
@@ -133,10 +139,14 @@ class Tasks:
 
     def _does(self, work: Callable[[int], bool], now_ms: int) -> bool:
         """Do some work; a disk that refuses is no concern of the thread that happens to do it."""
+        name = work.__name__.strip("_").replace("_", " ")
         try:
-            return work(now_ms)
+            wants_more = work(now_ms)
+            self.failing.pop(name, None)
+            return wants_more
         except OSError as error:
-            name = work.__name__.strip("_").replace("_", " ")
+            since_ms, _ = self.failing.get(name, (self._clock.wall_ms(), ""))
+            self.failing[name] = (since_ms, str(error))
             events.error(
                 "%s: %s failed, and is tried again: %s", self._manager.directory, name, error
             )
@@ -239,6 +249,7 @@ class Tasks:
         drift = wall_ms - now_ms - self._wall_offset
         was_paused, self.retention_paused = self.retention_paused, abs(drift) > CLOCK_DRIFT_MAX_MS
         if self.retention_paused and not was_paused:
+            self.paused_since_ms = wall_ms
             events.warning(
                 "the wall clock has jumped by %d s: nothing is deleted until it is back",
                 drift // 1000,
