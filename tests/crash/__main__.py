@@ -11,6 +11,7 @@ from tests.crash.report import Options, Report
 
 VERBS = {
     "openers": "two processes open one directory at the same time",
+    "flips": "every bit of a small directory is flipped in turn",
 }
 """The programs, one file each: CI_COUNT, SOAK_COUNT and `run(options) -> Report`."""
 

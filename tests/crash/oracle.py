@@ -105,7 +105,11 @@ def read_log(directory: str) -> OracleLog:
 def read_segment(path: str) -> OracleSegment:
     """Read one segment file up to the first thing that is not a valid batch."""
     with open(path, "rb") as file:
-        data = file.read()
+        return parse_segment(path, file.read())
+
+
+def parse_segment(path: str, data: bytes) -> OracleSegment:
+    """The same of a segment's bytes, or of some of its batches in a row."""
     batches = []
     position = 0
     stopped = "end"

@@ -1,0 +1,252 @@
+"""Every bit of a small directory is flipped, one at a time: it is told, or nothing is different.
+
+Told means: a typed error that names the file, from whatever is asked first about what the file
+holds. A directory that was closed cleanly is opened, and one whose process was killed, at both
+levels. Nothing is missing in either, so not one record may go: no flip is a torn write.
+
+The room that a killed process had reserved ahead is zeros. Of it one bit in `RESERVED_STEP` is
+flipped; of everything else each one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from embedlog.broker.cluster import Cluster
+from embedlog.client.errors import RecordUnreadable
+from embedlog.errors import EmbedlogError
+from embedlog.testing import SimFiles, SimulatedCrash
+from tests.crash.report import Options, Report
+from tests.crash.simulated import (
+    DATA,
+    GROUP,
+    append_transaction,
+    log_of,
+    open_cluster,
+    shown,
+    silence,
+)
+
+if TYPE_CHECKING:
+    from embedlog.storage.log import Log
+
+CI_COUNT = 20_000
+"""Bits of each of the four directories; they have fewer."""
+SOAK_COUNT = 1 << 30
+
+RESERVED_STEP = 211
+CALLS_MAX = 5_000
+"""File calls of an open and a look at everything; more is a program that does not end."""
+POLLS_MAX = 20
+
+
+class Told(NamedTuple):
+    """A typed error instead of an answer."""
+
+    error: EmbedlogError
+
+    def names(self, path: str) -> bool:
+        """Whether the error, or one that it came from, says the file.
+
+        A client that was sent a damaged batch knows the partition and the offset instead.
+        """
+        error: BaseException | None = self.error
+        _, partition, *names = path.split("/")
+        said = path if names else partition
+        while error is not None:
+            if said in str(error):
+                return True
+            if isinstance(error, RecordUnreadable) and partition in str(error):
+                return True
+            error = error.__cause__
+        return False
+
+
+def run(options: Options) -> Report:
+    report = Report("flips", options)
+    silence()
+    for level in ("os", "fsync"):
+        for is_clean in (True, False):
+            disk = _directory(level, is_clean=is_clean, size=10 if options.soak else 1)
+            _flip_all(report, disk, level, "clean" if is_clean else "killed")
+    return report
+
+
+def _flip_all(report: Report, disk: SimFiles, level: str, ending: str) -> None:
+    expected = _state(disk.survivor(), level)
+    untold = [name for name, value in expected.items() if isinstance(value, Told)]
+    assert not untold, expected
+    bits = list(_bits(disk))
+    step = -(-len(bits) // report.options.count)
+    for path, bit in bits[report.options.seed % step :: step]:
+        _flip(report, disk, level, ending, path, bit, expected)
+
+
+def _flip(
+    report: Report,
+    disk: SimFiles,
+    level: str,
+    ending: str,
+    path: str,
+    bit: int,
+    expected: dict[str, object],
+) -> None:
+    where = f"{ending} {level}, {path} bit {bit}"
+    flipped = disk.survivor()
+    file = flipped.open(path)
+    file.write([bytes([file.view(bit // 8, 1)[0] ^ 1 << bit % 8])], bit // 8)
+    file.sync()
+    report.add("bits")
+    try:
+        found = _state(flipped, level)
+    except SimulatedCrash:
+        report.fail(f"{where}: does not end")
+        return
+    except Exception as error:
+        report.fail(f"{where}: untyped {type(error).__name__}: {error}")
+        return
+    if found == expected:
+        report.add("harmless")
+        return
+    different = {name for name in expected | found if expected.get(name) != found.get(name)}
+    if isinstance(found["open"], Told):
+        different = {"open"}
+    if not all(isinstance(found.get(name), Told) for name in different):
+        silent = sorted(name for name in different if not isinstance(found.get(name), Told))
+        report.fail(
+            f"{where}: not told, {silent[0]} was {expected.get(silent[0])}, "
+            f"is {found.get(silent[0])}"
+        )
+    elif any(isinstance(told := found[name], Told) and told.names(path) for name in different):
+        report.add("told")
+    else:
+        report.fail(f"{where}: told without its name: {found[min(different)]}")
+
+
+# The directory
+
+
+def _directory(level: str, *, is_clean: bool, size: int) -> SimFiles:
+    """Plain records, an aborted transaction, rolls, deleted records, compaction, a commit."""
+    disk = SimFiles()
+    cluster = open_cluster(disk, level)
+    clock = cluster.runtime.clock
+    tiny = {"internal.segment.bytes": "160", "index.interval.bytes": "0"}
+    cluster.create_topic("p", 1, config=tiny)
+    cluster.create_topic("d", 1, config={"retention.ms": "123456789"})
+    cluster.create_topic("c", 1, config={**tiny, "cleanup.policy": "compact"})
+    producer = cluster.producer(enable_idempotence=True)
+    for number in range(5 * size):
+        producer.send("p", b"p%d" % number, key=b"k").result()
+    for number in range(3 * size):
+        producer.send("d", b"d%d" % number)
+    producer.flush()
+    for number in range(5 * size):
+        producer.send("c", b"c%d" % number, key=b"%d" % (number % 2)).result()
+    append_transaction(log_of(cluster, "p"), b"no", clock.wall_ms(), is_committed=False)
+    cluster.admin().delete_records({("d", 0): 1})
+    cluster.maintain()
+    consumer = cluster.consumer(group_id=GROUP, enable_auto_commit=False)
+    consumer.assign([("p", 0)])
+    consumer.commit({("p", 0): 3})
+    if is_clean:
+        consumer.close()
+        producer.close()
+        cluster.close()
+    return disk.survivor()
+
+
+def _bits(disk: SimFiles) -> Iterator[tuple[str, int]]:
+    for path, content in _contents(disk, DATA):
+        filled = len(content.rstrip(b"\0")) * 8
+        # A log's last bytes may well be zeros: its content goes on for a little.
+        filled = min(filled + 64, len(content) * 8)
+        for bit in range(filled):
+            yield path, bit
+        for bit in range(filled, len(content) * 8, RESERVED_STEP):
+            yield path, bit
+
+
+def _contents(disk: SimFiles, directory: str) -> Iterator[tuple[str, bytes]]:
+    for name in disk.list(directory):
+        path = f"{directory}/{name}"
+        stat = disk.stat(path)
+        assert stat is not None, path
+        if stat.is_directory:
+            yield from _contents(disk, path)
+        else:
+            yield path, disk.read(path)
+
+
+# What it shows
+
+
+def _state(disk: SimFiles, level: str) -> dict[str, object]:
+    """All that clients see, item by item, each the value or `Told`."""
+    disk.crash(disk.calls + CALLS_MAX)
+    try:
+        cluster = open_cluster(disk, level)
+    except EmbedlogError as error:
+        return {"open": Told(error)}
+    image = cluster.broker.controller.image
+    state: dict[str, object] = {"open": None, "cluster": image.cluster_id}
+    for name, topic in image.topics_by_name.items():
+        state[f"topic {name}"] = (
+            topic.topic_id,
+            len(topic.partitions),
+            dict(image.topic_configs.get(name, {})),
+        )
+        if not topic.is_internal:
+            state[f"records of {name}"] = _records(cluster, name)
+    state["committed"] = _committed(cluster)
+    return state
+
+
+def _records(cluster: Cluster, topic: str) -> object:
+    """What the log shows, and where it would write next."""
+    try:
+        log = log_of(cluster, topic)
+        if log.failure is not None:
+            assert isinstance(log.failure, EmbedlogError), log.failure
+            return Told(log.failure)
+        try:
+            return shown(log), log.log_end_offset, _sidecars(log)
+        except AssertionError as error:
+            # A broker sends batches unread. Whoever reads them must learn of it.
+            return _polled(cluster, topic) or str(error)
+    except EmbedlogError as error:
+        return Told(error)
+
+
+def _sidecars(log: Log) -> object:
+    """What is known of a log beside its records, which would let duplicates in, or hide others.
+
+    An unclean open begins an epoch at the log's end, and compaction takes the first batches of
+    some: a cache that is made anew from the batches that stay then begins them later.
+    """
+    producers = sorted(
+        (entry.producer_id, entry.producer_epoch, entry.last_sequence)
+        for entry in log.active_producers()
+    )
+    epochs = [entry for entry in log.leader_epochs.entries if entry[1] < log.log_end_offset]
+    return producers, [] if log.config.compact else epochs
+
+
+def _polled(cluster: Cluster, topic: str) -> object:
+    consumer = cluster.consumer(enable_auto_commit=False, auto_offset_reset="earliest")
+    consumer.assign([(topic, 0)])
+    try:
+        for _ in range(POLLS_MAX):
+            consumer.poll(100)
+    except EmbedlogError as error:
+        return Told(error)
+    return None
+
+
+def _committed(cluster: Cluster) -> object:
+    consumer = cluster.consumer(group_id=GROUP, enable_auto_commit=False)
+    try:
+        return str(consumer.committed([("p", 0)]))
+    except EmbedlogError as error:
+        return Told(error)

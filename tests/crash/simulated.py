@@ -1,0 +1,129 @@
+"""What the programs on the simulated disk share: a small broad directory, and all that one shows.
+
+Records are parsed by the oracle, not by the project.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from embedlog.broker.cluster import Cluster
+from embedlog.storage.append_origin import AppendOrigin
+from embedlog.testing import SimFiles, sim_runtime
+from tests.crash.oracle import OracleRecord, parse_segment
+from wire.records import build_batch
+
+if TYPE_CHECKING:
+    from embedlog.storage.log import Log
+
+DATA = "data"
+CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+GROUP = "g"
+SETTINGS = {
+    "offsets.topic.num.partitions": "1",
+    "log.cleaner.min.compaction.lag.ms": "0",
+    "log.segment.delete.delay.ms": "0",
+}
+
+
+def silence() -> None:
+    """Log nothing: what is damaged on purpose, thousands of times, is no news."""
+    logging.getLogger("embedlog").setLevel(logging.CRITICAL + 1)
+
+
+def open_cluster(disk: SimFiles, level: str, *, seed: int = 0) -> Cluster:
+    """The cluster of a simulated disk; its clock stands at the disk's time."""
+    runtime = sim_runtime(seed, files=disk)
+    return Cluster(DATA, SETTINGS, durability=level, runtime=runtime, cluster_id=CLUSTER_ID)
+
+
+def log_of(cluster: Cluster, topic: str, partition: int = 0) -> Log:
+    """The log of a partition that exists."""
+    return cluster.broker.replica_manager.partition(topic, partition).log
+
+
+class Shown(NamedTuple):
+    """What readers of a partition get; `committed` is what read_committed ones get."""
+
+    start: int
+    end: int
+    records: tuple[OracleRecord, ...]
+    committed: tuple[OracleRecord, ...]
+
+
+def shown(log: Log) -> Shown:
+    """Everything between the log's start and its high watermark.
+
+    Raises:
+        AssertionError: the bytes are not whole valid batches.
+        EmbedlogError: what the log says of damage.
+    """
+    start, end, stable = log.log_start_offset, log.high_watermark, log.last_stable_offset
+    records = tuple(_read(log, start, end))
+    aborted = [
+        (transaction.producer_id, transaction.first_offset, transaction.last_offset)
+        for transaction in log.aborted_transactions(start, stable)
+    ]
+    committed = tuple(
+        record
+        for record in records
+        if record.offset < stable
+        and not record.is_control
+        and not any(
+            record.producer[0] == producer_id and first <= record.offset <= last
+            for producer_id, first, last in aborted
+        )
+    )
+    return Shown(start, end, records, committed)
+
+
+def _read(log: Log, start: int, end: int) -> Iterator[OracleRecord]:
+    offset = start
+    while offset < end:
+        read = log.read(offset, max_bytes=1 << 20, end_offset=end)
+        path = f"{log.directory}/{read.segment_base_offset:020d}.log"
+        segment = parse_segment(path, bytes(read.records))
+        assert segment.stopped == "end", (path, offset, segment.stopped)
+        for batch in segment.batches:
+            for record in batch.records:
+                if offset <= record.offset < end:
+                    yield record
+        assert read.next_offset > offset, (path, offset)
+        offset = read.next_offset
+
+
+def append_transaction(log: Log, value: bytes, now_ms: int, *, is_committed: bool) -> int:
+    """One record of a transaction and the marker that ends it; the marker's offset."""
+    known = max((entry.current_txn_first_offset for entry in log.active_producers()), default=-1)
+    assert known < 0, "one transaction at a time"
+    producer_id = 1000 + log.log_end_offset
+    fields: dict[str, Any] = {
+        "timestamps": now_ms,
+        "producer_id": producer_id,
+        "producer_epoch": 0,
+        "transactional": True,
+    }
+    batch = build_batch([value], base_sequence=0, **fields)
+    epoch = max(0, log.latest_epoch)
+    with log.lock:
+        log.append_as_leader(batch, leader_epoch=epoch, now_ms=now_ms)
+    marker = build_batch(
+        [bytes(6)], keys=[bytes(2) + int(is_committed).to_bytes(2, "big")], control=True, **fields
+    )
+    with log.lock:
+        offset = log.append_as_leader(
+            marker, leader_epoch=epoch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR
+        ).first_offset
+    return settle(log, offset)
+
+
+def settle(log: Log, offset: int) -> int:
+    """Acknowledge everything up to `offset` by the rules of the log's level."""
+    is_synced = log.config.durability == "fsync"
+    if is_synced:
+        log.sync(offset + 1)
+    with log.lock:
+        log.commit(is_synced)
+    return offset
