@@ -14,11 +14,11 @@ from embedlog.controller.metadata import MetadataImage
 from embedlog.controller.metadata_records import FRAME_VERSION, RECORDS, RemoveTopicRecord
 from embedlog.controller.replay import ImageBuilder, snapshot
 from embedlog.controller.topic_names import METADATA_TOPIC
-from embedlog.errors import CorruptRecord
 from embedlog.storage.append_origin import AppendOrigin
+from embedlog.storage.checked_read import read_checked
 from wire.interpreter import interpret
 from wire.primitives import read_uvarint, uvarint
-from wire.records import build_batch, iter_batches
+from wire.records import build_batch
 from wire.schema import declaration
 
 TYPE_CHECKING = False
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from embedlog.runtime import Clock
     from embedlog.storage.log import Log
+    from wire.records.batch import RecordBatch
+    from wire.records.legacy import LegacyBatch
 
 METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
 LOG_SETTINGS: dict[str, object] = {
@@ -39,7 +41,6 @@ LOG_SETTINGS: dict[str, object] = {
 }
 """What the log of this partition is opened with; nothing but a snapshot ever shortens it."""
 
-READ_SIZE = 1 << 20
 SNAPSHOT_RECORD_COUNT_MIN = 1000
 """A log with fewer records is never rewritten: replaying so many takes some 10 ms."""
 
@@ -63,14 +64,19 @@ class MetadataLog:
         """What the whole log makes of `image`, which holds what no log can say: the brokers.
 
         Raises:
-            CorruptRecord: a record that is not of `metadata_records`.
+            CorruptRecord: the log is damaged, or holds what is not of `metadata_records`.
         """
         builder = ImageBuilder(image)
-        for offset, value in self._values():
-            record = self._decode(offset, value)
-            builder.apply(record)
-            if isinstance(record, RemoveTopicRecord):
-                self.removed_topic_ids.add(record.topic_id)
+        start = self._log.log_start_offset
+        for checked in read_checked(self._log):
+            try:
+                for record in _records(checked.batch, start):
+                    builder.apply(record)
+                    if isinstance(record, RemoveTopicRecord):
+                        self.removed_topic_ids.add(record.topic_id)
+            except (ValueError, KeyError) as error:
+                # The bytes are as they were written, so that records before them must be missing.
+                raise checked.corrupt(f"{type(error).__name__}: {error}") from error
         return builder.build(self.end_offset)
 
     def append(self, records: Sequence[Any]) -> int:
@@ -111,29 +117,26 @@ class MetadataLog:
             self._log.increment_log_start_offset(start)
         return end
 
-    def _values(self) -> Iterator[tuple[int, bytes]]:
-        offset = self._log.log_start_offset
-        end = self._log.log_end_offset
-        while offset < end:
-            read = self._log.read(offset, max_bytes=READ_SIZE, end_offset=end)
-            for batch in iter_batches(read.records):
-                for record in batch.records():
-                    if record.offset >= offset:
-                        assert record.value is not None, record
-                        yield record.offset, bytes(record.value)
-                offset = batch.next_offset
 
-    def _decode(self, offset: int, value: bytes) -> Any:
-        try:
-            frame, position = read_uvarint(value, 0)
-            record_type, position = read_uvarint(value, position)
-            version, position = read_uvarint(value, position)
-            cls = RECORDS.get(record_type)
-            if frame != FRAME_VERSION or cls is None:
-                raise wire.MalformedMessage(f"frame {frame}, record type {record_type}")
-            return wire.decode(cls, version, value, position)
-        except ValueError as error:
-            raise CorruptRecord(str(METADATA_PARTITION), offset, str(error)) from error
+def _records(batch: RecordBatch | LegacyBatch, start: int) -> Iterator[Any]:
+    """What the records of a batch say, those from offset `start` on.
+
+    Raises:
+        ValueError: they are of another format.
+    """
+    for record in batch.records():
+        if record.offset >= start:
+            yield _decode(bytes(record.value or b""))
+
+
+def _decode(value: bytes) -> Any:
+    frame, position = read_uvarint(value, 0)
+    record_type, position = read_uvarint(value, position)
+    version, position = read_uvarint(value, position)
+    cls = RECORDS.get(record_type)
+    if frame != FRAME_VERSION or cls is None:
+        raise wire.MalformedMessage(f"frame {frame}, record type {record_type}")
+    return wire.decode(cls, version, value, position)
 
 
 def _encode(record: Any) -> bytes:

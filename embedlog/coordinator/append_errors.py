@@ -23,6 +23,11 @@ _TOLD_AS = {
 
 def as_coordinator_error(error: errors.EmbedlogError) -> errors.KafkaError:
     """The error of a log, or of an append to it, as a coordinator's client is to hear it."""
+    if isinstance(error, errors.CorruptRecord):
+        # Nobody can say what was committed, so no client may begin anew as if nothing had been.
+        # Kafka's NOT_COORDINATOR would make them look for another one for ever, in silence; every
+        # client gives this code to its user.
+        return errors.UnknownServerError(str(error))
     if not isinstance(error, errors.KafkaError):
         # The disk refused, or the log was closed: another coordinator may have better luck.
         return errors.error_for(ErrorCode.NOT_COORDINATOR)

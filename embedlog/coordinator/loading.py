@@ -6,8 +6,8 @@ wrote them. Records of a transaction come with their producer's id, and count wh
 
 from __future__ import annotations
 
-from embedlog.errors import CorruptRecord
-from wire.records.batch import RecordBatch, iter_batches
+from embedlog.storage.checked_read import read_checked
+from wire.records.batch import RecordBatch
 from wire.records.control import ControlType, parse_control_type
 from wire.records.reader import tuples
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
             """The producer's records so far count from here on, or never."""
 
 
-READ_SIZE = 1 << 20
 NO_PRODUCER_ID = -1
 
 
@@ -38,23 +37,15 @@ def replay_log(log: Log, record_format: RecordFormat, shard: Replayable) -> int:
     """Replay every record of `log`; return the offset after the last one.
 
     Raises:
-        CorruptRecord: a batch or a record that cannot be read.
+        CorruptRecord: the log is damaged: what its end would have said is not known.
         KafkaError: the log refuses the read.
     """
-    offset = log.log_start_offset
     end_offset = log.log_end_offset
-    while offset < end_offset:
-        read = log.read(offset, max_bytes=READ_SIZE, end_offset=end_offset)
-        next_offset = read.next_offset
+    for checked in read_checked(log):
         try:
-            for batch in iter_batches(read.records):
-                _replay_batch(batch, record_format, shard)
-                next_offset = max(next_offset, batch.next_offset)
+            _replay_batch(checked.batch, record_format, shard)
         except ValueError as error:
-            raise CorruptRecord(str(log.topic_partition), offset, str(error)) from error
-        if next_offset <= offset:
-            break  # the end of the log was compacted away
-        offset = next_offset
+            raise checked.corrupt(str(error)) from error
     return end_offset
 
 

@@ -25,7 +25,8 @@ from embedlog.coordinator.append_errors import as_coordinator_error
 from embedlog.coordinator.loading import replay_log
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.shard_context import ShardContext
-from embedlog.errors import EmbedlogError, KafkaError, error_for
+from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError, error_for
+from embedlog.logs import Log
 from embedlog.pending import Pending
 from embedlog.storage.append_origin import AppendOrigin
 from wire.error_codes import ErrorCode
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 else:
     S = T = R = None
+
+_log = Log("coordinator")
 
 _ACKS_ALL = -1
 _MAGIC_LIMITS = (2, 2)
@@ -312,7 +315,10 @@ class CoordinatorRuntime(Generic[S]):
 
         Raises:
             NotCoordinator: another broker leads the partition, or its log cannot be read.
+            UnknownServerError: the log is damaged.
         """
+        if slot.damage is not None:
+            raise as_coordinator_error(slot.damage)
         partition = slot.partition
         shard = slot.shard
         if shard is not None:
@@ -332,6 +338,10 @@ class CoordinatorRuntime(Generic[S]):
             )
             shard = self._make_shard(context)
             end_offset = replay_log(partition.log, self._record_format, shard)
+        except CorruptRecord as error:
+            slot.damage = error
+            _log.error("what is in %s is refused: %s", partition.topic_partition, error)
+            raise as_coordinator_error(error) from error
         except EmbedlogError as error:
             raise as_coordinator_error(error) from error
         slot.fill(shard, context, leader_epoch=leader_epoch, end_offset=end_offset)
@@ -357,6 +367,7 @@ class _Slot(Generic[S]):
 
     __slots__ = (
         "context",
+        "damage",
         "end_offset",
         "index",
         "is_busy",
@@ -377,6 +388,8 @@ class _Slot(Generic[S]):
         """The epoch in which the shard was loaded; in a later one the log may hold more."""
         self.end_offset = 0
         """The offset after the last record that the shard has seen."""
+        self.damage: CorruptRecord | None = None
+        """Why the log cannot be replayed: found once, and for as long as the log is open."""
 
     def fill(self, shard: S, context: ShardContext, *, leader_epoch: int, end_offset: int) -> None:
         self.shard = shard

@@ -6,8 +6,10 @@ from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import write_whole
 from embedlog.storage import paths
 from embedlog.storage.producer_state import ProducerStateManager, read_marker
+from embedlog.storage.segment import EVERYTHING
 from embedlog.storage.transaction_index import TransactionIndex
 from wire.records.batch import RecordBatch, iter_batches
+from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +77,9 @@ def load_producers(
 
     A damaged snapshot is removed and the one before it tried. Snapshots above the end belong to
     records that are gone, and are removed too. `now_ms` is wall time.
+
+    Raises:
+        CorruptRecord: a batch to replay is damaged.
     """
     producers.truncate()
     start = log_start_offset
@@ -126,7 +131,11 @@ def load_aborted(
 
 
 def replay(segment: Segment, producers: ProducerStateManager, start: int) -> None:
-    """Take over the batches of `segment` from offset `start` on."""
+    """Take over the batches of `segment` from offset `start` on.
+
+    Raises:
+        CorruptRecord: one of them is damaged.
+    """
     for aborted in _replayed(segment, producers, start):
         segment.note_aborted(aborted)
 
@@ -138,12 +147,20 @@ def _replayed(
     if start >= end:
         return []
     found = []
-    view = segment.view(0, size)
-    for batch in iter_batches(view, segment.position_of(start, size)):
-        if isinstance(batch, RecordBatch) and batch.producer_id >= 0:
-            aborted = producers.replay(batch)
-            if aborted is not None:
-                found.append(aborted)
+    position = segment.position_of(start, size)
+    # What this process wrote, or recovery has read, is not read once more.
+    is_checked = segment.trusted_size >= EVERYTHING
+    try:
+        for batch in iter_batches(segment.view(0, size), position):
+            if not is_checked:
+                batch.check_crc()
+            if isinstance(batch, RecordBatch) and batch.producer_id >= 0:
+                aborted = producers.replay(batch)
+                if aborted is not None:
+                    found.append(aborted)
+            position += batch.size
+    except RecordsError as error:
+        raise CorruptRecord(segment.path, position, str(error)) from error
     return found
 
 

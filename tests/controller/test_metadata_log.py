@@ -142,6 +142,34 @@ def test_a_record_of_somebody_else_is_not_taken_for_ours() -> None:
         again = Opened()
         with again.log.lock:
             again.log.append_as_leader(build_batch([value], timestamps=0), leader_epoch=0, now_ms=0)
+        position = again.log.offset_metadata(1)[1]
         with pytest.raises(CorruptRecord) as caught:
             again.reopen()
-        assert caught.value.position == 1
+        assert caught.value.path.endswith(".log")
+        assert caught.value.position == position
+
+
+def test_every_flipped_bit_is_found_or_does_no_harm() -> None:
+    """After a clean close, when no log is read but to replay it."""
+    opened = Opened()
+    for step in STEPS[:6]:
+        perform(opened.controller, step)
+    opened.logs.close()
+    disk = opened.runtime.files
+    expected = plain(Opened(sim_runtime(files=disk.survivor())).controller.image)
+    path = "data/__cluster_metadata-0/00000000000000000000.log"
+    found = harmless = 0
+    for bit in range(0, len(disk.read(path)) * 8, 7):
+        damaged = disk.survivor()
+        file = damaged.open(path)
+        file.write([bytes([file.view(bit // 8, 1)[0] ^ 1 << bit % 8])], bit // 8)
+        try:
+            image = plain(Opened(sim_runtime(files=damaged)).controller.image)
+        except CorruptRecord as error:
+            assert error.path == path
+            assert 0 <= error.position <= bit // 8
+            found += 1
+        else:
+            assert image == expected, bit
+            harmless += 1
+    assert found > 10 * harmless
