@@ -98,6 +98,7 @@ class Broker:
         clock, manager = self.runtime.clock, self.log_manager
         began_ms = clock.monotonic_ms()
         self._publisher.load_all()
+        manager.end_recovery()
         _log.info(
             "recovered %d logs in %d ms, %d bytes did not fit and were put aside",
             manager.recovered_count,

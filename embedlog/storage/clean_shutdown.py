@@ -12,39 +12,63 @@ at durability `os` needs no sync, and is still told from a loss of power.
 from __future__ import annotations
 
 from embedlog.runtime.files import write_whole
-from embedlog.storage.paths import CLEAN_SHUTDOWN
+from embedlog.storage.paths import CLEAN_SHUTDOWN, LOCK, UNRECOVERED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.runtime.files import Files
 
 
-def take_marker(files: Files, directory: str, *, sync: bool) -> bool:
-    """Remove the marker; return whether there was one that still holds."""
-    path = f"{directory}/{CLEAN_SHUTDOWN}"
+def holds_marker(files: Files, directory: str) -> bool:
+    """Whether there is a marker that still holds."""
     try:
-        content = files.read(path)
+        content = files.read(f"{directory}/{CLEAN_SHUTDOWN}")
     except FileNotFoundError:
         return False
-    files.remove(path)
-    if sync:
-        # Otherwise the marker could come back after a loss of power, beside a torn log.
-        files.sync_directory(directory)
     # Kafka's own holds: it syncs first. An empty one may be ours, with its bytes lost.
     is_foreign = b'"version"' in content and b'"bootId"' not in content
     is_same_boot = files.boot_id != "" and f'"bootId":"{files.boot_id}"'.encode() in content
     return is_foreign or is_same_boot or b'"synced":true' in content
 
 
-def was_locked_in_this_boot(files: Files, lock_path: str) -> bool:
-    """Whether the directory's last owner ran since the machine started.
-
-    Then nothing that it wrote is missing, however it ended. The lock file names its owner.
-    """
+def take_marker(files: Files, directory: str, *, sync: bool) -> bool:
+    """Remove the marker; return whether there was one that still holds."""
+    holds = holds_marker(files, directory)
     try:
-        return files.boot_id != "" and files.boot_id.encode() in files.read(lock_path).split()
+        files.remove(f"{directory}/{CLEAN_SHUTDOWN}")
     except FileNotFoundError:
         return False
+    if sync:
+        # Otherwise the marker could come back after a loss of power, beside a torn log.
+        files.sync_directory(directory)
+    return holds
+
+
+def was_written_in_this_boot(files: Files, directory: str) -> bool:
+    """Whether all that was written to the directory is there but what a kill has cut short.
+
+    That is so when its last owner ran since the machine started: the lock file names it. It is not
+    so when that owner itself had found the directory after a loss of power, and did not come to the
+    end of its recovery: for this a file is left until `end_recovery`.
+
+    Requires: called before the lock is taken, which names the new owner.
+    """
+    lock_path, unrecovered = f"{directory}/{LOCK}", f"{directory}/{UNRECOVERED}"
+    try:
+        is_same = files.boot_id != "" and files.boot_id.encode() in files.read(lock_path).split()
+    except FileNotFoundError:
+        return False
+    if not is_same and not holds_marker(files, directory):
+        # Not synced: another loss of power needs no file to be known.
+        files.open(unrecovered, create=True).close()
+    return is_same and files.stat(unrecovered) is None
+
+
+def end_recovery(files: Files, directory: str) -> None:
+    """What a loss of power may have left is mended."""
+    path = f"{directory}/{UNRECOVERED}"
+    if files.stat(path) is not None:
+        files.remove(path)
 
 
 def write_marker(files: Files, directory: str, *, synced: bool) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from embedlog import logs
+from embedlog.storage.degradation import CUT, Degradation
+from embedlog.storage.torn_write import content_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
 events = logs.Log("storage")
 
 _REFUSAL_INTERVAL_MS = 10_000
-_STEP_SIZE = 1 << 20
 
 
 def write_refused(
@@ -33,33 +34,22 @@ def poisoned(topic_partition: TopicPartition, error: Exception) -> None:
 
 
 def cut(
-    topic_partition: TopicPartition, error: CorruptRecord, segment: Segment, later: list[Segment]
-) -> int:
-    """Recovery cuts a log at the end of `segment`. Returns how many bytes are taken out."""
-    size = _content_size(segment.view(segment.size, segment.capacity))
-    size += sum(_content_size(each.view(0, each.capacity)) for each in later)
-    events.warning(
-        "%s was cut at offset %d: %d bytes in %d segments were put aside (%s/*.quarantine): %s",
-        topic_partition,
-        segment.next_offset,
-        size,
-        1 + len(later),
-        segment.directory,
-        error,
+    topic_partition: TopicPartition,
+    error: CorruptRecord,
+    segment: Segment,
+    later: list[Segment],
+    *,
+    wall_ms: int,
+) -> tuple[int, Degradation]:
+    """Recovery cuts a log at the end of `segment`: how many bytes it takes out, and the news."""
+    size = content_size(segment.view(segment.size, segment.capacity))
+    size += sum(content_size(each.view(0, each.capacity)) for each in later)
+    reason = (
+        f"cut at offset {segment.next_offset}: {size} bytes in {1 + len(later)} segments were put "
+        f"aside ({segment.directory}/*.quarantine): {error}"
     )
-    return size
-
-
-def _content_size(view: memoryview) -> int:
-    """Bytes up to the last one that is not 0: a file is extended with zeros in advance."""
-    end = len(view)
-    while end:
-        start = max(0, end - _STEP_SIZE)
-        found = len(bytes(view[start:end]).rstrip(b"\0"))
-        if found:
-            return start + found
-        end = start
-    return 0
+    events.warning("%s was %s", topic_partition, reason)
+    return size, Degradation(CUT, str(topic_partition), since_ms=wall_ms, reason=reason)
 
 
 def opened(log: Log, *, recovered: bool) -> None:

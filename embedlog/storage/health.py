@@ -37,9 +37,8 @@ def _of_logs(manager: LogManager) -> Iterator[Degradation]:
         kind = kinds.DAMAGED if isinstance(failure, CorruptRecord) else kinds.READ_ONLY
         subject, since_ms = str(log.topic_partition), log.failed_since_ms
         yield Degradation(kind, subject, since_ms=since_ms, reason=str(failure))
-    for topic_partition, (since_ms, size) in list(manager.cuts.items()):
-        reason = f"{size} bytes behind the last whole batch were cut off after an unclean stop"
-        yield Degradation(kinds.CUT, str(topic_partition), since_ms=since_ms, reason=reason)
+    for found in list(manager.found.values()):
+        yield from found
 
 
 def _of_tasks(manager: LogManager, tasks: Tasks) -> Iterator[Degradation]:

@@ -17,8 +17,9 @@ from embedlog.runtime.files import make_directory, remove_tree, write_fully
 from embedlog.storage import paths
 from embedlog.storage.checkpoints import Checkpoints
 from embedlog.storage.clean_shutdown import (
+    end_recovery,
     take_marker,
-    was_locked_in_this_boot,
+    was_written_in_this_boot,
     write_marker,
 )
 from embedlog.storage.events import events
@@ -78,7 +79,7 @@ class LogManager:
         self._configs: dict[str, LogConfig] = {}
         make_directory(files, directory, sync=self._durable)
         lock_path = f"{directory}/{paths.LOCK}"
-        self._same_boot = was_locked_in_this_boot(files, lock_path)
+        self._same_boot = was_written_in_this_boot(files, directory)
         self._directory_lock = files.lock(lock_path)
         self._closed = False
         self.has_compacted = False
@@ -91,8 +92,8 @@ class LogManager:
         self.recovered_count = 0
         self.cut_size = 0
         """Logs that were recovered after an unclean shutdown, and bytes that were cut off them."""
-        self.cuts: dict[TopicPartition, tuple[int, int]] = {}
-        """Partition -> when, as wall time, and how many bytes."""
+        self.found: dict[TopicPartition, list[Degradation]] = {}
+        """What people should know of how logs were opened."""
         if not self._volatile:
             events.info("opened %s: %d partitions", directory, len(self._unloaded))
         if not self.clean:
@@ -175,6 +176,7 @@ class LogManager:
                 with log.lock:
                     log.retire(ClosedError(f"{topic_partition} was deleted"))
             self._unloaded.discard(topic_partition)
+            self.found.pop(topic_partition, None)
             doomed = paths.deleted_log_name(topic_partition, self._runtime.random.uuid())
             path = f"{self.directory}/{doomed}"
             self._files.rename(paths.log_directory(self.directory, topic_partition), path)
@@ -270,6 +272,11 @@ class LogManager:
             except OSError as error:
                 events.debug("%s cannot be removed yet: %s", path, error)
 
+    def end_recovery(self) -> None:
+        """Every log that anybody uses was loaded since the directory was opened."""
+        if not self._volatile:
+            end_recovery(self._files, self.directory)
+
     def checkpoint(self) -> None:
         """Store the synced offset and the start offset of every log."""
         self.checkpoint_positions()
@@ -300,6 +307,7 @@ class LogManager:
             if not self.clean:
                 for topic_partition in list(self._unloaded):
                     self._load(topic_partition)
+                self.end_recovery()
             self._closed = True
             try:
                 self._close_logs()
@@ -354,8 +362,8 @@ class LogManager:
         if opening.is_recovered:
             self.recovered_count += 1
             self.cut_size += opening.cut_size
-            if opening.cut_size:
-                self.cuts[topic_partition] = (self._runtime.clock.wall_ms(), opening.cut_size)
+        if opening.degradations:
+            self.found[topic_partition] = opening.degradations
         return log
 
     def _make(self, topic_partition: TopicPartition) -> Log:

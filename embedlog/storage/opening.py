@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog.errors import CorruptRecord
 from embedlog.storage.leader_epochs import LeaderEpochs
 from embedlog.storage.log import Log
 from embedlog.storage.producer_append import load_producers
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
+    from embedlog.storage.degradation import Degradation
     from embedlog.storage.log_config import LogConfig
     from embedlog.storage.open_files import OpenFiles
 
@@ -24,7 +26,8 @@ class Opening:
     `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 when
     they do not say; `cleaned_offset` too, -1 when the log was never compacted.
     `is_recovered` and `cut_size`, in bytes, are what opening it found.
-    `same_boot`: the machine has not restarted since the log was written, so no write is missing.
+    `clean`: it was closed, and everything is there. `same_boot`: the machine has not restarted
+    since the log was written, so no write is missing but the end of the last one.
     """
 
     __slots__ = (
@@ -32,6 +35,8 @@ class Opening:
         "cleaned_offset",
         "config",
         "cut_size",
+        "damage",
+        "degradations",
         "directory",
         "high_watermark",
         "is_recovered",
@@ -71,6 +76,10 @@ class Opening:
         self.same_boot = same_boot
         self.is_recovered = False
         self.cut_size = 0
+        self.damage: CorruptRecord | None = None
+        """What was found damaged, and may not be cut."""
+        self.degradations: list[Degradation] = []
+        """What people should know of how the log was opened."""
 
     @property
     def gaps_allowed(self) -> bool:
@@ -100,16 +109,9 @@ def make_log(
     producers = ProducerStateManager(
         opening.config.producer_id_expiration_ms, opening.topic_partition
     )
-    if end > start:
-        load_producers(
-            opening.open_files.files,
-            opening.directory,
-            segments,
-            producers,
-            log_end_offset=end,
-            log_start_offset=start,
-            now_ms=opening.runtime.clock.wall_ms(),
-        )
+    if end > 0 or not opening.clean:
+        # Of an empty log, too: snapshots may have outlived the records that they tell of.
+        _load_producers(opening, segments, producers, start, end)
     log = Log(
         opening.topic_partition,
         directory=opening.directory,
@@ -126,6 +128,29 @@ def make_log(
     )
     log.cleaned_offset = opening.cleaned_offset
     return log
+
+
+def _load_producers(
+    opening: Opening,
+    segments: list[Segment],
+    producers: ProducerStateManager,
+    start: int,
+    end: int,
+) -> None:
+    try:
+        load_producers(
+            opening.open_files.files,
+            opening.directory,
+            segments,
+            producers,
+            log_end_offset=end,
+            log_start_offset=start,
+            now_ms=opening.runtime.clock.wall_ms(),
+        )
+    except CorruptRecord as error:
+        # Nobody knows which records were sent before: the log can be read, and takes no more.
+        opening.damage = error
+        producers.truncate()
 
 
 def make_segment(opening: Opening, base_offset: int, created_ms: int) -> Segment:

@@ -4,6 +4,7 @@ In the data directory:
 
     .lock                         who has the directory open
     .kafka_cleanshutdown          present while the directory is cleanly closed
+    .embedlog_unrecovered         present while a loss of power has not been recovered from
     meta.properties               which node of which cluster it belongs to
     *-checkpoint                  one offset per partition
     *-checkpoint.sealed           the same with a checksum
@@ -28,6 +29,7 @@ from embedlog.common import TopicPartition
 
 LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+UNRECOVERED = ".embedlog_unrecovered"
 META_PROPERTIES = "meta.properties"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 SEALED_RECOVERY_POINTS = "recovery-point-offset-checkpoint.sealed"

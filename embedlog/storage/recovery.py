@@ -3,15 +3,21 @@
 Recovery reads every batch from the segment of the recovery point on. With P the recovery point
 (everything below was synced), b the first byte that is no good batch and W the sync window:
 
-    found                                             action
-    all batches are good                              open
-    b >= P, no good batch behind b                    torn tail: cut at b
-    b >= P, good batches behind b, all within W       pages written out of order: cut at b
-    b >= P, good batches behind b + W, or b < P       synced data has rotted: cut nothing; the log
-                                                      is served up to b and refuses writes
+    the stop was         found                                        action
+    any                  all batches are good                         open
+    any                  b < P                                        rot
+    clean                a bad batch                                  rot: nothing was unfinished
+    a killed process     b is in the last segment, no good batch      torn: cut at b
+                         follows, and it can be an unfinished write
+                         (`torn_write`)
+                         anything else: no page can be missing        rot
+    a loss of power,     no good batch behind b                       torn: cut at b
+    or nobody knows      good batches behind b, all within W          pages out of order: cut at b
+                         good batches behind b + W                    rot
 
-What is cut is moved to a `.quarantine` file first, unless it is only zeros. A crash during
-recovery leaves a directory that recovers to the same log.
+Rot: what was complete is bad. Nothing is cut; the log is served up to b and refuses writes.
+What is cut is moved to a `.quarantine` file first, unless it is only zeros, and is told. A crash
+during recovery leaves a directory that recovers to the same log.
 """
 
 from __future__ import annotations
@@ -28,6 +34,7 @@ from embedlog.storage.sealed_file import read_sealed
 from embedlog.storage.segment import UNKNOWN, Segment
 from embedlog.storage.segment_scan import SegmentScan, has_good_batch_after, scan_segment
 from embedlog.storage.sweep import quarantine_segments, quarantine_tail, sweep_directory
+from embedlog.storage.torn_write import is_torn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +70,7 @@ def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool 
     if epochs is None or not (is_exact or opening.gaps_allowed or _are_true(epochs, segments)):
         epochs = _rebuild_epochs(segments)
     log = make_log(opening, segments, epochs, checkpoint)
-    log.mark_opened(recovered=recovered, failure=failure)
+    log.mark_opened(recovered=recovered, failure=failure or opening.damage)
     opening.is_recovered = recovered
     events.opened(log, recovered=recovered)
     return log
@@ -200,11 +207,19 @@ def _recover(
             continue
         if not salvage and _is_rot(opening, scan, segment, later):
             return segments[: slot + 1], error
-        opening.cut_size += events.cut(opening.topic_partition, error, segment, later)
-        quarantine_tail(opening.open_files.files, segment)
-        quarantine_segments(opening.open_files.files, later)
+        _cut(opening, error, segment, later)
         return segments[: slot + 1], None
     return segments, None
+
+
+def _cut(opening: Opening, error: CorruptRecord, segment: Segment, later: list[Segment]) -> None:
+    wall_ms = opening.runtime.clock.wall_ms()
+    size, news = events.cut(opening.topic_partition, error, segment, later, wall_ms=wall_ms)
+    opening.cut_size += size
+    opening.degradations.append(news)
+    # From the end on: whenever that is interrupted, what is left has the same first bad byte.
+    quarantine_segments(opening.open_files.files, later)
+    quarantine_tail(opening.open_files.files, segment)
 
 
 def _check_join(
@@ -227,11 +242,18 @@ def _check_join(
 
 
 def _is_rot(opening: Opening, scan: SegmentScan, segment: Segment, later: list[Segment]) -> bool:
-    """Whether what is missing or bad from the scan's end on is known to have been synced."""
-    if scan.next_offset < opening.recovery_point:
+    """Whether what is missing or bad from the scan's end on was complete once."""
+    if opening.clean or scan.next_offset < opening.recovery_point:
         return True
     start = scan.size
     views = [segment.view(0, segment.capacity), *(s.view(0, s.capacity) for s in later)]
+    if opening.same_boot:
+        # A segment is complete before the next one is made.
+        return (
+            bool(later)
+            or has_good_batch_after(views[0], start, scan.next_offset, beyond=start)
+            or not is_torn(views[0][start:])
+        )
     passed = -start
     for view in views:
         distance_min = SYNC_WINDOW_SIZE - passed

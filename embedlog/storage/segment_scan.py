@@ -7,6 +7,8 @@ cache has for the offsets.
 
 from __future__ import annotations
 
+from struct import Struct
+
 from embedlog.errors import CorruptRecord
 from embedlog.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
 from embedlog.storage.time_index import TimeIndex
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from embedlog.storage.leader_epochs import LeaderEpochs
 
 _ZEROS = bytes(1 << 16)
+_CANDIDATE = Struct(">qi")
+_PASSES_MAX = 4
+_CHECK_COST, _LOOK_COST = 4096, 256
+"""What a candidate costs at least, and one that is none by its head, in bytes of checksum."""
 
 
 class SegmentScan:
@@ -110,6 +116,9 @@ def has_good_batch_after(view: memoryview, position: int, offset: int, *, beyond
 
     Good means: a whole batch of magic 2 with a right checksum, of offsets from `offset` on. It may
     begin at any byte, for the bad batch's length cannot be trusted.
+
+    A value can be made to look like the heads of many batches. Their checksums cost as much as a
+    few passes over the whole of `view`; if that does not decide it, nothing may be cut: True.
     """
     import re
 
@@ -119,13 +128,20 @@ def has_good_batch_after(view: memoryview, position: int, offset: int, *, beyond
         b"(?:" + b"|".join(map(re.escape, sorted(upper))) + b").{12}\x02", re.DOTALL
     )
     start = max(position, beyond)
+    to_spend = _PASSES_MAX * len(view) + len(_ZEROS)
     while True:
         found = pattern.search(view, start)
         if found is None:
             return False
-        start = found.start() + 1
-        batch = _batch(view, found.start(), len(view))
-        if not isinstance(batch, str) and batch[1] >= offset:
+        at = found.start()
+        start = at + 1
+        first_offset, size = _CANDIDATE.unpack_from(view, at)
+        size += LOG_OVERHEAD
+        is_plausible = first_offset >= offset and HEADER_SIZE <= size <= len(view) - at
+        to_spend -= max(size, _CHECK_COST) if is_plausible else _LOOK_COST
+        if to_spend < 0:
+            return True
+        if is_plausible and not isinstance(_batch(view, at, len(view)), str):
             return True
 
 

@@ -68,6 +68,7 @@ def test_a_cut_is_told_and_what_was_put_aside() -> None:
     append(log, b"a")
     append(log, b"torn" * 10)
     disk = disk.survivor()
+    disk.boot_id += "+"
     _flip(disk, log.segments[0].path, log.size - 1)
     owner = manager(disk)
     assert owner.get(PARTITION) is not None
