@@ -13,12 +13,14 @@ from binascii import a2b_base64, b2a_base64
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections import deque as deque
+    from collections.abc import Callable, Hashable, Iterable
     from typing import Generic as Generic
     from typing import TypeVar
 
     from typing_extensions import Buffer as Buffer
 
     T = TypeVar("T")
+    H = TypeVar("H", bound=Hashable)
 else:
     from _collections import deque as deque
 
@@ -28,7 +30,7 @@ else:
         def __class_getitem__(cls, item):
             return cls
 
-    T = None
+    T = H = None
 
 ZERO_UUID = bytes(16)
 ONE_UUID = bytes(15) + b"\x01"
@@ -68,6 +70,34 @@ class TopicPartition(tuple[str, int]):
 
     def __repr__(self) -> str:
         return f"TopicPartition({self[0]!r}, {self[1]})"
+
+
+def repeated(items: Iterable[H]) -> set[H]:
+    """Those of the items that come more than once."""
+    seen: set[H] = set()
+    again: set[H] = set()
+    for item in items:
+        (again if item in seen else seen).add(item)
+    return again
+
+
+REPETITIONS_MAX = 10
+
+
+def few_of_each(items: Iterable[T], key: Callable[[T], Hashable] = lambda item: item) -> list[T]:
+    """The items in their order, but at most ten of each `key`.
+
+    For questions that are a thousandth of their answer: Kafka answers what is asked for twice
+    twice, and without an end a small request would fill the memory.
+    """
+    counts: dict[Hashable, int] = {}
+    few = []
+    for item in items:
+        what = key(item)
+        counts[what] = count = counts.get(what, 0) + 1
+        if count <= REPETITIONS_MAX:
+            few.append(item)
+    return few
 
 
 def uuid_to_text(uuid: bytes) -> str:

@@ -140,9 +140,10 @@ def _change_list(
     # Kafka starts from the default when the resource has no list of its own.
     text = present if present is not None else key.default or ""
     items = [item for item in text.split(",") if item]
-    given = [item for item in value.split(",") if item]
+    given = dict.fromkeys(item for item in value.split(",") if item)
     if operation == APPEND:
-        items.extend(item for item in given if item not in items)
+        present_items = set(items)
+        items.extend(item for item in given if item not in present_items)
     else:
         items = [item for item in items if item not in given]
     return ",".join(items)

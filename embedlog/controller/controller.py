@@ -164,9 +164,10 @@ class Controller:
             self._refuse_too_many_partitions(topics)
             results: dict[str, TopicImage | KafkaError] = {}
             records: list[Any] = []
+            collisions = topic_names.Collisions(self.image.topics_by_name)
             for topic in topics:
                 try:
-                    made, configs = self._plan_topic(topic)
+                    made, configs = self._plan_topic(topic, collisions)
                 except KafkaError as error:
                     results[topic.name] = error
                     continue
@@ -388,12 +389,14 @@ class Controller:
                 _POLICY_VIOLATION, "Excessively large number of partitions per request."
             )
 
-    def _plan_topic(self, topic: NewTopic) -> tuple[TopicImage, dict[str, str]]:
+    def _plan_topic(
+        self, topic: NewTopic, collisions: topic_names.Collisions
+    ) -> tuple[TopicImage, dict[str, str]]:
         topic_names.refuse_metadata_topic(topic.name)
         topic_names.validate_name(topic.name)
         if topic.name in self.image.topics_by_name:
             raise error_for(_TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
-        topic_names.refuse_collision(topic.name, self.image.topics_by_name)
+        collisions.refuse(topic.name)
         configs = topic_config.validate(topic.configs, self._config)
         nodes = self._place(topic)
         partitions = tuple(_new_partition(number, at) for number, at in enumerate(nodes))

@@ -37,14 +37,27 @@ def refuse_metadata_topic(name: str) -> None:
         )
 
 
-def refuse_collision(name: str, existing: Iterable[str]) -> None:
-    """Raise InvalidTopic when an existing name differs only in '.' and '_'.
+class Collisions:
+    """Finds names that differ from existing ones in '.' and '_' only.
 
-    Kafka's metric names turn dots into underscores, where the two would be one.
+    Kafka's metric names turn dots into underscores, where the two would be one. The existing
+    names are looked at once, when the first name with such a letter is asked about.
     """
-    if "." not in name and "_" not in name:
-        return
-    normal = name.replace(".", "_")
-    for other in existing:
-        if other != name and other.replace(".", "_") == normal:
+
+    __slots__ = ("_by_metric_name", "_existing")
+
+    def __init__(self, existing: Iterable[str]) -> None:
+        self._existing = existing
+        self._by_metric_name: dict[str, str] | None = None
+
+    def refuse(self, name: str) -> None:
+        """Raise InvalidTopic when `name`, which does not exist yet, collides with another."""
+        if "." not in name and "_" not in name:
+            return
+        if self._by_metric_name is None:
+            # The first of two that collide already is the one that is named, so it is set last.
+            names = reversed(list(self._existing))
+            self._by_metric_name = {each.replace(".", "_"): each for each in names}
+        other = self._by_metric_name.get(name.replace(".", "_"))
+        if other is not None:
             raise error_for(_INVALID_TOPIC, f"Topic '{name}' collides with existing topic: {other}")

@@ -40,10 +40,13 @@ def combined(answers: Sequence[T | Pending[T]], combine: Callable[[list[T]], R])
     if not waiting:
         return combine(list(answers))  # type: ignore[arg-type]
     whole: Pending[R] = Pending()
+    missing = [*waiting]
 
     def arrived(_done: Pending[Any]) -> None:
-        if all(answer.done() for answer in waiting):
-            # Two that arrive at once both come here; the first one's answer stays.
+        # One by one, from any thread; looking at all of them each time would be quadratic.
+        missing.pop()
+        if not missing:
+            # Two that arrive at once may both come here; the first one's answer stays.
             whole.complete(
                 combine(
                     [

@@ -135,6 +135,10 @@ def test_a_group_asked_for_twice_is_described_twice(client: Client) -> None:
     assert one == other
 
 
+def test_one_group_is_described_ten_times_at_most(client: Client) -> None:
+    assert len(describe(client, *[GROUP] * 500)) == 10
+
+
 def test_classic_members_are_told_apart(client: Client) -> None:
     name, _ = client.make_topic()
     client.call(join("m", name), 1)

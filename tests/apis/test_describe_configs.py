@@ -146,6 +146,11 @@ def test_one_unknown_type_spoils_the_request(cluster: Cluster) -> None:
     assert [result.error_code for result in results] == [42, 42]
 
 
+def test_the_same_question_is_answered_ten_times_at_most(cluster: Cluster) -> None:
+    results = describe(cluster, *[(BROKER, "1", None)] * 50, (TOPIC, "t", None))
+    assert [result.resource_name for result in results] == ["1"] * 10 + ["t"]
+
+
 def test_a_resource_may_be_asked_for_twice(cluster: Cluster) -> None:
     results = describe(cluster, (TOPIC, "t", ["retention.ms"]), (TOPIC, "t", ["segment.ms"]))
     assert [result.configs[0].name for result in results] == ["retention.ms", "segment.ms"]

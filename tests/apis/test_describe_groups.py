@@ -47,6 +47,11 @@ def test_each_name_is_answered(client: Any) -> None:
     ]
 
 
+def test_one_group_is_described_ten_times_at_most(client: Any) -> None:
+    groups = client.call(DescribeGroupsRequest(groups=["no"] * 500), 5).groups
+    assert len(groups) == 10
+
+
 def test_operations_are_told_on_request(client: Any) -> None:
     request = DescribeGroupsRequest(groups=["no"], include_authorized_operations=True)
     assert client.call(request, 5).groups[0].authorized_operations == ALL_OPERATIONS

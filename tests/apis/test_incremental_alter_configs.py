@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from embedlog.broker.cluster import Cluster
+from embedlog.broker.context import RequestContext
 from tests.apis.ask import ask, opened, versions
+from wire.schema import declaration
+from wire.schemas.alter_configs import AlterConfigsRequest
+from wire.schemas.alter_configs import AlterConfigsResource as OlderResource
 from wire.schemas.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -142,3 +147,26 @@ def test_log_levels(
 ) -> None:
     assert alter(cluster, (LOGGER, name, [change])) == [(code, message, LOGGER, name)]
     assert cluster.config.logger_levels == {"root": "DEBUG" if code == 0 else "INFO"}
+
+
+@pytest.mark.parametrize("request_class", [AlterConfigsRequest, IncrementalAlterConfigsRequest])
+def test_resources_are_not_compared_with_one_another(cluster: Cluster, request_class: Any) -> None:
+    comparisons = []
+
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            comparisons.append(1)
+            return str.__eq__(self, other)
+
+    resource_class = {
+        AlterConfigsRequest: OlderResource,
+        IncrementalAlterConfigsRequest: AlterConfigsResource,
+    }[request_class]
+    resources = [resource_class(resource_type=99, resource_name=Name(n)) for n in range(500)]
+    context = RequestContext(declaration(request_class).api, 1)
+    answer = cluster.broker.handle(context, request_class(resources=resources))
+    assert len(answer.responses) == 500
+    assert len(comparisons) < 5_000

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.offsets import commit, fetch, fetched, older_fetch, question
 from wire.error_codes import ErrorCode
-from wire.schemas.offset_fetch import OffsetFetchRequest
+from wire.schemas.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 
 @pytest.mark.parametrize("version", range(1, 8))
@@ -122,3 +122,11 @@ def test_what_was_committed_is_read_back_at_once(durable_client: Any) -> None:
     for offset in range(3):
         durable_client.call(commit("g", {(topic, 0): offset}), 9)
         assert fetched(durable_client.call(fetch("g"), 9)) == {(topic, 0): offset}
+
+
+def test_a_group_is_told_all_its_offsets_ten_times_at_most(client: Any) -> None:
+    topic, _ = client.make_topic()
+    client.call(commit("g", {(topic, 0): 5}), 9)
+    groups = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in "gh" + 500 * "g"]
+    response = client.call(OffsetFetchRequest(groups=groups), 8)
+    assert [group.group_id for group in response.groups] == [*"gh", *9 * "g"]

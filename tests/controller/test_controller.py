@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from threading import Thread
 
 import pytest
@@ -15,6 +16,7 @@ from embedlog.controller.metadata import (
     RESOURCE_TOPIC,
     MetadataDelta,
 )
+from embedlog.controller.topic_names import Collisions
 from embedlog.errors import (
     InvalidPartitions,
     InvalidReplicaAssignment,
@@ -149,6 +151,22 @@ def test_a_name_is_given_once_and_dots_and_underscores_are_one() -> None:
         opened.controller.create_topic("c.d")
     with pytest.raises(InvalidTopic):
         opened.controller.create_topic("c_d")
+
+
+def test_existing_names_are_looked_at_once_for_all_new_ones() -> None:
+    looks = []
+
+    class Names(dict[str, None]):
+        def __iter__(self) -> Iterator[str]:
+            looks.append(1)
+            return super().__iter__()
+
+    collisions = Collisions(Names.fromkeys(f"existing_{n}" for n in range(100)))
+    for n in range(100):
+        collisions.refuse(f"new_{n}")
+    with pytest.raises(InvalidTopic, match="existing_7"):
+        collisions.refuse("existing.7")
+    assert len(looks) == 1
 
 
 def test_one_bad_topic_does_not_hold_back_the_others() -> None:

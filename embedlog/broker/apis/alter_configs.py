@@ -6,6 +6,7 @@ resource named twice is refused, where Kafka never answers.
 
 from __future__ import annotations
 
+from embedlog.common import repeated
 from embedlog.controller.metadata import CONFIG_ATTRIBUTES
 from embedlog.errors import KafkaError, error_for
 from wire.schemas.alter_configs import (
@@ -29,10 +30,11 @@ def handle(
     broker: Broker, _context: RequestContext, request: AlterConfigsRequest
 ) -> AlterConfigsResponse:
     keys = [(resource.resource_type, resource.resource_name) for resource in request.resources]
+    named_twice = repeated(keys)
     responses = []
     for key, resource in zip(keys, request.resources, strict=True):
         try:
-            if keys.count(key) > 1:
+            if key in named_twice:
                 raise error_for(_INVALID_REQUEST, "Each resource must appear at most once.")
             _replace(broker, resource, validate_only=request.validate_only)
         except KafkaError as error:

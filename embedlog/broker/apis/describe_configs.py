@@ -9,6 +9,7 @@ described whether or not they exist.
 from __future__ import annotations
 
 from embedlog.broker.error_texts import message_of
+from embedlog.common import few_of_each
 from embedlog.config import describe, types
 from embedlog.config.broker_config import SOURCE_DEFAULT
 from embedlog.config.definitions import BROKER, CLIENT_METRICS, GROUP, TOPIC
@@ -32,6 +33,8 @@ from wire.schemas.describe_configs import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
     from embedlog.config.describe import ConfigEntry
@@ -58,7 +61,7 @@ def handle(
         # One unknown type spoils the whole request, as in Kafka.
         raise error_for(_INVALID_REQUEST)
     results = []
-    for resource in request.resources:
+    for resource in few_of_each(request.resources, _question):
         try:
             entries = _DESCRIBE[resource.resource_type](broker, resource)
         except KafkaError as error:
@@ -76,6 +79,11 @@ def handle(
             )
         )
     return DescribeConfigsResponse(results=results)
+
+
+def _question(resource: DescribeConfigsResource) -> Hashable:
+    keys = resource.configuration_keys
+    return resource.resource_type, resource.resource_name, tuple(keys or ())
 
 
 def refused(
@@ -159,7 +167,7 @@ def _broker_logger(broker: Broker, resource: DescribeConfigsResource) -> list[Co
             f"Unexpected broker id, expected {broker.node_id} but received"
             f" {resource.resource_name}",
         )
-    wanted = resource.configuration_keys
+    wanted = set(resource.configuration_keys or ())
     return [
         describe.ConfigEntry(name, level, type_=0, source=SOURCE_LOGGER)
         for name, level in broker.config.logger_levels.items()

@@ -7,6 +7,7 @@ v1 flexible. Each resource has its own success or error; one that is named twice
 from __future__ import annotations
 
 from embedlog.broker import loggers
+from embedlog.common import repeated
 from embedlog.controller.metadata import CONFIG_ATTRIBUTES, RESOURCE_BROKER_LOGGER
 from embedlog.errors import KafkaError, error_for
 from wire.schemas.incremental_alter_configs import (
@@ -30,10 +31,11 @@ def handle(
     broker: Broker, _context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     keys = [(resource.resource_type, resource.resource_name) for resource in request.resources]
+    named_twice = repeated(keys)
     responses = []
     for key, resource in zip(keys, request.resources, strict=True):
         try:
-            if keys.count(key) > 1:
+            if key in named_twice:
                 raise error_for(_INVALID_REQUEST, "Each resource must appear at most once.")
             _alter(broker, resource, validate_only=request.validate_only)
         except KafkaError as error:

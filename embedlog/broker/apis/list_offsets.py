@@ -10,6 +10,7 @@ here needs. Without tiered storage -5 and -6 have no offset.
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.common import repeated
 from embedlog.replication.partition import NO_EPOCH, Isolation, Partition
 from wire.schemas.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -52,13 +53,13 @@ def handle(
     version = context.api_version
     if request.isolation_level not in (0, 1):
         raise errors.UnknownServerError(f"Unknown isolation level {request.isolation_level}")
-    repeated = _repeated(request)
+    named_twice = _repeated(request)
     topics = []
     for topic in request.topics:
         answers = []
         for asked in {asked.partition_index: asked for asked in topic.partitions}.values():
             try:
-                if (topic.name, asked.partition_index) in repeated:
+                if (topic.name, asked.partition_index) in named_twice:
                     raise errors.InvalidRequest()
                 answers.append(_find(broker, request, version, topic.name, asked))
             except errors.KafkaError as error:
@@ -155,10 +156,8 @@ def _refusal(asked: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResp
 
 def _repeated(request: ListOffsetsRequest) -> set[tuple[str, int]]:
     """Partitions that the request names more than once."""
-    seen: set[tuple[str, int]] = set()
-    repeated: set[tuple[str, int]] = set()
-    for topic in request.topics:
-        for asked in topic.partitions:
-            key = (topic.name, asked.partition_index)
-            (repeated if key in seen else seen).add(key)
-    return repeated
+    return repeated(
+        (topic.name, asked.partition_index)
+        for topic in request.topics
+        for asked in topic.partitions
+    )

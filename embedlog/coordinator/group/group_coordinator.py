@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from _thread import RLock
 
-from embedlog.common import deque
+from embedlog.common import deque, few_of_each
 from embedlog.coordinator.answers import answered, combined, failed
 from embedlog.coordinator.group.group_shard import GroupShard
 from embedlog.coordinator.placement import partition_of
@@ -24,7 +24,7 @@ from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Hashable, Iterable
     from typing import Any, Protocol, TypeVar
 
     from embedlog.config import BrokerConfig
@@ -249,7 +249,8 @@ class GroupCoordinator:
         self._catch_up()
         version = context.api_version
         if version >= older_versions.FIRST_WITH_GROUPS:
-            groups = [self._fetch(group, request, version) for group in request.groups]
+            asked = few_of_each(request.groups, _question)
+            groups = [self._fetch(group, request, version) for group in asked]
             return combined(groups, lambda found: OffsetFetchResponse(groups=found))
         group = self._fetch(older_versions.question(request), request, version)
 
@@ -310,7 +311,10 @@ class GroupCoordinator:
         from wire.schemas.describe_groups import DescribeGroupsResponse
 
         self._catch_up()
-        groups = [self._describe(group_id, context.api_version) for group_id in request.groups]
+        groups = [
+            self._describe(group_id, context.api_version)
+            for group_id in few_of_each(request.groups)
+        ]
         return combined(groups, lambda found: DescribeGroupsResponse(groups=found))
 
     def _describe(self, group_id: str, version: int) -> DescribedGroup | Pending[DescribedGroup]:
@@ -352,7 +356,7 @@ class GroupCoordinator:
         def response(groups: list[DescribedGroup]) -> ConsumerGroupDescribeResponse:
             return ConsumerGroupDescribeResponse(groups=groups)
 
-        return combined([ask(group_id) for group_id in request.group_ids], response)
+        return combined([ask(group_id) for group_id in few_of_each(request.group_ids)], response)
 
     def delete_groups(
         self, _context: RequestContext, request: DeleteGroupsRequest
@@ -411,3 +415,8 @@ class GroupCoordinator:
             self.runtime.unload_all()
         elif deleted:
             self.runtime.write_all(lambda shard: shard.forget_topics(deleted))
+
+
+def _question(asked: OffsetFetchRequestGroup) -> Hashable:
+    # With topics it is as long as its answer, and counts as a question of its own.
+    return asked.group_id if asked.topics is None else id(asked)
