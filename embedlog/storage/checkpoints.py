@@ -104,6 +104,7 @@ class Checkpoints:
         "_cleaned",
         "_directory",
         "_files",
+        "_forgotten",
         "_high_watermarks",
         "_recovery_points",
         "_start_offsets",
@@ -119,6 +120,8 @@ class Checkpoints:
         self._start_offsets = self._read(LOG_START_OFFSETS)
         self._high_watermarks = self._read(HIGH_WATERMARKS)
         self._cleaned = self._read(CLEANER_OFFSETS)
+        self._forgotten: set[TopicPartition] = set()
+        """Whose entries are dropped, but may still be in the files."""
         self._written = {
             LOG_START_OFFSETS: dict(self._start_offsets),
             HIGH_WATERMARKS: dict(self._high_watermarks),
@@ -133,15 +136,21 @@ class Checkpoints:
         opening.high_watermark = self._high_watermarks.get(topic_partition, 0)
         opening.cleaned_offset = self._cleaned.get(topic_partition, -1)
 
-    def forget(self, topic_partition: TopicPartition) -> None:
-        """Drop the entries of a log that is gone: a new one of its name begins at 0."""
+    def forget(self, topic_partition: TopicPartition) -> bool:
+        """Drop the entries of a log that is gone: a new one of its name begins at 0.
+
+        Returns whether the files may have some until the positions are written: whoever makes the
+        new log must do that first, or a crash makes the old one's entries those of the new.
+        """
         for offsets in (
             self._recovery_points,
             self._start_offsets,
             self._high_watermarks,
             self._cleaned,
         ):
-            offsets.pop(topic_partition, None)
+            if offsets.pop(topic_partition, None) is not None:
+                self._forgotten.add(topic_partition)
+        return topic_partition in self._forgotten
 
     def write_positions(self, logs: Mapping[TopicPartition, Log]) -> bool:
         """Store synced, cleaned and start offsets (those that no segment's name tells).
@@ -160,7 +169,9 @@ class Checkpoints:
                 self._start_offsets.pop(topic_partition, None)
         is_new = self._write(RECOVERY_POINTS, self._recovery_points)
         is_new = self._write(CLEANER_OFFSETS, self._cleaned) or is_new
-        return self._write(LOG_START_OFFSETS, self._start_offsets) or is_new
+        is_new = self._write(LOG_START_OFFSETS, self._start_offsets) or is_new
+        self._forgotten.clear()
+        return is_new
 
     def write_high_watermarks(self, logs: Mapping[TopicPartition, Log]) -> bool:
         """Store high watermarks."""

@@ -367,6 +367,8 @@ class LogManager:
         return log
 
     def _make(self, topic_partition: TopicPartition) -> Log:
+        if self._checkpoints.forget(topic_partition):
+            self.checkpoint()  # the deletion of its predecessor was cut short
         opening = self._opening(topic_partition, is_new=True)
         make_directory(self._files, opening.directory, sync=self._durable)
         log = create_log(opening, self.checkpoint)

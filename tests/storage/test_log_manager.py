@@ -453,3 +453,27 @@ def test_a_forked_child_cannot_touch_its_parents_directory(tmp_path: Path) -> No
     assert again.clean
     assert again.partitions() == [PARTITION]
     again.close()
+
+
+def test_a_deletion_cut_short_leaves_nothing_to_the_next_log_of_that_name() -> None:
+    """What a kill leaves between the renaming of the directory and the checkpoint after it."""
+    disk = SimFiles()
+    owner = manager(disk)
+    log = owner.get_or_create(PARTITION)
+    for number in range(4):
+        append(log, b"old %d" % number)
+    log.flush()
+    log.update_high_watermark(4)
+    log.increment_log_start_offset(3)
+    disk.rename(log.directory, f"{DATA}/{paths.deleted_log_name(PARTITION, bytes(16))}")
+    disk = disk.survivor()
+    again = manager(disk)
+    assert again.partitions() == []
+    made = again.get_or_create(PARTITION)
+    assert made.log_start_offset == 0
+    append(made, b"new")
+    made.flush()
+    found = manager(disk.survivor()).get(PARTITION)
+    assert found is not None
+    assert found.failure is None
+    assert values(found) == [b"new"]
