@@ -10,6 +10,7 @@ import sys
 from tests.crash.report import Options, Report
 
 VERBS = {
+    "kill": "SIGKILL of a writer at any moment",
     "openers": "two processes open one directory at the same time",
     "flips": "every bit of a small directory is flipped in turn",
 }

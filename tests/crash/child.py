@@ -48,25 +48,26 @@ class Child:
         os.set_blocking(reader, False)
         self._reader = reader
         self._unfinished = b""
-        self._is_ended = False
+        self.is_ended = False
+        """Has the pipe ended, and with it the process?"""
         self._status: int | None = None
 
     def read(self, timeout_s: float) -> list[bytes]:
         """Whole lines said so far, waiting up to `timeout_s` for the first; [] also at its end."""
-        if self._is_ended or not select.select([self._reader], [], [], timeout_s)[0]:
+        if self.is_ended or not select.select([self._reader], [], [], timeout_s)[0]:
             return []
         try:
             data = os.read(self._reader, 1 << 18)
         except BlockingIOError:
             return []
-        self._is_ended = not data
+        self.is_ended = not data
         *lines, self._unfinished = (self._unfinished + data).split(b"\n")
         return lines
 
     def line(self) -> bytes:
         """The one next line; b"" when it ended without, or hangs."""
         deadline = time.monotonic() + HUNG_AFTER_S
-        while not self._is_ended and time.monotonic() < deadline:
+        while not self.is_ended and time.monotonic() < deadline:
             lines = self.read(1.0)
             if lines:
                 assert len(lines) == 1, lines
@@ -77,7 +78,7 @@ class Child:
         """Every line until the pipe ends: the child has ended, or was killed."""
         lines: list[bytes] = []
         deadline = time.monotonic() + HUNG_AFTER_S
-        while not self._is_ended and time.monotonic() < deadline:
+        while not self.is_ended and time.monotonic() < deadline:
             lines += self.read(1.0)
         return lines
 
@@ -101,10 +102,16 @@ class Child:
             else:
                 time.sleep(pause)
                 pause = min(pause * 2, 0.01)
+        return self.how
+
+    @property
+    def how(self) -> str:
+        """How it ended: "" when its work was done. Requires: it has, by `kill` or `end`."""
+        assert self._status is not None
         if os.WIFSIGNALED(self._status):
-            return f"signal {os.WTERMSIG(self._status)}"
+            return f"by signal {os.WTERMSIG(self._status)}"
         code = os.WEXITSTATUS(self._status)
-        return f"exit code {code}" if code else ""
+        return f"with exit code {code}" if code else ""
 
     def close(self) -> None:
         """Kill it when it still runs, and give back the pipe."""
