@@ -6,9 +6,8 @@ can do the waiting. Making one costs 0.1 us; a `concurrent.futures.Future` costs
 
 from __future__ import annotations
 
-from _thread import RLock
-
 from embedlog.common import Generic, T
+from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ _FAILED = 2
 # One lock for all: it is held for a few reference moves, never while a callback runs. A lock a
 # Pending would cost more than the Pending, and most are completed before anyone else sees them.
 # Nobody takes it twice; but CPython runs `with` on an RLock in 1240 instructions, a Lock in 2000.
-_lock = RLock()
+_lock = ranked_rlock(Rank.PENDING)
 
 
 class Pending(Generic[T]):

@@ -1,10 +1,56 @@
-"""For all tests: the time that Hypothesis takes says something of the machine alone."""
+"""For all tests: locks check their order, and the time that Hypothesis takes says something of the
+machine alone.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+VIOLATIONS = Path(tempfile.mkdtemp(prefix="embedlog-locks-"))
+"""Where this process, and those it starts, tell of locks that were taken in a wrong order."""
+# Before anything of the package is imported: some locks are made then.
+os.environ["EMBEDLOG_CHECK_LOCKS"] = str(VIOLATIONS)
+
+from embedlog.runtime.locks import Rank, ranked_rlock  # noqa: E402
+from wire.net import poller  # noqa: E402
+
+# `wire` knows nothing of the ranks.
+poller.RLock = lambda: ranked_rlock(Rank.WAKER)  # type: ignore[misc,assignment]
 
 settings.register_profile(
     "untimed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("untimed")
+
+
+@pytest.fixture(autouse=True)
+def locks_are_taken_in_order() -> Iterator[None]:
+    """A violation fails the test, also in another thread, and where a handler swallowed it."""
+    yield
+    told = [path.read_text() for path in VIOLATIONS.iterdir()]
+    for path in VIOLATIONS.iterdir():
+        path.unlink()
+    assert not told, "\n".join(told)
+
+
+@pytest.fixture
+def lock_violations(locks_are_taken_in_order: None) -> Iterator[list[str]]:
+    """For a test that means to violate the order: what was told of that in this process."""
+    from embedlog.runtime import lock_order
+
+    lock_order.violations.clear()
+    yield lock_order.violations
+    lock_order.violations.clear()
+    for path in VIOLATIONS.iterdir():
+        path.unlink()
+
+
+def pytest_sessionfinish() -> None:
+    shutil.rmtree(VIOLATIONS, ignore_errors=True)

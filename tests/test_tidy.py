@@ -95,6 +95,25 @@ def test_only_a_threads_top_frame_catches_everything() -> None:
                 assert ends, f"{_name(path)}:{node.lineno} catches everything and goes on"
 
 
+def test_every_lock_has_its_place_in_the_order() -> None:
+    allowed = {
+        "embedlog/runtime/locks.py",
+        "embedlog/runtime/lock_order.py",
+        "wire/net/poller.py",  # the last one of all: `Rank.WAKER`
+    }
+    makers = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "allocate_lock"}
+    for path in CODE:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or _name(path) in allowed:
+                continue
+            called = ast.unparse(node.func)
+            if called == "asyncio.Lock":
+                continue  # tasks wait for it, and no thread
+            assert called.rpartition(".")[2] not in makers, (
+                f"{_name(path)}:{node.lineno} makes a lock without a rank: see runtime/locks.py"
+            )
+
+
 def test_the_api_folder_mirrors_the_schemas() -> None:
     schemas = {path.stem for path in (ROOT / "wire/schemas").glob("*.py")}
     apis = {path.stem for path in (ROOT / "embedlog/broker/apis").glob("*.py")}

@@ -9,8 +9,6 @@ partitions. The caller's thread does the work; the broker has no thread of its o
 
 from __future__ import annotations
 
-from _thread import allocate_lock
-
 from embedlog.broker import dispatch
 from embedlog.broker.metadata_publisher import MetadataPublisher
 from embedlog.broker.producer_ids import ProducerIds
@@ -18,10 +16,10 @@ from embedlog.common import ZERO_UUID
 from embedlog.logs import Log
 from embedlog.purgatory.timer import Timer
 from embedlog.replication.replica_manager import ReplicaManager
+from embedlog.runtime.locks import Rank, ranked_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from embedlog.broker.context import Connection, RequestContext
@@ -57,7 +55,6 @@ class Broker:
         *,
         directory_id: bytes = ZERO_UUID,
         log_directory: str = "",
-        lock_factory: Callable[[], Any] | None = None,
     ) -> None:
         self.runtime = runtime
         self.config = config
@@ -72,14 +69,12 @@ class Broker:
         """(listener name, host, port) of every listener, as advertised."""
         self.timer = Timer(runtime.clock, runtime.scheduler.notify)
         runtime.scheduler.add(self.timer)
-        self.replica_manager = ReplicaManager(
-            runtime, node_id=self.node_id, lock_factory=lock_factory
-        )
+        self.replica_manager = ReplicaManager(runtime, node_id=self.node_id)
         self.producer_ids = ProducerIds(controller.allocate_producer_ids)
         self.fetch_max_bytes: int = config.fetch_max_bytes
         self.api_versions: dict[int, ApiVersionsResponse] = {}
         """By version, what remote clients were told last; nobody changes it."""
-        self._lock = allocate_lock()
+        self._lock = ranked_lock(Rank.BROKER)
         self._fetch_sessions: FetchSessions | None = None
         self._group_coordinator: GroupCoordinator | None = None
         self._parked: dict[Connection, DelayedFetch] = {}

@@ -12,11 +12,10 @@ whoever is answered may ask for the controller lock, and a completing operation 
 
 from __future__ import annotations
 
-from _thread import RLock
-
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.config import topic_config
+from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage.log_config import LogConfig
 
 TYPE_CHECKING = False
@@ -49,7 +48,7 @@ class MetadataPublisher:
         self._log_manager = log_manager
         self._replica_manager = replica_manager
         self._bump_leader_epochs = bump_leader_epochs
-        self._lock = RLock()
+        self._lock = ranked_rlock(Rank.PUBLISHER)
         self._image: MetadataImage | None = None
 
     def open(self, image: MetadataImage) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _thread import allocate_lock
+from embedlog.runtime.locks import Rank, ranked_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class ProducerIds:
 
     def __init__(self, allocate: Callable[[int], range]) -> None:
         self._allocate = allocate
-        self._lock = allocate_lock()
+        self._lock = ranked_lock(Rank.PRODUCER_IDS)
         self._block = range(0)
 
     def next(self) -> int:

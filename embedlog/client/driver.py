@@ -13,11 +13,12 @@ that wait sleep until something has arrived, or until they are to poll.
 
 from __future__ import annotations
 
-from _thread import RLock, allocate_lock, get_ident
+from _thread import get_ident
 
 from embedlog.client.turn_lock import TurnLock
 from embedlog.errors import EmbedlogError
 from embedlog.pending import Pending
+from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,19 +63,19 @@ class Driver:
         self._clock = transport.runtime.clock
         # In process no thread waits while it has the turn: there a plain lock is fair enough.
         self._turns = None if transport.concurrent else TurnLock()
-        self._own_turn = RLock()  # for the reason given in `embedlog.pending`
+        self._own_turn = ranked_rlock(Rank.DRIVER)  # for the reason given in `embedlog.pending`
         self._turn = self._turns or self._own_turn
         self._poller: dict[str, int] = {}
         """The thread that polls, of those that wait."""
         self._runner = 0
         self._news: list[_News] = []
-        self._news_lock = allocate_lock()
+        self._news_lock = ranked_lock(Rank.NEWS)
         self.delay: int | None = None
         """What the last pass returned."""
         self._threaded = threaded
         self._name = name
         self._thread: Thread | None = None
-        self._looping = allocate_lock()
+        self._looping = ranked_lock(Rank.LOOP)
         """Held by the thread that loops."""
         self._ended: Pending[object] = Pending()
         """No thread loops any more."""
@@ -287,4 +288,4 @@ class Driver:
         self._ended.complete(None)
 
 
-_starting = allocate_lock()
+_starting = ranked_lock(Rank.NEWS)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from _thread import allocate_lock, get_ident
+from _thread import get_ident
 
 from embedlog.common import deque
+from embedlog.runtime.locks import closed_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,8 +77,7 @@ class _Ticket:
 
     def __init__(self) -> None:
         self.thread = get_ident()
-        self.gate = allocate_lock()
-        self.gate.acquire()
+        self.gate = closed_gate()
 
     def open(self) -> None:
         """Let the thread have the turn."""

@@ -9,8 +9,6 @@ that holds it, because what a change completes may ask for another one.
 
 from __future__ import annotations
 
-from _thread import RLock
-
 from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.config import topic_config
 from embedlog.controller import placement, topic_names
@@ -34,6 +32,7 @@ from embedlog.controller.metadata_records import (
 from embedlog.controller.replay import ImageBuilder, partition_state, topic_record
 from embedlog.errors import KafkaError, error_for
 from embedlog.logs import Log
+from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ class Controller:
         """The present state; take the reference once."""
         self.on_change: Callable[[MetadataDelta], None] = _ignore
         """Called after every change, under the controller lock, in the order of changes."""
-        self._lock = RLock()
+        self._lock = ranked_rlock(Rank.CONTROLLER)
         self._random = runtime.random
         self._log = metadata_log
         self._config = config

@@ -17,8 +17,6 @@ operation could have seen. At the levels `memory` and `os` that is no wait at al
 
 from __future__ import annotations
 
-from _thread import RLock, allocate_lock
-
 from embedlog.common import Generic
 from embedlog.coordinator.answers import failed
 from embedlog.coordinator.append_errors import as_coordinator_error
@@ -28,6 +26,7 @@ from embedlog.coordinator.shard_context import ShardContext
 from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError, error_for
 from embedlog.logs import Log
 from embedlog.pending import Pending
+from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
 from embedlog.storage.append_origin import AppendOrigin
 from wire.error_codes import ErrorCode
 from wire.records.builder import build_batch
@@ -97,7 +96,7 @@ class CoordinatorRuntime(Generic[S]):
         self._commit_timeout_ms = commit_timeout_ms
         self._codec = codec
         self._when_opened = when_opened
-        self._lock = allocate_lock()
+        self._lock = ranked_lock(Rank.SHARDS)
         self._slots: dict[int, _Slot[S]] = {}
         self._opened: set[int] = set()
         """The partitions that were loaded before: what they hold is of this broker's time."""
@@ -380,7 +379,7 @@ class _Slot(Generic[S]):
     def __init__(self, index: int, partition: Partition) -> None:
         self.index = index
         self.partition = partition
-        self.lock = RLock()
+        self.lock = ranked_rlock(Rank.SHARD)
         self.is_busy = False
         self.shard: S | None = None
         self.context: ShardContext | None = None

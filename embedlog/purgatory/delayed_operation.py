@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from _thread import RLock
 from abc import abstractmethod
 
 from embedlog.purgatory.timing_wheel import TimerTask
+from embedlog.runtime.locks import Rank, ranked_rlock
 
 
 class DelayedOperation(TimerTask):
@@ -33,7 +33,7 @@ class DelayedOperation(TimerTask):
 
     def __init__(self, delay_ms: int) -> None:
         TimerTask.__init__(self, delay_ms)
-        self._lock = RLock()
+        self._lock = ranked_rlock(Rank.OPERATION)
         self.is_completed = False
         """Has a thread won the right to end it? `on_complete` may still be running there. Nobody
         else assigns it."""

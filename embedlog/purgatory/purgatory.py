@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _thread import RLock
+from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class DelayedOperationPurgatory:
         # One lock for all keys, held for a list operation at a time. (Kafka has 512 shards, for
         # threads that run in parallel; here they would only contend for the interpreter.)
         # An RLock for the reason given in `embedlog.pending`.
-        self._lock = RLock()
+        self._lock = ranked_rlock(Rank.PURGATORY)
         self._watchers: dict[Hashable, list[DelayedOperation]] = {}
         self._estimated_total = 0
         self._purge_check_at = purge_interval

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from _thread import RLock
-
 from embedlog.purgatory.timing_wheel import TimerTask, TimingWheel
+from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class Timer:
     def __init__(self, clock: Clock, on_earlier: Callable[[Timer], None] | None = None) -> None:
         self._monotonic_ms = clock.monotonic_ms
         self.on_earlier = on_earlier
-        self._lock = RLock()  # for the reason given in `embedlog.pending`
+        self._lock = ranked_rlock(Rank.TIMER)  # for the reason given in `embedlog.pending`
         self._wheel = TimingWheel(start_ms=clock.monotonic_ms(), lock=self._lock)
         self._announced_ms = _NEVER
         # What was left of an expired batch when one of its tasks raised.

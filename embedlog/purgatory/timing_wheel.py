@@ -28,8 +28,13 @@ from __future__ import annotations
 from _bisect import bisect_right
 from _heapq import heappop, heappush
 from _operator import attrgetter
-from _thread import RLock
 from abc import ABC, abstractmethod
+
+from embedlog.runtime.locks import Rank, ranked_rlock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _thread import RLock
 
 GHOSTS_KEPT = 16
 """A bucket with no more ghosts than this is not worth rebuilding."""
@@ -140,7 +145,7 @@ class TimingWheel:
         assert wheel_size > 1, wheel_size
         self.tick_ms = tick_ms
         self.wheel_size = wheel_size
-        self.lock = RLock() if lock is None else lock
+        self.lock = ranked_rlock(Rank.TIMER) if lock is None else lock
         self.queue: list[tuple[int, int]] = []
         """A heap of (bucket expiration, level), one for each bucket."""
         self._levels: list[dict[int, TimerTaskList]] = []

@@ -13,12 +13,11 @@ out a partition that has no records, no error and no new offsets.
 
 from __future__ import annotations
 
-from _thread import RLock, allocate_lock
-
 from embedlog import errors
 from embedlog.replication.fetch_context import NO_SESSION, FullFetch, IncrementalFetch
 from embedlog.replication.fetch_params import FIRST_WITH_IDS, FetchPartition
 from embedlog.replication.partition import Isolation
+from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class FetchSession:
         """The epoch that the next request must carry."""
         self.created_ms = now_ms
         self.last_used_ms = now_ms
-        self.lock = RLock()  # for the reason given in `embedlog.pending`
+        self.lock = ranked_rlock(Rank.FETCH_SESSION)  # for the reason given in `embedlog.pending`
         self._last_rank = 0
         for partition in partitions.values():
             self.add(partition)
@@ -120,7 +119,7 @@ class FetchSessions:
         self._clock = clock
         self._random = random
         self._slot_count = slot_count
-        self._lock = allocate_lock()
+        self._lock = ranked_lock(Rank.FETCH_SESSIONS)
         self._sessions: dict[int, FetchSession] = {}
 
     def __len__(self) -> int:

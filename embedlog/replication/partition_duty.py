@@ -7,7 +7,7 @@ makes one sync acknowledge the appends of many producers.
 
 from __future__ import annotations
 
-from _thread import allocate_lock
+from embedlog.runtime.locks import Rank, ranked_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class PartitionDuty:
     def __init__(self, scheduler: Scheduler, work: Callable[[Partition], None]) -> None:
         self._scheduler = scheduler
         self._work = work
-        self._lock = allocate_lock()
+        self._lock = ranked_lock(Rank.PARTITION_DUTY)
         self._left: dict[Partition, None] = {}
         scheduler.add(self)
 

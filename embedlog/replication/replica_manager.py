@@ -24,7 +24,6 @@ from wire.error_codes import ErrorCode
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
     from embedlog.common import Buffer
     from embedlog.pending import Pending
@@ -47,18 +46,9 @@ _CLOCKS_DIFFER_MS = 60_000
 
 
 class ReplicaManager:
-    """Owns the hosted partitions. Every method may be called from any thread.
+    """Owns the hosted partitions. Every method may be called from any thread."""
 
-    `lock_factory` replaces the logs' own locks; tests pass one whose locks know their holder.
-    """
-
-    def __init__(
-        self,
-        runtime: Runtime,
-        *,
-        node_id: int,
-        lock_factory: Callable[[], Any] | None = None,
-    ) -> None:
+    def __init__(self, runtime: Runtime, *, node_id: int) -> None:
         self.runtime = runtime
         self.node_id = node_id
         self.partitions: dict[tuple[str, int], Partition] = {}
@@ -68,7 +58,6 @@ class ReplicaManager:
         self.produce_purgatory = self._purgatory("Produce")
         self.fetch_purgatory = self._purgatory("Fetch")
         self.delete_records_purgatory = self._purgatory("DeleteRecords", purge_interval=1)
-        self._lock_factory = lock_factory
         self._clock = runtime.clock
         self._wall_ms = runtime.clock.wall_ms
         self._to_sync = PartitionDuty(runtime.scheduler, self._sync)
@@ -115,8 +104,6 @@ class ReplicaManager:
 
     def host(self, topic_partition: TopicPartition, log: Log, *, topic_id: bytes) -> Partition:
         """Take a partition in; it serves nobody until `Partition.lead`."""
-        if self._lock_factory is not None:
-            log.lock = self._lock_factory()
         partition = Partition(topic_partition, log, topic_id=topic_id)
         self.partitions[topic_partition] = partition
         return partition

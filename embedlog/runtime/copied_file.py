@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from _thread import allocate_lock
-
 from embedlog.runtime import descriptors
+from embedlog.runtime.locks import Rank, ranked_lock
 from embedlog.runtime.memory_files import MemoryNode
 from embedlog.runtime.os_files import OsFile
 
@@ -28,7 +27,7 @@ class CopiedFile(OsFile):
         super().__init__(descriptor)
         self._copy = MemoryNode()
         self._copied_size = 0
-        self._lock = allocate_lock()
+        self._lock = ranked_lock(Rank.FILE)
 
     def write(self, buffers: Sequence[Bytes], position: int) -> int:
         written = super().write(buffers, position)

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import os
 import sys
-from _thread import allocate_lock
 
 from embedlog.runtime.files import Volume
+from embedlog.runtime.locks import Rank, ranked_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _OPEN_FLAGS = os.O_RDWR
 for _name in ("O_CLOEXEC", "O_NOINHERIT", "O_BINARY"):
     _OPEN_FLAGS |= getattr(os, _name, 0)
 
-_seeking = allocate_lock()
+_seeking = ranked_lock(Rank.SEEKING)
 """Between a seek and what follows it, for systems that cannot do both in one call."""
 
 

@@ -7,8 +7,9 @@ one that waits for that listener would wait for ever. Such a duty gets a thread 
 
 from __future__ import annotations
 
-from _thread import RLock, allocate_lock, get_ident
+from _thread import get_ident
 
+from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
 from embedlog.runtime.threads import Parked
 
 TYPE_CHECKING = False
@@ -57,8 +58,8 @@ class DutyThread:
         self._clock = clock
         self._duty = duty
         self._name = name
-        self._lock = RLock()  # for the reason given in `embedlog.pending`
-        self._looping = allocate_lock()
+        self._lock = ranked_rlock(Rank.DUTY_THREAD)  # for the reason given in `embedlog.pending`
+        self._looping = ranked_lock(Rank.LOOP)
         """Held by the thread that loops: Ctrl-C may hide from `notify` that it started one."""
         self._parked = Parked()
         self._thread: Thread | None = None

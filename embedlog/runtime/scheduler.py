@@ -18,10 +18,11 @@ take over the driving; a wake-up costs about 30 us, and nothing polls.
 
 from __future__ import annotations
 
-from _thread import RLock, allocate_lock, get_ident
+from _thread import get_ident
 
 from embedlog.common import T
 from embedlog.runtime.duty_thread import DutyThread
+from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
 from embedlog.runtime.threads import Parked, Thread
 
 TYPE_CHECKING = False
@@ -44,8 +45,8 @@ class Scheduler:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._lock = RLock()  # for the reason given in `embedlog.pending`
-        self._running = allocate_lock()
+        self._lock = ranked_rlock(Rank.SCHEDULER)  # for the reason given in `embedlog.pending`
+        self._running = ranked_lock(Rank.RUNNING)
         """Held while duties run: they never run side by side."""
         self._runner = 0
         """The thread that runs them."""

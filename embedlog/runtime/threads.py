@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _thread import allocate_lock
+from embedlog.runtime.locks import closed_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ class Parked:
     __slots__ = ("_lock",)
 
     def __init__(self) -> None:
-        self._lock = allocate_lock()
-        self._lock.acquire()
+        self._lock = closed_gate()
 
     def wake(self, _pending: object = None) -> None:
         """End the present sleep, or the next one before it begins."""

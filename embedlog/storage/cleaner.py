@@ -14,10 +14,10 @@ that drives the scheduler, and has nothing to do while no compacted log changes.
 
 from __future__ import annotations
 
-from _thread import RLock
 from contextlib import suppress
 
 from embedlog.errors import CorruptRecord, KafkaError
+from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage.cleaner_output import SegmentTooLarge
 from embedlog.storage.cleaner_range import DirtyRange, dirty_range
 from embedlog.storage.cleaner_round import CleaningRound, LogChanged
@@ -51,7 +51,7 @@ class LogCleaner:
         self._manager = manager
         self._settings = settings
         self._clock = clock
-        self._lock = RLock()
+        self._lock = ranked_rlock(Rank.CLEANER)
         self._round: CleaningRound | None = None
         self._is_stopped = False
         self.uncleanable: dict[Log, str] = {}

@@ -6,7 +6,6 @@ first asked for. After an unclean stop every log is recovered at once.
 
 from __future__ import annotations
 
-from _thread import RLock
 from errno import EMFILE, ENFILE
 
 from embedlog import errors
@@ -14,6 +13,7 @@ from embedlog.common import uuid_from_text, uuid_to_text
 from embedlog.errors import ClosedError
 from embedlog.logs import Log as Logger
 from embedlog.runtime.files import make_directory, remove_tree, write_fully
+from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage import paths
 from embedlog.storage.checkpoints import Checkpoints
 from embedlog.storage.clean_shutdown import (
@@ -73,7 +73,8 @@ class LogManager:
         self.defaults = defaults if defaults is not None else LogConfig()
         self._volatile = self.defaults.durability == "memory"
         self._durable = self.defaults.durability == "fsync"
-        self._mutex = RLock()
+        self._mutex = ranked_rlock(Rank.LOG_MANAGER)
+        self._checkpoints_lock = ranked_rlock(Rank.CHECKPOINTS)
         self._open_files = OpenFiles(files, open_files_max)
         self._logs: dict[TopicPartition, Log] = {}
         self._configs: dict[str, LogConfig] = {}
@@ -145,13 +146,13 @@ class LogManager:
             if config is not None:
                 self.configure(topic_partition[0], config)
             log = self.get(topic_partition)
-            if log is None:
-                try:
+            try:
+                if log is None:
                     log = self._make(topic_partition)
-                except OSError as error:
-                    message = f"cannot create {topic_partition}: {error}"
-                    raise errors.KafkaStorageError(message) from error
-            self._identify(log, topic_id)
+                self._identify(log, topic_id)
+            except OSError as error:
+                message = f"cannot create {topic_partition}: {error}"
+                raise errors.KafkaStorageError(message) from error
             return log
 
     def configure(self, topic: str, config: LogConfig) -> None:
@@ -180,7 +181,8 @@ class LogManager:
             doomed = paths.deleted_log_name(topic_partition, self._runtime.random.uuid())
             path = f"{self.directory}/{doomed}"
             self._files.rename(paths.log_directory(self.directory, topic_partition), path)
-            self._checkpoints.forget(topic_partition)
+            with self._checkpoints_lock:
+                self._checkpoints.forget(topic_partition)
             self.checkpoint()
             remove_tree(self._files, path)
         events.info("the log of %s was deleted", topic_partition)
@@ -285,15 +287,16 @@ class LogManager:
         """Store the synced offset and the start offset of every log; False when nothing is new."""
         if self._volatile:
             return False
-        with self._mutex:
-            return self._checkpoints.write_positions(self._logs)
+        # Not the mutex: this is called under a partition lock, which comes after it.
+        with self._checkpoints_lock:
+            return self._checkpoints.write_positions(self._logs.copy())
 
     def checkpoint_high_watermarks(self) -> bool:
         """Store the high watermark of every log; False when nothing is new."""
         if self._volatile:
             return False
-        with self._mutex:
-            return self._checkpoints.write_high_watermarks(self._logs)
+        with self._checkpoints_lock:
+            return self._checkpoints.write_high_watermarks(self._logs.copy())
 
     def close(self) -> None:
         """Close every log, and leave the directory marked as clean if all of them are."""
@@ -390,8 +393,8 @@ class LogManager:
             is_clean = is_clean and log.failure is None
         if not self._volatile:
             try:
-                self._checkpoints.write_positions(self._logs)
-                self._checkpoints.write_high_watermarks(self._logs)
+                self.checkpoint_positions()
+                self.checkpoint_high_watermarks()
                 if is_clean:
                     write_marker(self._files, self.directory, synced=self._durable)
             except OSError as error:
@@ -410,7 +413,6 @@ class LogManager:
                 f"{log.topic_partition} has the topic id {uuid_to_text(log.topic_id)}, "
                 f"not {uuid_to_text(topic_id)}"
             )
-        log.topic_id = topic_id
         if not self._volatile:
             content = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
             file = self._files.open(f"{log.directory}/{paths.PARTITION_METADATA}", create=True)
@@ -420,6 +422,7 @@ class LogManager:
                 # Its name becomes durable with the first segment's, before anything is promised.
                 file.sync()
             file.close()
+        log.topic_id = topic_id
 
     def _read_topic_id(self, log: Log) -> bytes | None:
         """The id in partition.metadata; None when it is missing or damaged (a hint like others)."""

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from _bisect import bisect_right
-from _thread import RLock
 from errno import EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM, ENOSPC
 
 from embedlog import errors
+from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage import events, paths
 from embedlog.storage.offset_index import ENTRY_SIZE, RELATIVE_OFFSET_MAX
 from embedlog.storage.producer_append import load_producers, write_snapshot
@@ -113,9 +113,9 @@ class LogState:
         """What the disk last refused a write with; the log may have gone on since."""
         self._checkpoint = checkpoint
         # Re-entrant, so that an interrupt at its release does not lock this thread out for good.
-        self._sync_lock = RLock()
-        self.lock = RLock()
-        """The partition lock. Whoever coordinates the partition may put its own here."""
+        self._sync_lock = ranked_rlock(Rank.SYNC)
+        self.lock = ranked_rlock(Rank.PARTITION)
+        """The partition lock."""
         self.configure(config)
 
     def configure(self, config: LogConfig) -> None:

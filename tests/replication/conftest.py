@@ -1,4 +1,4 @@
-"""A broker whose partition locks know who holds them: rule 12 of the layering chapter.
+"""A simulated broker; partition locks know who holds them: rule 12 of the layering chapter.
 
 Delayed operations must never complete while a partition lock is held; every response that is
 completed in these tests is checked for that.
@@ -6,48 +6,23 @@ completed in these tests is checked for that.
 
 from __future__ import annotations
 
-from _thread import RLock, get_ident
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any
 
 import pytest
 
-from embedlog.broker import cluster as cluster_module
-from embedlog.broker.broker import Broker
 from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
 from embedlog.purgatory.delayed_operation import DelayedOperation
+from embedlog.runtime.lock_order import CheckedLock, held_here
+from embedlog.runtime.locks import Rank
 from embedlog.testing import SimRuntime, sim_runtime
 from wire.schema import declaration
 
 
-class LockWithOwner:
-    """A re-entrant lock that says whether the calling thread holds it, or any other."""
-
-    held: dict[int, list[LockWithOwner]] = {}
-
-    def __init__(self) -> None:
-        self._lock = RLock()
-
-    def __enter__(self) -> LockWithOwner:
-        self._lock.acquire()
-        self.held.setdefault(get_ident(), []).append(self)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.held[get_ident()].remove(self)
-        self._lock.release()
-
-    @classmethod
-    def held_here(cls) -> list[LockWithOwner]:
-        """The partition locks that this thread holds."""
-        return cls.held.get(get_ident(), [])
+def held_partition_locks() -> list[CheckedLock]:
+    """The partition locks that this thread holds."""
+    return [lock for lock in held_here() if lock.rank == Rank.PARTITION]
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +34,7 @@ def completed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         complete = getattr(DelayedOperation, name)
 
         def checked(operation: DelayedOperation) -> bool:
-            assert not LockWithOwner.held_here(), f"{operation} completes under a partition lock"
+            assert not held_partition_locks(), f"{operation} completes under a partition lock"
             won: bool = complete(operation)
             if won:
                 kinds.append(type(operation).__name__)
@@ -95,15 +70,9 @@ class Rig:
 
 
 @pytest.fixture
-def make_rig(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Rig]]:
-    """`make_rig(path=None, durability=None, files=None)`: a cluster with watched locks."""
+def make_rig() -> Iterator[Callable[..., Rig]]:
+    """`make_rig(path=None, durability=None, files=None)`: a simulated cluster."""
     made: list[Cluster] = []
-
-    class WatchedBroker(Broker):
-        def __init__(self, *parts: Any, **named: Any) -> None:
-            super().__init__(*parts, **named, lock_factory=LockWithOwner)
-
-    monkeypatch.setattr(cluster_module, "Broker", WatchedBroker)
 
     def make(path: str | None = None, *, files: Any = None, **how: Any) -> Rig:
         runtime = sim_runtime(seed=5, files=files)
@@ -114,4 +83,4 @@ def make_rig(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Rig]]:
     yield make
     for cluster in made:
         cluster.close()
-    assert not any(LockWithOwner.held.values())
+    assert not held_here()

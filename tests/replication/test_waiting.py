@@ -10,9 +10,10 @@ from embedlog import errors
 from embedlog.pending import Pending
 from embedlog.replication.delayed_delete_records import DelayedDeleteRecords, DeletedPartition
 from embedlog.replication.partition import Partition
+from embedlog.runtime.lock_order import LockOrderViolation
 from tests.golden.batches import simple
 from tests.golden.requests import Topic, fetch, produce
-from tests.replication.conftest import LockWithOwner, Rig
+from tests.replication.conftest import Rig, held_partition_locks
 from wire.error_codes import ErrorCode
 from wire.schemas.delete_records import DeleteRecordsPartitionResult, DeleteRecordsResponse
 
@@ -32,17 +33,19 @@ def waiting_fetch(rig: Rig, topic: Topic, offset: int = 0, **how: int) -> Pendin
     return answer
 
 
-def test_the_lock_knows_its_holder(make_rig: MakeRig) -> None:
+def test_nothing_completes_under_a_partition_lock(
+    make_rig: MakeRig, lock_violations: list[str]
+) -> None:
     rig = make_rig()
     topic = make_topic(rig)
     partition = rig.manager.partition(topic[0], 0)
-    assert isinstance(partition.lock, LockWithOwner)
     waiting_fetch(rig, topic)
     with partition.lock:
-        assert LockWithOwner.held_here() == [partition.lock]
-        with pytest.raises(AssertionError, match="under a partition lock"):
+        assert held_partition_locks() == [partition.lock]
+        with pytest.raises(LockOrderViolation, match="OPERATION .* under .* PARTITION"):
             rig.manager.append(partition, simple(b"a"), acks=1)
-    assert LockWithOwner.held_here() == []
+    assert held_partition_locks() == []
+    assert len(lock_violations) == 1
 
 
 def test_an_append_completes_waiting_fetches_after_its_lock(

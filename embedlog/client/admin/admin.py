@@ -8,8 +8,6 @@ Every call about several items answers with one result or error for each, see `I
 
 from __future__ import annotations
 
-from _thread import RLock
-
 from embedlog.client.admin.calls import AdminCalls
 from embedlog.client.admin.cluster import ClusterAdmin
 from embedlog.client.admin.configs import ConfigAdmin
@@ -18,6 +16,7 @@ from embedlog.client.admin.records import RecordAdmin
 from embedlog.client.admin.topics import TopicAdmin
 from embedlog.client.connect import connect
 from embedlog.client.settings import ADMIN, parse
+from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class Admin(TopicAdmin, ConfigAdmin, RecordAdmin, GroupAdmin, ClusterAdmin):
     def __init__(
         self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
-        self._turn = RLock()
+        self._turn = ranked_rlock(Rank.ADMIN)
         self._is_closed = False
         self._settings = parse(ADMIN, config, settings)
         self._transport = connect(self, target, self._settings)

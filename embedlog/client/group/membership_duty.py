@@ -13,9 +13,8 @@ that thread does all this in its own passes.
 
 from __future__ import annotations
 
-from _thread import allocate_lock
-
 from embedlog.pending import Pending
+from embedlog.runtime.locks import Rank, ranked_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class MembershipDuty:
         self._interval_ms = interval_ms
         self._thread: Thread | None = None
         self._stopped: Pending[object] = Pending()
-        self.turn = allocate_lock()
+        self.turn = ranked_lock(Rank.CONSUMER)
         self.is_running = False
 
     def start(self) -> None:

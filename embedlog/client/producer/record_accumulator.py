@@ -8,7 +8,6 @@ is over, or the partition has another leader than the one that failed (KIP-951).
 
 from __future__ import annotations
 
-from _thread import RLock
 from itertools import islice
 
 from embedlog.client.producer.buffer_pool import BufferPool
@@ -21,6 +20,7 @@ from embedlog.client.producer.record_sizes import headers_size as headers_size
 from embedlog.client.producer.topic_queues import PartitionQueue, TopicQueues
 from embedlog.common import deque
 from embedlog.errors import ClosedError
+from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class RecordAccumulator:
     ) -> None:
         """`is_exact`: batches hold as many records as Kafka's, at 0.1 us a record."""
         # An RLock for the reason given in `embedlog.pending`.
-        self.lock = RLock()
+        self.lock = ranked_rlock(Rank.ACCUMULATOR)
         self.pool = BufferPool(settings["buffer.memory"])
         self.incomplete: dict[ProducerBatch, None] = {}
         """Every batch whose callbacks have not run, waiting here or sent."""

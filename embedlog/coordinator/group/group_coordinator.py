@@ -8,8 +8,6 @@ must not wait for.
 
 from __future__ import annotations
 
-from _thread import RLock
-
 from embedlog.common import deque, few_of_each
 from embedlog.coordinator.answers import answered, combined, failed
 from embedlog.coordinator.group.group_shard import GroupShard
@@ -20,6 +18,7 @@ from embedlog.coordinator.shard_context import CoordinatorWorld
 from embedlog.errors import KafkaError, error_for
 from embedlog.purgatory.purgatory import DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer
+from embedlog.runtime.locks import Rank, ranked_rlock
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -120,7 +119,7 @@ class GroupCoordinator:
         )
         self._places: dict[str, int] = {}
         self._changes: deque[MetadataChange] = deque()
-        self._catching_up = RLock()
+        self._catching_up = ranked_rlock(Rank.CATCHING_UP)
         self._scheduler.add(self)
 
     def _make_timer(self) -> Timer:

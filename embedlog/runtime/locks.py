@@ -1,0 +1,128 @@
+"""Every lock of this package, and the one order in which a thread may take them.
+
+A thread that holds a lock waits for locks further down the table only, so no ring of waiting
+threads can come about. A lock that a thread holds it may take again, if it is re-entrant. A lock
+that is only tried, and not waited for, may be tried at any time; it counts as held afterwards.
+
+Where `EMBEDLOG_CHECK_LOCKS` names a directory, every lock checks this, see `lock_order`: the tests
+run so. Otherwise these are the interpreter's own locks, at no cost.
+"""
+
+from __future__ import annotations
+
+from _thread import RLock, allocate_lock
+from os import environ
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _thread import LockType
+    from collections.abc import Callable
+    from typing import Any
+
+
+class Rank:
+    """A lock's place in the order, the outermost first: what it guards, what is taken under it."""
+
+    LOOP = 10
+    """A thread's loop, held for as long as it loops. Only tried. Everything is taken under it."""
+    ADMIN = 11
+    """An admin client's calls. Under it a call to the broker."""
+    CONSUMER = 12
+    """A consumer's state, between its user and the duty that keeps its membership alive. Under it
+    a call to the broker, and where nobody else drives, duties of the scheduler."""
+    RUNNING = 13
+    """Duties of the scheduler: they never run side by side. Whoever drives only tries it. Under it
+    whatever a duty takes."""
+    DRIVER = 14
+    """A producer's state machine: one pass at a time. Under it a call to the broker."""
+    ACCUMULATOR = 15
+    """A producer's queues. Under it nothing but leaves."""
+    CATCHING_UP = 20
+    """The group coordinator's queue of changes of the metadata. Under it shards, and
+    operations that wait for their commits."""
+    OPERATION = 21
+    """One delayed operation: its condition is checked by one thread at a time. Under it, while the
+    operation completes, another one that is tried, and all that answering takes."""
+    SHARD = 22
+    """One coordinator shard. Under it the partition that it writes to."""
+    FETCH_SESSION = 23
+    """One fetch session's partitions. Under it the cache of sessions."""
+    FETCH_SESSIONS = 24
+    """The cache of fetch sessions. A leaf."""
+    PRODUCER_IDS = 30
+    """The block that producer ids are given from. Under it the controller, for another block."""
+    CONTROLLER = 31
+    """The cluster's metadata: check, write, publish. Under it the broker follows the change."""
+    PUBLISHER = 32
+    """What this broker hosts. Under it the log manager and partitions."""
+    BROKER = 33
+    """The making of parts that are made when first asked for."""
+    SHARDS = 34
+    """Which shards a coordinator has. A leaf."""
+    CLEANER = 40
+    """Compaction: one slice at a time. Under it partitions."""
+    LOG_MANAGER = 41
+    """Which logs there are: one is opened, made, deleted or reconfigured. Under it partitions."""
+    PARTITION = 42
+    """One log, for writers, and who leads it. Under it its syncs and the checkpoints."""
+    SYNC = 43
+    """One log's syncs: of those that wait for one, one does it for all."""
+    CHECKPOINTS = 44
+    """The files with the offsets of all logs."""
+    PURGATORY = 50
+    """Which operations wait for which key."""
+    TIMER = 51
+    """One timer's tasks."""
+    PARTITION_DUTY = 52
+    """The partitions that were left for the thread that drives."""
+    SCHEDULER = 53
+    """When each duty is due, and which threads wait."""
+    DUTY_THREAD = 54
+    """A duty's own thread: it starts and ends."""
+    NEWS = 55
+    """The threads that wait for a producer's passes; the start of the thread that makes them."""
+    PENDING = 60
+    """An answer that arrives. Callbacks run after its release."""
+    ABORTED = 61
+    """The index of aborted transactions of a segment."""
+    FILE = 62
+    """What was read of a file that is not mapped."""
+    SEEKING = 63
+    """Between a seek and what follows it."""
+    WAKER = 70
+    """The descriptor that ends a wait for sockets; the lock is wire's own. The very last, as a
+    signal handler may take it anywhere."""
+
+
+RING_FREE = frozenset({Rank.OPERATION})
+"""Ranks of which a thread may hold several; `DelayedOperation` says why that is no ring."""
+
+_checked: Callable[[int, bool], Any] | None = None
+if environ.get("EMBEDLOG_CHECK_LOCKS"):
+    from embedlog.runtime.lock_order import CheckedLock as _checked
+
+
+def ranked_lock(rank: int) -> LockType:
+    """A lock of that rank, which the thread that holds it cannot take again."""
+    if _checked is None:
+        return allocate_lock()
+    lock: LockType = _checked(rank, False)
+    return lock
+
+
+def ranked_rlock(rank: int) -> RLock:
+    """A lock of that rank, which the thread that holds it may take again."""
+    if _checked is None:
+        return RLock()
+    lock: RLock = _checked(rank, True)
+    return lock
+
+
+def closed_gate() -> LockType:
+    """A lock without a rank, taken already: one thread waits for it, another opens it.
+
+    Nobody holds it. What a thread holds while it waits there must not be needed to open it.
+    """
+    gate = allocate_lock()
+    gate.acquire()
+    return gate
