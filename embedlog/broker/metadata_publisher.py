@@ -15,6 +15,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.config import topic_config
+from embedlog.logs import Log as Logger
 from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage.log_config import LogConfig
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.storage.log import Log
     from embedlog.storage.log_manager import LogManager
+
+
+_log = Logger("broker")
 
 
 class MetadataPublisher:
@@ -95,9 +99,12 @@ class MetadataPublisher:
             for topic in delta.deleted:
                 for partition in topic.partitions:
                     self._remove(TopicPartition(topic.name, partition.partition))
-            for topic in delta.created:
-                self._create(image, topic, range(len(topic.partitions)))
-            for topic, numbers in delta.partitions_added:
+            added = [(topic, range(len(topic.partitions))) for topic in delta.created]
+            # All of them before the first log is made: a disk that refuses one topic's log shall
+            # not cost another its settings, nor the one its own when its log is made later.
+            for topic, _ in added:
+                self._log_manager.configure(topic.name, self._log_config(image, topic.name))
+            for topic, numbers in (*added, *delta.partitions_added):
                 self._create(image, topic, numbers)
             for topic_partition in delta.epochs_changed:
                 led = self._replica_manager.partitions.get(topic_partition)
@@ -111,26 +118,26 @@ class MetadataPublisher:
                 self._configure(image, delta.changed_configs)
 
     def _create(self, image: MetadataImage, topic: TopicImage, numbers: Iterable[int]) -> None:
+        """Make the logs of new partitions; one that the disk refuses is made when asked for."""
         if topic.is_internal:
-            self._log_manager.configure(topic.name, self._log_config(image, topic.name))
             return
-        config: LogConfig | None = self._log_config(image, topic.name)
         for number in numbers:
             if self._replica_manager.node_id not in topic.partitions[number].replicas:
                 continue
             topic_partition = TopicPartition(topic.name, number)
             try:
-                log = self._log_manager.get_or_create(
-                    topic_partition, config, topic_id=topic.topic_id
-                )
-            except errors.InconsistentTopicId:
-                # A crash came between a topic's end in the metadata and that of its log.
-                self._log_manager.delete(topic_partition)
-                log = self._log_manager.get_or_create(
-                    topic_partition, config, topic_id=topic.topic_id
-                )
-            config = None  # it holds for the whole topic
-            self._host(image, topic_partition, log)
+                self._host(image, topic_partition, self._make(topic_partition, topic.topic_id))
+            except errors.KafkaStorageError as error:
+                # The topic is in the metadata by now, and the request has not failed.
+                _log.warning("%s cannot be served yet: %s", topic_partition, error)
+
+    def _make(self, topic_partition: TopicPartition, topic_id: bytes) -> Log:
+        try:
+            return self._log_manager.get_or_create(topic_partition, topic_id=topic_id)
+        except errors.InconsistentTopicId:
+            # A crash came between a topic's end in the metadata and that of its log.
+            self._log_manager.delete(topic_partition)
+            return self._log_manager.get_or_create(topic_partition, topic_id=topic_id)
 
     def _host(self, image: MetadataImage, topic_partition: TopicPartition, log: Log) -> Partition:
         topic_id = image.topics_by_name[topic_partition.topic].topic_id

@@ -114,7 +114,8 @@ class Waker:
         self._is_set = False
         self._is_closed = False
         # Only against `close`: a descriptor number is soon somebody else's file. Re-entrant,
-        # because a signal handler may call `wake` in the middle of `wake`. Nothing is taken under it.
+        # because a signal handler may call `wake` in the middle of `wake`. Nothing is taken
+        # under it.
         self._lock = RLock()
         self._pair: tuple[socket, socket] | None = None
         """One to wait for, one to write to."""
