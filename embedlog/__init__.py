@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         StorageFailed,
         TimedOut,
     )
+    from embedlog.reader import LogDirectoryReader, PartitionReader, open_reader
     from embedlog.storage.degradation import Degradation
 
 __all__ = [
@@ -75,9 +76,11 @@ __all__ = [
     "DirectoryLocked",
     "EmbedlogError",
     "KafkaError",
+    "LogDirectoryReader",
     "NewTopic",
     "OffsetAndMetadata",
     "OffsetSpec",
+    "PartitionReader",
     "Producer",
     "ProducerRecord",
     "RecordMetadata",
@@ -90,6 +93,7 @@ __all__ = [
     "TopicPartition",
     "WakeupError",
     "open",
+    "open_reader",
 ]
 
 _HOMES = {
@@ -105,6 +109,8 @@ _HOMES = {
     "ConsumerRebalanceListener": "client.group.rebalance_listener",
     "ConsumerRecord": "client.consumer.consumer_record",
     "Degradation": "storage.degradation",
+    "LogDirectoryReader": "reader",
+    "PartitionReader": "reader",
     "NewTopic": "client.admin.results",
     "OffsetAndMetadata": "client.group.group_offsets",
     "OffsetSpec": "client.admin.results",
@@ -118,6 +124,7 @@ _HOMES = {
     "TopicPartition": "common",
     "WakeupError": "client.errors",
     "open": "broker.cluster",
+    "open_reader": "reader",
 }
 
 

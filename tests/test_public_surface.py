@@ -16,11 +16,11 @@ PUBLIC = {
         "Admin", "AlterOperation", "BufferExhausted", "CloseOptions", "ClosedError", "Cluster",
         "CommitFailed", "ConfigError", "ConfigResource", "Consumer", "ConsumerGroupMetadata",
         "ConsumerRebalanceListener", "ConsumerRecord", "CorruptRecord", "Degradation",
-        "DirectoryLocked", "EmbedlogError", "KafkaError", "NewTopic", "OffsetAndMetadata",
-        "OffsetSpec", "Producer", "ProducerRecord", "RecordMetadata", "ResourceType",
-        "RoundRobinPartitioner",
-        "SerializationError", "StorageFailed", "SubscriptionPattern", "TimedOut", "TopicPartition",
-        "WakeupError", "open",
+        "DirectoryLocked", "EmbedlogError", "KafkaError", "LogDirectoryReader", "NewTopic",
+        "OffsetAndMetadata", "OffsetSpec", "PartitionReader", "Producer", "ProducerRecord",
+        "RecordMetadata", "ResourceType", "RoundRobinPartitioner", "SerializationError",
+        "StorageFailed", "SubscriptionPattern", "TimedOut", "TopicPartition",
+        "WakeupError", "open", "open_reader",
     },
     "embedlog.aio": {"Admin", "Consumer", "Producer"},
     "wire": {
@@ -61,7 +61,7 @@ def test_public_methods_explain_themselves(name: str) -> None:
         "Admin", "CloseOptions", "Cluster", "Consumer", "ConsumerGroupMetadata",
         "ConsumerRebalanceListener", "ConsumerRecord", "OffsetAndMetadata", "Producer",
         "ProducerRecord", "RecordMetadata",
-        "RoundRobinPartitioner", "SubscriptionPattern", "open",
+        "RoundRobinPartitioner", "SubscriptionPattern", "open", "open_reader",
     ],
 )  # fmt: skip
 def test_examples_in_public_docstrings_hold(name: str) -> None:

@@ -95,7 +95,7 @@ class MetadataLog:
         if self._sync:
             log.sync(end)
         with log.lock:
-            log.update_high_watermark(end)
+            log.commit(self._sync)
         return end
 
     def needs_snapshot(self, image: MetadataImage) -> bool:

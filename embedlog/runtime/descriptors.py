@@ -49,6 +49,13 @@ def open_descriptor(path: str, *, create: bool = False) -> int:
     return os.open(path, _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS, 0o644)
 
 
+def open_to_read(path: str) -> int:
+    """Open a file of which nothing will be changed."""
+    if _windows_api is not None:
+        return _open_shared(path, create=False, access=_GENERIC_READ)
+    return os.open(path, _OPEN_FLAGS & ~os.O_RDWR | os.O_RDONLY)
+
+
 def _write_by_seeking(descriptor: int, buffers: Sequence[Bytes], position: int) -> int:
     with _seeking:
         os.lseek(descriptor, position, os.SEEK_SET)
@@ -80,6 +87,15 @@ def read(descriptor: int, size: int, position: int) -> bytes:
 
 
 _READ_SIZE_MAX = 1 << 24
+
+
+def _read_at_once(descriptor: int, size: int, position: int) -> bytes:
+    content = os.pread(descriptor, size, position)
+    return content if len(content) == size else read(descriptor, size, position)
+
+
+read_at = _read_at_once if hasattr(os, "pread") else read
+"""As `read`; several threads at a time where the system can."""
 
 
 def choose_sync(plain: Sync, platform: str) -> Sync:
@@ -224,6 +240,7 @@ try:
 except ImportError:
     _windows_api = None  # type: ignore[assignment]
 
+_GENERIC_READ = 0x80000000
 _GENERIC_READ_WRITE = 0xC0000000
 _SHARE_READ_WRITE_DELETE = 7
 _OPEN_EXISTING = 3
@@ -231,13 +248,13 @@ _OPEN_ALWAYS = 4
 _FILE_ATTRIBUTE_NORMAL = 0x80
 
 
-def _open_shared(path: str, *, create: bool) -> int:
+def _open_shared(path: str, *, create: bool, access: int = _GENERIC_READ_WRITE) -> int:
     import msvcrt
 
     api: Any = _windows_api
     handle = api.CreateFile(
         path,
-        _GENERIC_READ_WRITE,
+        access,
         _SHARE_READ_WRITE_DELETE,
         0,
         _OPEN_ALWAYS if create else _OPEN_EXISTING,

@@ -1,7 +1,7 @@
 """The file system as the storage layer sees it: sixteen calls, and nothing goes round them.
 
     Files                                     File
-    open(path, create=)    -> File            write(buffers, position) -> size written
+    open(path, create=, writable=) -> File    write(buffers, position) -> size written
     read(path)             -> bytes           sync()
     stat(path)             -> FileStat|None   truncate(size)
     list(path)             -> names           reserve(size)
@@ -121,8 +121,12 @@ class Files(Protocol):
     boot_id: str
     """Changes whenever unsynced bytes may have been lost: when the machine restarted."""
 
-    def open(self, path: str, *, create: bool = False) -> File:
-        """Open a file for reading and writing; `create` makes it when it is missing."""
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
+        """Open a file for reading and writing; `create` makes it when it is missing.
+
+        One that is not `writable` may be another process's, who may cut it at any moment: its
+        views are copies of what they show, and a right to read is all it takes.
+        """
 
     def read(self, path: str) -> bytes:
         """The whole content of a (small) file."""

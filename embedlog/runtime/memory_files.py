@@ -199,7 +199,7 @@ class MemoryFiles(Files):
         self._root = self._new_directory()
         self._locks: set[str] = set()
 
-    def open(self, path: str, *, create: bool = False) -> File:
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
         return self._handle(self._node(path, create=create), path)
 
     def read(self, path: str) -> bytes:

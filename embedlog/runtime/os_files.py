@@ -93,6 +93,22 @@ class OsFile(File):
         raise ValueError(f"view to byte {end} of a file of {size}")
 
 
+class ForeignFile(OsFile):
+    """A file that another process writes, opened to be read.
+
+    Nothing of it is mapped: that process may cut the file, and to touch a page of a mapping that
+    lies behind the end is SIGBUS.
+    """
+
+    __slots__ = ()
+
+    def view(self, position: int, size: int) -> memoryview:
+        content = descriptors.read_at(self._descriptor, size, position)
+        if len(content) < size:
+            raise ValueError(f"view to byte {position + size}, {position + len(content)} are there")
+        return memoryview(content)
+
+
 class OsLock(DirectoryLock):
     """A lock on a file that names its owner.
 
@@ -167,8 +183,10 @@ class OsFiles(Files):
             # Without one nothing proves that the machine kept running: every boot is another.
             self.boot_id = ""
 
-    def open(self, path: str, *, create: bool = False) -> OsFile:
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> OsFile:
         self._check_process()
+        if not writable:
+            return ForeignFile(descriptors.open_to_read(path))
         return self._file_type(descriptors.open_descriptor(path, create=create))
 
     def read(self, path: str) -> bytes:

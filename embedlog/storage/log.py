@@ -22,6 +22,7 @@ from embedlog.storage.log_values import LogAppendInfo, LogRead
 from embedlog.storage.ordinary_batch import ordinary
 from embedlog.storage.producer_append import judge_marker, load_aborted
 from embedlog.storage.producer_entry import NO_OFFSET, Duplicate
+from embedlog.storage.published_offset import PublishedOffset
 from embedlog.storage.reader import NOTHING, cut, read_older, verify
 from embedlog.storage.segment import HINTS_MAX, segments_from
 from embedlog.storage.shutdown import close_log
@@ -31,6 +32,7 @@ from wire.records.batch import CONTROL_BIT, FRAME_HEAD, LOG_OVERHEAD
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import Buffer
+    from embedlog.storage.log_config import LogConfig
     from embedlog.storage.producer_entry import (
         ProducerStateEntry,
         ProducerUpdate,
@@ -48,7 +50,24 @@ class Log(LogState):
     Everything else may be called by any thread at any time.
     """
 
-    __slots__ = ()
+    __slots__ = ("published",)
+
+    def configure(self, config: LogConfig) -> None:
+        """Obey another configuration from the next append on."""
+        super().configure(config)
+        self.published: PublishedOffset | None = None
+        if config.durability != "memory":
+            published = PublishedOffset(self._open_files, self.directory)
+            if config.durability == "fsync":
+                self.published = published
+            else:
+                published.remove()
+
+    def retire(self, reason: BaseException) -> None:
+        """Refuse writes from here on; reads of what is published go on."""
+        super().retire(reason)
+        if self.published is not None:
+            self.published.release()
 
     # Appending. Requires: the partition lock
 
@@ -164,12 +183,14 @@ class Log(LogState):
         end = self._segments[-1].end[0]
         if synced_only and self.synced_offset < end:
             end = self.synced_offset
-        if end <= self.high_watermark:
-            return
-        if self._first_unstable_offset is None:
-            self.high_watermark = end
-        else:
-            self.update_high_watermark(end)
+        if end > self.high_watermark:
+            if self._first_unstable_offset is None:
+                self.high_watermark = end
+            else:
+                self.update_high_watermark(end)
+        published = self.published
+        if published is not None and published.offset != self.high_watermark:
+            published.publish(self.high_watermark)
 
     def append_as_follower(
         self, records: Buffer, *, leader_epoch: int | None = None, now_ms: int | None = None

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+    from typing import Protocol
+
     from embedlog.runtime.files import File, Files
-    from embedlog.storage.segment import Segment
+
+    class Opened(Hashable, Protocol):
+        """Whose file it is: a segment, or the published offset of a log."""
+
+        path: str
+        opened: File | None
+        kept: File | None
+        used: bool
+
 
 OPEN_FILES_MAX = 256
 
@@ -25,10 +36,10 @@ class OpenFiles:
         assert limit > 0, limit
         self.files = files
         self._limit = limit
-        self._segments: dict[Segment, None] = {}
+        self._segments: dict[Opened, None] = {}
         """The segments with an open file, in the order in which they will be looked at."""
 
-    def open(self, segment: Segment, *, create: bool = False) -> File:
+    def open(self, segment: Opened, *, create: bool = False) -> File:
         """Open the segment's file and store it in `segment.opened`."""
         file = self._open_own(segment, create)
         if file is segment.kept:
@@ -41,7 +52,7 @@ class OpenFiles:
         segment.opened = file
         return file
 
-    def forget(self, segment: Segment) -> None:
+    def forget(self, segment: Opened) -> None:
         """Let go of the segment's file, if it is open."""
         self._segments.pop(segment, None)
         segment.opened = None
@@ -49,7 +60,7 @@ class OpenFiles:
     def __len__(self) -> int:
         return len(self._segments)
 
-    def _open_own(self, segment: Segment, create: bool) -> File:
+    def _open_own(self, segment: Opened, create: bool) -> File:
         """The segment's own file, also when its name is given to another one meanwhile.
 
         `Segment.part_with` comes before that: a segment that has not parted with its name once the

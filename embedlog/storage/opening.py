@@ -91,7 +91,10 @@ def create_log(opening: Opening, checkpoint: Callable[[], None]) -> Log:
     """A log in a directory that exists and holds no segments."""
     segment = make_segment(opening, opening.log_start_offset, opening.runtime.clock.wall_ms())
     segment.create()
-    return make_log(opening, [segment], LeaderEpochs(), checkpoint)
+    log = make_log(opening, [segment], LeaderEpochs(), checkpoint)
+    if log.published is not None:
+        log.published.store(log.high_watermark)
+    return log
 
 
 def make_log(

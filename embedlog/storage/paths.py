@@ -18,6 +18,7 @@ In the directory of a log, %020d being an offset:
     %020d.snapshot                producer state up to that offset
     leader-epoch-checkpoint, .sealed      which leader epoch begins where
     partition.metadata            the topic's id
+    published-offset              how far other processes may read, see `published_offset`
     *.cleaned .swap               a segment that compaction writes, see `cleaner_output`
     *.deleted                     a file that no segment needs, removed after a while
     %020d.%010d.quarantine        bytes that recovery took out of that segment, and from where
@@ -39,6 +40,7 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 SEALED_LEADER_EPOCHS = "leader-epoch-checkpoint.sealed"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 PARTITION_METADATA = "partition.metadata"
+PUBLISHED_OFFSET = "published-offset"
 
 LOG = ".log"
 OFFSET_INDEX = ".index"

@@ -317,9 +317,9 @@ class SimFiles(MemoryFiles):
         self._is_dead = True
         raise SimulatedCrash
 
-    def open(self, path: str, *, create: bool = False) -> File:
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
         self.begin("open", path)
-        file = super().open(path, create=create)
+        file = super().open(path, create=create, writable=writable)
         self.end()
         return file
 

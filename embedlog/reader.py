@@ -1,0 +1,250 @@
+"""Reading a data directory that another process owns, or nobody: what `open_reader` returns.
+
+    with embedlog.open_reader("data") as reader:
+        for record in reader.partition("events", 0).records():
+            print(record.offset, record.value)
+
+No lock is taken and no file is written, so it needs the right to read and nothing else, and the
+owner does not notice. How far it reads, and why that is safe: `embedlog.storage.published_offset`
+and `foreign_log`.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.common import TopicPartition
+from embedlog.errors import ClosedError, ConfigError
+from embedlog.pending import Pending
+from embedlog.runtime import real_runtime
+from embedlog.storage import paths
+from embedlog.storage.committed_batches import committed_batches, data_batches
+from embedlog.storage.foreign_log import ForeignLog
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+    from typing import Self
+
+    from embedlog.broker.data_path import Path
+    from embedlog.runtime import Runtime
+    from embedlog.storage.foreign_segment import Batch
+    from wire.records.record import Record
+
+READ_UNCOMMITTED = "read_uncommitted"
+READ_COMMITTED = "read_committed"
+_POLL_MS = 20
+"""How often a reader that waits looks at the files."""
+
+
+def open_reader(path: str | Path) -> LogDirectoryReader:
+    """Open the data directory at `path` to read it, whether a cluster has it open or not.
+
+    >>> import embedlog, tempfile
+    >>> with tempfile.TemporaryDirectory() as path, embedlog.open(path) as cluster:
+    ...     with cluster.producer() as producer:
+    ...         sent = producer.send("events", b"value", partition=0).result()
+    ...     with embedlog.open_reader(path) as reader:
+    ...         [bytes(record.value) for record in reader.partition("events", 0).records()]
+    [b'value']
+
+    Raises:
+        ConfigError: `path` is not a directory.
+    """
+    return LogDirectoryReader(path)
+
+
+class LogDirectoryReader:
+    """A data directory, read-only. Its partitions may be used by one thread each."""
+
+    def __init__(self, path: str | Path, *, runtime: Runtime | None = None) -> None:
+        """See `open_reader`; `runtime` replaces clock and files: see `embedlog.testing`."""
+        from embedlog.broker.data_path import data_directory
+
+        directory = data_directory(path)
+        self._runtime = runtime or real_runtime()
+        found = None if directory is None else self._runtime.files.stat(directory)
+        if directory is None or found is None or not found.is_directory:
+            raise ConfigError(f"{path}: not a directory")
+        self.path = directory
+        self._is_closed = False
+
+    def topics(self) -> list[str]:
+        """The names of the topics that have a partition here, internal ones too, sorted."""
+        return sorted({topic for topic, _ in self._partitions()})
+
+    def partitions(self, topic: str) -> list[int]:
+        """The numbers of a topic's partitions, sorted; none of a topic that is not there."""
+        return [number for name, number in self._partitions() if name == topic]
+
+    def partition(self, topic: str, number: int) -> PartitionReader:
+        """A partition, as it is at the moment.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such partition.
+            CorruptRecord: it cannot be read at all.
+        """
+        self._check_open()
+        return PartitionReader(self, TopicPartition(topic, number), self._runtime)
+
+    def close(self) -> None:
+        """Refuse calls from here on. A second call does nothing."""
+        self._is_closed = True
+
+    def _partitions(self) -> list[TopicPartition]:
+        self._check_open()
+        found = map(paths.parse_log_directory, self._runtime.files.list(self.path))
+        return sorted(each for each in found if each is not None)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("the reader was closed")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<LogDirectoryReader of {self.path!r}>"
+
+
+class PartitionReader:
+    """One partition. What it says of offsets is of its making, or of the last `refresh`."""
+
+    def __init__(
+        self, owner: LogDirectoryReader, topic_partition: TopicPartition, runtime: Runtime
+    ) -> None:
+        self._owner = owner
+        self._runtime = runtime
+        self._log = ForeignLog(runtime.files, owner.path, topic_partition)
+        self.topic, self.partition = topic_partition
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that can be read."""
+        return self._log.log_start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """The end of what is published."""
+        return self._log.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end of what is published and of no transaction that is still open."""
+        return self._log.last_stable_offset
+
+    def refresh(self) -> None:
+        """See what the owner has done since.
+
+        Raises:
+            UnknownTopicOrPartition: the topic was deleted, or made anew.
+        """
+        self._owner._check_open()
+        self._log.refresh()
+
+    def batches(
+        self, offset: int | None = None, *, isolation_level: str = READ_UNCOMMITTED
+    ) -> Iterator[Batch]:
+        """Iterate over the record batches from `offset` (None: the log's start) to the end.
+
+        The first one holds `offset`, and may begin before it. The end is of the last `refresh`.
+        With "read_committed" batches of aborted transactions are left out, and it ends before the
+        first open one. Batches are bytes as they are stored (`buffer`), compressed or not, with
+        `records()` and `columns()`; their checksums were looked at.
+
+        Raises:
+            OffsetOutOfRange: `offset` is outside the log, or was removed before it was read.
+            CorruptRecord: the next batch is damaged; it names the file and the position.
+        """
+        start = self.log_start_offset if offset is None else offset
+        if isolation_level == READ_COMMITTED:
+            return committed_batches(self._log, start, self.last_stable_offset)
+        if isolation_level != READ_UNCOMMITTED:
+            raise ConfigError(f"isolation_level {isolation_level!r}")
+        return data_batches(self._log, start, self.high_watermark)
+
+    def records(
+        self, offset: int | None = None, *, isolation_level: str = READ_UNCOMMITTED
+    ) -> Iterator[Record]:
+        """Iterate over the records from `offset` on, as `batches` does."""
+        start = self.log_start_offset if offset is None else offset
+        for batch in self.batches(start, isolation_level=isolation_level):
+            for record in batch.records():
+                if record.offset >= start:
+                    yield record
+
+    def offset_for_timestamp(self, timestamp: int) -> int | None:
+        """The offset of the first record that is not older than `timestamp`, in milliseconds.
+
+        None when every record is older.
+        """
+        return self._log.offset_for_timestamp(timestamp)
+
+    def wait(
+        self, offset: int, timeout_ms: int | None, *, isolation_level: str = READ_UNCOMMITTED
+    ) -> bool:
+        """Wait until `offset` can be read, at most `timeout_ms` (None: for ever); say if it can.
+
+        The files are looked at every 20 ms. Between, the end of the topic is noticed.
+
+        Raises:
+            UnknownTopicOrPartition: the topic was deleted, or made anew.
+            CorruptRecord: what lies there is damaged.
+        """
+        scheduler, clock = self._runtime.scheduler, self._runtime.clock
+        deadline_ms = None if timeout_ms is None else clock.monotonic_ms() + timeout_ms
+        while True:
+            self.refresh()
+            is_committed = isolation_level == READ_COMMITTED
+            if offset < (self.last_stable_offset if is_committed else self.high_watermark):
+                return True
+            if self._log.damage is not None:
+                raise self._log.damage
+            remaining_ms = _POLL_MS
+            if deadline_ms is not None:
+                remaining_ms = min(_POLL_MS, deadline_ms - clock.monotonic_ms())
+            if remaining_ms <= 0:
+                return False
+            scheduler.wait(Pending(), remaining_ms)
+
+    def follow(
+        self,
+        offset: int | None = None,
+        *,
+        timeout_ms: int | None = None,
+        isolation_level: str = READ_UNCOMMITTED,
+    ) -> Iterator[Record]:
+        """Iterate over the records from `offset` on (None: the log's start), and those to come.
+
+        It ends when none has come for `timeout_ms` (None: never). When retention is faster than
+        this reader, it goes on at what is left.
+        """
+        position = self.log_start_offset if offset is None else offset
+        while self.wait(position, timeout_ms, isolation_level=isolation_level):
+            end = self.high_watermark
+            if isolation_level == READ_COMMITTED:
+                end = self.last_stable_offset
+            try:
+                for record in self.records(position, isolation_level=isolation_level):
+                    yield record
+                    position = record.offset + 1
+                position = max(position, end)
+            except errors.OffsetOutOfRange:
+                self.refresh()
+                if position >= self.log_start_offset:
+                    raise
+                position = self.log_start_offset
+
+    def __repr__(self) -> str:
+        return (
+            f"<PartitionReader of {self.topic}-{self.partition}, offsets "
+            f"{self.log_start_offset} to {self.high_watermark}>"
+        )

@@ -1,0 +1,94 @@
+"""How far other processes may read a log: the high watermark, where the files do not tell it.
+
+At durability `os` the high watermark is the log's end: every whole batch in the files is published,
+and nothing needs to be written for those who read along. At `fsync` it is behind the end while a
+sync is under way, and a record that a reader has seen must not vanish with the power. So there each
+commit, which has just waited for the disk, stores its offset in a file of 16 bytes beside the log:
+
+    0   int64    high watermark: every record below is synced
+    8   int64    its complement, which tells a half-written offset and a damaged one
+
+Measured: 2 us a commit, beside 200 us of a sync; an append at `os` pays nothing. A page mapped for
+writing would be SIGBUS on a full disk. The file is never synced: only processes of the same boot
+read it, after a restart of the machine every whole batch is synced or cut.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.events import events
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.runtime.files import File, Files
+    from embedlog.storage.open_files import OpenFiles
+
+_CONTENT = Struct(">qq")
+_ATTEMPTS = 100
+"""A read beside a write may see the half of it; so often it does not."""
+
+
+class PublishedOffset:
+    """The file of one log. Requires: the partition lock. Its file is one of `OpenFiles`."""
+
+    __slots__ = ("_open_files", "kept", "offset", "opened", "path", "used")
+
+    def __init__(self, open_files: OpenFiles, directory: str) -> None:
+        self._open_files = open_files
+        self.path = f"{directory}/{paths.PUBLISHED_OFFSET}"
+        self.offset = -1
+        """What this process has stored, -1 for nothing."""
+        self.opened: File | None = None
+        self.kept: File | None = None
+        self.used = False
+
+    def publish(self, offset: int) -> None:
+        """Let other processes read up to `offset`, unless the disk refuses."""
+        try:
+            self.store(offset)
+        except OSError as error:
+            events.debug("%s cannot be written: %s", self.path, error)
+
+    def store(self, offset: int) -> None:
+        """As `publish`; of a new log it must not fail: without a file all of it is published.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        file = self.opened
+        if file is None:
+            file = self._open_files.open(self, create=True)
+        file.write((_CONTENT.pack(offset, ~offset),), 0)
+        self.offset = offset
+
+    def release(self) -> None:
+        """Let go of the descriptor."""
+        self._open_files.forget(self)
+
+    def remove(self) -> None:
+        """The log's end is its high watermark from here on."""
+        files = self._open_files.files
+        if files.stat(self.path) is not None:
+            files.remove(self.path)
+
+
+def read_published(files: Files, directory: str) -> int | None:
+    """The published offset of the log in `directory`; None when every whole batch is published.
+
+    Raises:
+        CorruptRecord: the file is damaged.
+    """
+    path = f"{directory}/{paths.PUBLISHED_OFFSET}"
+    for _ in range(_ATTEMPTS):
+        try:
+            content = files.read(path)
+        except FileNotFoundError:
+            return None
+        if len(content) == _CONTENT.size:
+            offset, complement = _CONTENT.unpack(content)
+            if offset == ~complement:
+                return int(offset)
+    raise CorruptRecord(path, 0, f"{content!r} is no offset with its complement")
