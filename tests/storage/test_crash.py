@@ -98,7 +98,7 @@ def _count_calls(durability: str) -> int:
 
 def _crashes(durability: str) -> list[tuple[int, bool, int | None]]:
     """(call, after, size) of every place to die: before, in the middle of and after each call."""
-    kinds: list[tuple[bool, int | None]] = [(False, None), (True, None), (True, 100)]
+    kinds: list[tuple[bool, int | None]] = [(False, None), (True, None), (True, 80)]
     print(_count_calls(durability), "calls")
     return [
         (call, after, size) for call in range(_count_calls(durability)) for after, size in kinds
