@@ -3,6 +3,17 @@
 An offset checkpoint is text: the version 0, the number of entries, then one line per entry,
 `topic partition offset`. meta.properties is Java properties text. The clean shutdown marker is
 JSON, of which Kafka reads two fields and ignores the others.
+
+The text form carries no checksum: a flipped digit is another valid offset, a flipped letter another
+topic. So what is relied on has a sealed twin (`sealed_file`), written first. Kafka changes the text
+alone when it has the directory, and rot changes one of the two:
+
+    recovery points     the sealed ones: Kafka's can only be higher, and recovery reads more
+    start offsets       the sealed ones; a higher one of the text when the log's own epochs say so,
+                        too (`start_offset`)
+    cleaned offsets     the sealed ones; for a log that they do not know those of the text
+    high watermarks     have no twin: what this broker leads is committed up to the end of the log,
+                        or of what is synced, whatever the file says
 """
 
 from __future__ import annotations
@@ -10,18 +21,20 @@ from __future__ import annotations
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import write_whole
+from embedlog.storage import start_offset
+from embedlog.storage.events import events
 from embedlog.storage.paths import (
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
-    SEALED_RECOVERY_POINTS,
+    SEALED,
 )
 from embedlog.storage.sealed_file import read_sealed, write_sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from embedlog.runtime.files import Files
     from embedlog.storage.log import Log
@@ -30,27 +43,14 @@ if TYPE_CHECKING:
 _VERSION = "0"
 
 
-def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:
-    """The entries of an offset checkpoint; none when the file is missing or empty.
+def decode_offsets(content: bytes, path: str) -> dict[TopicPartition, int]:
+    """Read the content of an offset checkpoint; an empty one has no entries.
 
     Raises:
         CorruptRecord: another version, a malformed line, or a wrong count.
     """
-    try:
-        content = files.read(path)
-    except FileNotFoundError:
-        return {}
     if not content:
         return {}
-    return decode_offsets(content, path)
-
-
-def decode_offsets(content: bytes, path: str) -> dict[TopicPartition, int]:
-    """Read the content of an offset checkpoint.
-
-    Raises:
-        CorruptRecord: another version, a malformed line, or a wrong count.
-    """
     try:
         lines = content.decode("utf-8").split("\n")
         if lines[0].strip() != _VERSION:
@@ -94,10 +94,15 @@ def write_properties(files: Files, path: str, properties: Mapping[str, str], *, 
     write_whole(files, path, ("\n".join(lines) + "\n").encode(), sync=sync)
 
 
+_SEALED = (RECOVERY_POINTS, LOG_START_OFFSETS, CLEANER_OFFSETS)
+"""Truncations and deletions of records rely on what they have lowered or raised there, and gaps in
+the offsets are taken for rot when no cleaned offset tells of compaction: the twins are synced."""
+
+
 class Checkpoints:
     """The offset checkpoints of one data directory, kept also for logs that are not loaded.
 
-    A damaged file counts as empty: recovery then reads more, and finds the same.
+    What is damaged counts as missing: recovery then reads more, and finds the same.
     """
 
     __slots__ = (
@@ -109,30 +114,40 @@ class Checkpoints:
         "_recovery_points",
         "_start_offsets",
         "_sync",
+        "_told_start_offsets",
         "_written",
     )
 
-    def __init__(self, files: Files, directory: str, *, sync: bool) -> None:
+    def __init__(
+        self, files: Files, directory: str, found: Iterable[TopicPartition], *, sync: bool
+    ) -> None:
+        """`found` are the logs that are there, of whose begin nothing may be known."""
         self._files = files
         self._directory = directory
         self._sync = sync
-        self._recovery_points = self._read_recovery_points()
-        self._start_offsets = self._read(LOG_START_OFFSETS)
-        self._high_watermarks = self._read(HIGH_WATERMARKS)
-        self._cleaned = self._read(CLEANER_OFFSETS)
+        self._written: dict[str, dict[TopicPartition, int]] = {}
+        """What both forms of a checkpoint say; nothing while they differ."""
+        sealed, text = self._read_both(RECOVERY_POINTS)
+        self._recovery_points = sealed.offsets if sealed.exists else text.offsets
+        sealed, text = self._read_both(LOG_START_OFFSETS)
+        # Unknown ones stay so in the sealed form until their logs are loaded.
+        self._start_offsets = (
+            sealed.offsets if sealed.is_good else dict.fromkeys(found, start_offset.UNKNOWN)
+        )
+        self._told_start_offsets = text.offsets if text.is_good else None
+        sealed, text = self._read_both(CLEANER_OFFSETS)
+        self._cleaned = {**text.offsets, **sealed.offsets}
+        self._high_watermarks = self._read(HIGH_WATERMARKS).offsets
+        self._written[HIGH_WATERMARKS] = dict(self._high_watermarks)
         self._forgotten: set[TopicPartition] = set()
         """Whose entries are dropped, but may still be in the files."""
-        self._written = {
-            LOG_START_OFFSETS: dict(self._start_offsets),
-            HIGH_WATERMARKS: dict(self._high_watermarks),
-            CLEANER_OFFSETS: dict(self._cleaned),
-        }
 
     def fill(self, opening: Opening) -> None:
         """Tell a log that is about to be opened what is known of it."""
         topic_partition = opening.topic_partition
         opening.recovery_point = self._recovery_points.get(topic_partition, 0)
         opening.log_start_offset = self._start_offsets.get(topic_partition, 0)
+        opening.told_start_offset = self._told_start_offset(topic_partition)
         opening.high_watermark = self._high_watermarks.get(topic_partition, 0)
         opening.cleaned_offset = self._cleaned.get(topic_partition, -1)
 
@@ -150,6 +165,8 @@ class Checkpoints:
         ):
             if offsets.pop(topic_partition, None) is not None:
                 self._forgotten.add(topic_partition)
+        if self._told_start_offsets is not None:
+            self._told_start_offsets.pop(topic_partition, None)
         return topic_partition in self._forgotten
 
     def write_positions(self, logs: Mapping[TopicPartition, Log]) -> bool:
@@ -179,34 +196,64 @@ class Checkpoints:
             self._high_watermarks[topic_partition] = log.high_watermark
         return self._write(HIGH_WATERMARKS, self._high_watermarks)
 
-    def _read_recovery_points(self) -> dict[TopicPartition, int]:
-        """The sealed ones; none if they are damaged, Kafka's if there never were any."""
-        try:
-            content = read_sealed(self._files, f"{self._directory}/{SEALED_RECOVERY_POINTS}")
-            if content is None:
-                return self._read(RECOVERY_POINTS)
-            return decode_offsets(content, SEALED_RECOVERY_POINTS)
-        except CorruptRecord:
-            return {}
+    def _told_start_offset(self, topic_partition: TopicPartition) -> int:
+        """What Kafka's text says. Kafka takes an unknown one, -1, for the first segment's."""
+        told = self._told_start_offsets
+        return start_offset.UNKNOWN if told is None else told.get(topic_partition, 0)
 
-    def _read(self, name: str) -> dict[TopicPartition, int]:
+    def _read_both(self, name: str) -> tuple[_Read, _Read]:
+        """The sealed form of a checkpoint, and the text."""
+        sealed, text = self._read(name + SEALED), self._read(name)
+        if (sealed.exists, sealed.is_good) == (text.exists, text.is_good) and (
+            sealed.offsets == text.offsets
+        ):
+            self._written[name] = dict(text.offsets)
+        return sealed, text
+
+    def _read(self, name: str) -> _Read:
+        path = f"{self._directory}/{name}"
+        read = _Read()
         try:
-            return read_offsets(self._files, f"{self._directory}/{name}")
-        except CorruptRecord:
-            return {}
+            if name.endswith(SEALED):
+                content = read_sealed(self._files, path)
+            else:
+                content = self._files.read(path)
+            if content is not None:
+                read.exists = True
+                read.offsets = decode_offsets(content, path)
+                read.is_good = True
+        except FileNotFoundError:
+            pass
+        except CorruptRecord as error:
+            read.exists = True
+            events.warning(
+                "a checkpoint is damaged, and what it said is found without it: %s", error
+            )
+        return read
 
     def _write(self, name: str, offsets: dict[TopicPartition, int]) -> bool:
         """Replace the file; False when it says that already, and is left alone."""
         if self._written.get(name) == offsets:
             return False
         path = f"{self._directory}/{name}"
-        content = encode_offsets(offsets)
-        # A truncation and a deletion of records rely on what they have lowered or raised here.
-        if name == RECOVERY_POINTS:
-            sealed = f"{self._directory}/{SEALED_RECOVERY_POINTS}"
-            write_sealed(self._files, sealed, content, sync=self._sync)
-        # Gaps in the offsets are taken for rot when no cleaned offset tells of compaction.
-        sync = self._sync and name in (LOG_START_OFFSETS, CLEANER_OFFSETS)
-        write_whole(self._files, path, content, sync=sync)
+        if name in _SEALED:
+            content = encode_offsets(offsets)
+            write_sealed(self._files, path + SEALED, content, sync=self._sync)
+        text = {
+            key: self._told_start_offset(key) if offset == start_offset.UNKNOWN else offset
+            for key, offset in offsets.items()
+        }
+        write_whole(self._files, path, encode_offsets(text), sync=False)
         self._written[name] = dict(offsets)
         return True
+
+
+class _Read:
+    """What one form of a checkpoint says: nothing when it is missing or damaged."""
+
+    __slots__ = ("exists", "is_good", "offsets")
+
+    def __init__(self) -> None:
+        self.exists = False
+        self.is_good = False
+        self.offsets: dict[TopicPartition, int] = {}

@@ -87,8 +87,8 @@ class LogManager:
         """Whether any log may be one of a compacted topic."""
         self.clean = take_marker(files, directory, sync=self._durable)
         """Whether the directory was closed cleanly before, or is new."""
-        self._checkpoints = Checkpoints(files, directory, sync=self._durable)
         self._unloaded = self._find_logs()
+        self._checkpoints = Checkpoints(files, directory, self._unloaded, sync=self._durable)
         self.clean = self.clean or not self._unloaded
         self.recovered_count = 0
         self.cut_size = 0

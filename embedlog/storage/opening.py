@@ -24,7 +24,9 @@ class Opening:
     """What is known of a log before it is opened, and what opening it found.
 
     `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 when
-    they do not say; `cleaned_offset` too, -1 when the log was never compacted.
+    they do not say; `cleaned_offset` too, -1 when the log was never compacted. The start offset is
+    that of the sealed checkpoint, `told_start_offset` that of the text, -1 for an unknown one,
+    until `start_offset` has decided.
     `is_recovered` and `cut_size`, in bytes, are what opening it found.
     `clean`: it was closed, and everything is there. `same_boot`: the machine has not restarted
     since the log was written, so no write is missing but the end of the last one.
@@ -45,6 +47,7 @@ class Opening:
         "recovery_point",
         "runtime",
         "same_boot",
+        "told_start_offset",
         "topic_partition",
     )
 
@@ -74,6 +77,7 @@ class Opening:
         self.high_watermark = high_watermark
         self.cleaned_offset = cleaned_offset
         self.same_boot = same_boot
+        self.told_start_offset = log_start_offset
         self.is_recovered = False
         self.cut_size = 0
         self.damage: CorruptRecord | None = None

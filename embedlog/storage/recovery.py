@@ -27,12 +27,14 @@ from _bisect import bisect_right
 from embedlog.errors import CorruptRecord
 from embedlog.storage import events, paths
 from embedlog.storage.batch_walk import walk
+from embedlog.storage.degradation import CUT, Degradation
 from embedlog.storage.leader_epochs import LeaderEpochs
 from embedlog.storage.log_state import SYNC_WINDOW_SIZE
 from embedlog.storage.opening import create_log, make_log, make_segment
 from embedlog.storage.sealed_file import read_sealed
 from embedlog.storage.segment import UNKNOWN, Segment
 from embedlog.storage.segment_scan import SegmentScan, has_good_batch_after, scan_segment
+from embedlog.storage.start_offset import settle_start_offset
 from embedlog.storage.sweep import quarantine_segments, quarantine_tail, sweep_directory
 from embedlog.storage.torn_write import is_torn
 
@@ -53,6 +55,7 @@ def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool 
     files = opening.open_files.files
     bases = sweep_directory(files, opening.directory)
     if not bases:
+        settle_start_offset(opening, None, None)
         return create_log(opening, checkpoint)
     segments = [_existing_segment(opening, base) for base in bases]
     for segment, following in zip(segments, segments[1:], strict=False):
@@ -63,10 +66,9 @@ def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool 
     recovered = salvage or not (opening.clean and _load_end(opening, segments[-1], known))
     if recovered:
         segments, failure = _recover(opening, segments, known, salvage)
+    settle_start_offset(opening, epochs, segments[-1].next_offset)
     if segments[-1].next_offset < opening.log_start_offset and failure is None:
-        # Records below the start offset were deleted: what is left of them goes.
-        quarantine_segments(files, segments)
-        return create_log(opening, checkpoint)
+        return _start_over(opening, segments, checkpoint)
     if epochs is None or not (is_exact or opening.gaps_allowed or _are_true(epochs, segments)):
         epochs = _rebuild_epochs(segments)
     log = make_log(opening, segments, epochs, checkpoint)
@@ -74,6 +76,23 @@ def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool 
     opening.is_recovered = recovered
     events.opened(log, recovered=recovered)
     return log
+
+
+def _start_over(opening: Opening, segments: list[Segment], checkpoint: Callable[[], None]) -> Log:
+    """An empty log: all records below the start offset were deleted, and it ends below that."""
+    end, start = segments[-1].next_offset, opening.log_start_offset
+    reason = f"the log ends at {end}, records below {start} were deleted: it begins there, empty"
+    events.events.warning("%s: %s", opening.topic_partition, reason)
+    opening.degradations.append(
+        Degradation(
+            CUT,
+            str(opening.topic_partition),
+            since_ms=opening.runtime.clock.wall_ms(),
+            reason=reason,
+        )
+    )
+    quarantine_segments(opening.open_files.files, segments)
+    return create_log(opening, checkpoint)
 
 
 # Loading
@@ -252,7 +271,7 @@ def _is_rot(opening: Opening, scan: SegmentScan, segment: Segment, later: list[S
         return (
             bool(later)
             or has_good_batch_after(views[0], start, scan.next_offset, beyond=start)
-            or not is_torn(views[0][start:])
+            or not is_torn(views[0], start)
         )
     passed = -start
     for view in views:

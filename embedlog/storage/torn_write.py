@@ -1,14 +1,15 @@
 """What a killed process can leave behind the last good batch: telling a torn write from rot.
 
 While the machine runs on, nothing that was written is missing. A kill ends a write between two of
-the pieces that the kernel copies it in, in order, so that the file holds a beginning of it:
+the pages that the kernel copies it to, in order, so that the file holds a beginning of it:
 
     | good batches | the first k bytes of a batch | zeros that were reserved, or the file's end |
 
 A batch that is bad and was written to its end is rot. Its end is not reserved zeros: the checksum
 fits the bytes up to the last one that is not 0, if only its head has rotted; or its last bytes, as
-its length tells where they are, are not all 0. Most batches end with one zero, those of LZ4 with
-four; a value that ends with more makes a rotten batch look torn.
+its length tells where they are, are not all 0. A few are: one is the end of most batches, four of
+those of LZ4, and a small integer in a value adds seven. These are taken for reserved ones only
+where a page begins among them. A value that ends with more zeros makes a rotten batch look torn.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ from wire.records.batch import (
 from wire.records.crc32c import crc32c
 
 _STEP_SIZE = 1 << 20
+_PAGE_SIZE = 4096
 _LAST_ZEROS_MAX = 16
 """More zeros at the end of a batch than these are taken for reserved ones."""
 
 
-def is_torn(tail: memoryview) -> bool:
-    """Whether a killed process can have left `tail`: what follows the good batches of a file.
+def is_torn(view: memoryview, position: int) -> bool:
+    """Whether a killed process can have left what follows the good batches of a file.
 
-    Requires: no good batch is in it.
+    `view` is of the whole file. Requires: no good batch begins at or behind `position`.
     """
+    tail = view[position:]
     content = content_size(tail)
     if _has_right_checksum(tail, content):
         return False
@@ -39,7 +42,10 @@ def is_torn(tail: memoryview) -> bool:
     size = int.from_bytes(tail[8:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
     if size < LOG_OVERHEAD + LENGTH_MIN:
         return True  # no batch begins like that: a stray byte in what was reserved
-    return size > len(tail) or content <= size - _LAST_ZEROS_MAX
+    if size > len(tail) or content <= size - _LAST_ZEROS_MAX:
+        return True
+    next_page = (position + content + _PAGE_SIZE - 1) // _PAGE_SIZE * _PAGE_SIZE
+    return next_page < position + size
 
 
 def content_size(view: memoryview) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from embedlog import errors
 from embedlog.common import TopicPartition
-from embedlog.storage import checkpoints
+from embedlog.storage.checkpoints import decode_offsets
 from embedlog.storage.cleaner_range import dirty_range
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
@@ -539,7 +539,7 @@ def test_a_truncation_below_what_was_cleaned_makes_it_dirty_again() -> None:
     assert topic.log.cleaned_offset == 20
     topic.log.truncate_to(17)
     assert topic.log.cleaned_offset == 17
-    stored = checkpoints.read_offsets(topic.log.files, f"{DATA}/cleaner-offset-checkpoint")
+    stored = decode_offsets(topic.log.files.read(f"{DATA}/cleaner-offset-checkpoint"), "")
     assert stored[PARTITION] == 17
     topic.put(("k0", "x"))
     topic.put(("k0", "y"))

@@ -154,6 +154,20 @@ def test_a_write_that_a_kill_has_cut_short_is_cut_off_and_told(durability: str) 
             check(again)
 
 
+def test_a_write_that_ends_with_a_page_few_bytes_before_its_end_is_torn() -> None:
+    log = new_log(durability="fsync")
+    append(log, b"x" * (4096 - 3 * 69))
+    size = log.size
+    filling = 4096 - size - 69 + 8
+    append(log, b"y" * filling)
+    assert 4096 < log.size < 4096 + 16
+    disk = _killed(log)
+    disk.open(FIRST).write([bytes(log.size - 4096)], 4096)
+    again = _open(disk, durability="fsync")
+    assert again.failure is None
+    assert (again.size, again.log_end_offset) == (size, 1)
+
+
 def test_a_stray_byte_in_reserved_room_is_no_batch() -> None:
     log = new_log(durability="fsync")
     append(log, b"first")
