@@ -286,6 +286,20 @@ class SimFiles(MemoryFiles):
         visit(self._root)
         return list(found)
 
+    def contents(self) -> dict[str, bytes]:
+        """Every file, path -> content, as programs see it. Counts as no call."""
+        found: dict[str, bytes] = {}
+
+        def visit(directory: MemoryDirectory, prefix: str) -> None:
+            for name, entry in sorted(directory.entries.items()):
+                if isinstance(entry, MemoryDirectory):
+                    visit(entry, f"{prefix}{name}/")
+                else:
+                    found[prefix + name] = bytes(entry.view(0, entry.size))
+
+        visit(self._root, "")
+        return found
+
     # Calls
 
     def begin(self, call: str, path: str) -> int | None:

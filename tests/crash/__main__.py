@@ -13,6 +13,8 @@ VERBS = {
     "kill": "SIGKILL of a writer at any moment",
     "openers": "two processes open one directory at the same time",
     "flips": "every bit of a small directory is flipped in turn",
+    "images": "the disk after a crash at every file call of many workloads",
+    "faults": "every file call of every workload fails in turn",
 }
 """The programs, one file each: CI_COUNT, SOAK_COUNT and `run(options) -> Report`."""
 

@@ -1,8 +1,9 @@
 """Every bit of a small directory is flipped, one at a time: it is told, or nothing is different.
 
-Told means: a typed error that names the file, from whatever is asked first about what the file
-holds. A directory that was closed cleanly is opened, and one whose process was killed, at both
-levels. Nothing is missing in either, so not one record may go: no flip is a torn write.
+Told means: a typed error from whatever is asked first about what the file holds, and the file is
+named by it or in the cluster's health. A directory that was closed cleanly is opened, and one whose
+process was killed, at both levels. Nothing is missing in either, so not one record may go: no flip
+is a torn write.
 
 The room that a killed process had reserved ahead is zeros. Of it one bit in `RESERVED_STEP` is
 flipped; of everything else each one.
@@ -11,7 +12,7 @@ flipped; of everything else each one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from embedlog.broker.cluster import Cluster
 from embedlog.client.errors import RecordUnreadable
@@ -19,7 +20,6 @@ from embedlog.errors import EmbedlogError
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.crash.report import Options, Report
 from tests.crash.simulated import (
-    DATA,
     GROUP,
     append_transaction,
     log_of,
@@ -75,6 +75,7 @@ def run(options: Options) -> Report:
 
 def _flip_all(report: Report, disk: SimFiles, level: str, ending: str) -> None:
     expected = _state(disk.survivor(), level)
+    del expected["health"]
     untold = [name for name, value in expected.items() if isinstance(value, Told)]
     assert not untold, expected
     bits = list(_bits(disk))
@@ -106,6 +107,7 @@ def _flip(
     except Exception as error:
         report.fail(f"{where}: untyped {type(error).__name__}: {error}")
         return
+    health = found.pop("health", [])
     if found == expected:
         report.add("harmless")
         return
@@ -118,7 +120,9 @@ def _flip(
             f"{where}: not told, {silent[0]} was {expected.get(silent[0])}, "
             f"is {found.get(silent[0])}"
         )
-    elif any(isinstance(told := found[name], Told) and told.names(path) for name in different):
+    elif any(path in each for each in health) or any(
+        isinstance(told := found[name], Told) and told.names(path) for name in different
+    ):
         report.add("told")
     else:
         report.fail(f"{where}: told without its name: {found[min(different)]}")
@@ -158,7 +162,7 @@ def _directory(level: str, *, is_clean: bool, size: int) -> SimFiles:
 
 
 def _bits(disk: SimFiles) -> Iterator[tuple[str, int]]:
-    for path, content in _contents(disk, DATA):
+    for path, content in disk.contents().items():
         filled = len(content.rstrip(b"\0")) * 8
         # A log's last bytes may well be zeros: its content goes on for a little.
         filled = min(filled + 64, len(content) * 8)
@@ -168,21 +172,10 @@ def _bits(disk: SimFiles) -> Iterator[tuple[str, int]]:
             yield path, bit
 
 
-def _contents(disk: SimFiles, directory: str) -> Iterator[tuple[str, bytes]]:
-    for name in disk.list(directory):
-        path = f"{directory}/{name}"
-        stat = disk.stat(path)
-        assert stat is not None, path
-        if stat.is_directory:
-            yield from _contents(disk, path)
-        else:
-            yield path, disk.read(path)
-
-
 # What it shows
 
 
-def _state(disk: SimFiles, level: str) -> dict[str, object]:
+def _state(disk: SimFiles, level: str) -> dict[str, Any]:
     """All that clients see, item by item, each the value or `Told`."""
     disk.crash(disk.calls + CALLS_MAX)
     try:
@@ -190,7 +183,7 @@ def _state(disk: SimFiles, level: str) -> dict[str, object]:
     except EmbedlogError as error:
         return {"open": Told(error)}
     image = cluster.broker.controller.image
-    state: dict[str, object] = {"open": None, "cluster": image.cluster_id}
+    state: dict[str, Any] = {"open": None, "cluster": image.cluster_id}
     for name, topic in image.topics_by_name.items():
         state[f"topic {name}"] = (
             topic.topic_id,
@@ -200,6 +193,7 @@ def _state(disk: SimFiles, level: str) -> dict[str, object]:
         if not topic.is_internal:
             state[f"records of {name}"] = _records(cluster, name)
     state["committed"] = _committed(cluster)
+    state["health"] = [str(each) for each in cluster.health()]
     return state
 
 

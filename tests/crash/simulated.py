@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 DATA = "data"
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 GROUP = "g"
+OWN_PRODUCERS = 1 << 40
+"""Producer ids from here on are those of `append_transaction`."""
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "log.cleaner.min.compaction.lag.ms": "0",
@@ -98,7 +100,7 @@ def append_transaction(log: Log, value: bytes, now_ms: int, *, is_committed: boo
     """One record of a transaction and the marker that ends it; the marker's offset."""
     known = max((entry.current_txn_first_offset for entry in log.active_producers()), default=-1)
     assert known < 0, "one transaction at a time"
-    producer_id = 1000 + log.log_end_offset
+    producer_id = OWN_PRODUCERS + log.log_end_offset
     fields: dict[str, Any] = {
         "timestamps": now_ms,
         "producer_id": producer_id,

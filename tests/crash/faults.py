@@ -1,0 +1,184 @@
+"""The n-th file call fails, for every n of a workload: nothing acknowledged goes, all else goes on.
+
+A call that can fail so fails with EIO, ENOSPC or EMFILE, or a write takes only some bytes; once, or
+all of them from there on until the disk is well again. Then:
+
+- no call but the failing one's own told of it, and by a typed error;
+- what was acknowledged is read, before and after a kill and an open, and after a close and an open;
+- no log refuses writes, unless a sync failed, or the disk had an I/O error with that log's files;
+- every other log takes records again.
+"""
+
+from __future__ import annotations
+
+from errno import EIO, EMFILE, ENOSPC
+from typing import TYPE_CHECKING, NamedTuple
+
+from embedlog.errors import EmbedlogError
+from embedlog.testing import SimFiles
+from tests.crash import history as histories
+from tests.crash.history import OPERATIONS, History
+from tests.crash.promises import KILLED, Broken, Ending, check
+from tests.crash.report import Options, Report
+from tests.crash.simulated import log_of, open_cluster, silence
+
+if TYPE_CHECKING:
+    from embedlog.runtime.files import File
+
+CI_COUNT = 1
+"""Operations in a row, the last of which meets the fault."""
+SOAK_COUNT = 2
+
+SYNCS = frozenset(("sync", "sync_directory"))
+GROWING = frozenset(("write", "reserve", "create", "make_directory", "rename"))
+OPENING = frozenset(("open", "create", "read", "list", "sync_directory"))
+TOUCHING = GROWING | OPENING | frozenset(("sync", "truncate", "remove"))
+SHORT_SIZE = 7
+
+LIVE = Ending(KILLED.keeps, is_exact=False, is_live=True)
+REOPENED = Ending(KILLED.keeps, is_exact=False)
+
+
+class Kind(NamedTuple):
+    """A way to fail: an errno, 0 for a short write, and the calls that fail so."""
+
+    name: str
+    errno: int
+    calls: frozenset[str]
+
+
+KINDS = (
+    Kind("EIO", EIO, TOUCHING),
+    Kind("ENOSPC", ENOSPC, GROWING | SYNCS),
+    Kind("EMFILE", EMFILE, OPENING),
+    Kind("short write", 0, frozenset(("write",))),
+)
+
+
+class FaultyFiles(SimFiles):
+    """A simulated disk whose n-th call from `arm` on fails, of the calls that a kind has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kind: Kind | None = None
+        self._left = 0
+        self._forever = False
+        self._creates = False
+        self.failed: list[tuple[str, str]] = []
+        """(call, path) of those that failed."""
+
+    def arm(self, kind: Kind, call: int, *, forever: bool) -> None:
+        """Let call number `call` of those that follow fail, and all later ones with `forever`."""
+        self._kind, self._left, self._forever = kind, call, forever
+        self.failed.clear()
+
+    def heal(self) -> None:
+        """Nothing fails from here on."""
+        self._kind = None
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        self._creates = create and path not in self.contents()
+        return super().open(path, create=create)
+
+    def begin(self, call: str, path: str) -> int | None:
+        limit = super().begin(call, path)
+        if call == "open" and self._creates:
+            call = "create"
+        kind = self._kind
+        if kind is None or call not in kind.calls:
+            return limit
+        self._left -= 1
+        if self._left >= 0 or (self.failed and not self._forever):
+            return limit
+        self.failed.append((call, path))
+        if kind.errno:
+            raise OSError(kind.errno, "simulated failure", path)
+        return SHORT_SIZE
+
+
+def run(options: Options, *, is_broken: bool = False) -> Report:
+    """`is_broken`: the project is, on purpose; stop at the first failure."""
+    report = Report("faults", options)
+    silence()
+    report.add("faults", 0)
+    for operations in _workloads(options.count):
+        for level in ("os", "fsync"):
+            for kind in KINDS:
+                for forever in (False, True):
+                    _sweep(report, level, operations, kind, forever=forever)
+                    if is_broken and report.failure_count:
+                        return report
+    return report
+
+
+def _workloads(length: int) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = [()]
+    for _ in range(length):
+        found = [(*before, operation) for before in found for operation in OPERATIONS]
+    return found
+
+
+def _sweep(
+    report: Report, level: str, operations: tuple[str, ...], kind: Kind, *, forever: bool
+) -> None:
+    call = 0
+    while True:
+        disk = FaultyFiles()
+        history = History(disk, level, tolerated=True)
+        for operation in operations[:-1]:
+            histories.prepare(history, operation)
+            histories.perform(history, operation)
+        histories.prepare(history, operations[-1])
+        disk.arm(kind, call, forever=forever)
+        where = f"{level} {', '.join(operations)}: {kind.name}{' for ever' if forever else ''}"
+        try:
+            histories.perform(history, operations[-1])
+            disk.heal()
+            if not disk.failed:
+                return
+            report.add("faults")
+            _check(history, disk.failed, kind)
+        except Exception as error:
+            first = " ".join(disk.failed[0]) if disk.failed else "no fault"
+            report.fail(f"{where}, call {call}, {first}: {type(error).__name__}: {error}")
+            if not disk.failed:
+                return
+        call += 1
+
+
+def _check(history: History, failed: list[tuple[str, str]], kind: Kind) -> None:
+    cluster = history.cluster
+    check(history, cluster, LIVE)
+    poisoned = set()
+    for log in cluster._log_manager.logs():
+        if log.failure is not None:
+            poisoned.add(log.topic_partition.topic)
+            is_own = any(
+                path.startswith(log.directory) and (kind.errno == EIO or call in SYNCS)
+                for call, path in failed
+            )
+            if not is_own:
+                raise Broken(f"{log.topic_partition} refuses writes: {log.failure}")
+    history.tolerated = False
+    for topic, promise in history.topics.items():
+        if promise.existence == "there" and topic not in poisoned:
+            history.send(topic, history.value(), key=b"on")
+    _check_reopened(history, history.disk.survivor())
+    history.tolerated = True
+    try:
+        history.producer.close()
+        cluster.close()
+    except EmbedlogError:
+        if not poisoned:
+            raise
+    _check_reopened(history, history.disk.survivor())
+
+
+def _check_reopened(history: History, disk: SimFiles) -> None:
+    cluster = open_cluster(disk, history.level)
+    check(history, cluster, REOPENED)
+    for topic in history.topics:
+        if cluster.broker.controller.image.topics_by_name.get(topic) is not None:
+            log = log_of(cluster, topic)
+            if log.failure is not None:
+                raise Broken(f"{log.topic_partition} refuses writes after an open: {log.failure}")

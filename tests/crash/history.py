@@ -1,0 +1,352 @@
+"""A workload through the public API, and what has been promised at each moment of it.
+
+A promise is noted when a call returns; what a call may change is noted before it is made. So at
+any file call in between, and after any error, it is known what must be there and what may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from embedlog.client.admin.configs import AlterOperation, ConfigResource
+from embedlog.errors import EmbedlogError
+from embedlog.testing import SimFiles, SimRuntime
+from tests.crash.simulated import GROUP, append_transaction, log_of, open_cluster
+
+if TYPE_CHECKING:
+    from embedlog.broker.cluster import Cluster
+
+TINY = {"internal.segment.bytes": "200", "index.interval.bytes": "0"}
+RETAINED_SIZE = 300
+TOPICS: dict[str, dict[str, str]] = {
+    "a": {},
+    "b": {},  # of the other level
+    "r": TINY,
+    "s": {**TINY, "retention.bytes": str(RETAINED_SIZE)},
+    "k": {**TINY, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.0"},
+    "d": {},
+}
+SEND_TIMEOUT_MS = 2_000
+"""How long a producer tries; it is simulated time."""
+BACKGROUND_MS = 61_000
+"""Long enough for every checkpoint to come round."""
+
+
+class Sent(NamedTuple):
+    """A record as it was sent; `kind` is "plain", "aborted", or "control"."""
+
+    key: bytes | None
+    value: bytes | None
+    kind: str = "plain"
+
+
+class Promise:
+    """What is promised of one topic, and what else may be."""
+
+    def __init__(self, level: str) -> None:
+        self.level = level
+        self.existence = "coming"
+        """"coming" and "going" while a call is under way, "there", or "gone"."""
+        self.attempts: list[Sent] = []
+        """Every record in the order of sending, the one in flight included."""
+        self.acknowledged: dict[int, Sent] = {}
+        self.start_asked = 0
+        """Records below may be gone."""
+        self.start_promised = 0
+        """Records below are gone."""
+        self.retention_ms: list[str | None] = [None]
+        """The setting's values that may be in force, the promised one first."""
+        self.partition_count = 1
+        self.epoch = 0
+
+    @property
+    def end(self) -> int:
+        """The end of what is acknowledged."""
+        return max(self.acknowledged, default=-1) + 1
+
+
+class History:
+    """One life of a directory, over restarts. `errors` has the typed errors of calls that failed,
+    if failures are `tolerated`."""
+
+    def __init__(self, disk: SimFiles, level: str, *, tolerated: bool = False) -> None:
+        self.disk = disk
+        self.level = level
+        self.tolerated = tolerated
+        self.errors: list[EmbedlogError] = []
+        self.topics: dict[str, Promise] = {}
+        self.commits: list[int] = []
+        """Offsets of topic "a" that were committed, in order, the one in flight included."""
+        self.commit_promised = -1
+        """Which of them must be there."""
+        self.version = 0
+        """Changes with every promise."""
+        self.count = 0
+        self._open()
+
+    @property
+    def runtime(self) -> SimRuntime:
+        runtime = self.cluster.runtime
+        assert isinstance(runtime, SimRuntime)
+        return runtime
+
+    def value(self, size: int = 0) -> bytes:
+        """A value that was never sent before."""
+        self.count += 1
+        return b"%d." % self.count + b"x" * size
+
+    def attempt(self, call: Callable[[], object]) -> bool:
+        """Make a call; False when it failed with a typed error, and that is tolerated."""
+        try:
+            call()
+        except EmbedlogError as error:
+            if not self.tolerated:
+                raise
+            self.errors.append(error)
+            return False
+        finally:
+            self.version += 1
+        return True
+
+    def need(self, topic: str) -> None:
+        """Make a topic, with two records, if there is none."""
+        if topic not in self.topics or self.topics[topic].existence == "gone":
+            self.create(topic, TOPICS[topic])
+            self.send(topic, self.value(), key=b"k")
+            self.send(topic, self.value(), key=b"k")
+
+    def create(self, topic: str, config: dict[str, str]) -> None:
+        """Make a topic at the cluster's level, "b" at the other."""
+        level = self.level
+        if topic == "b":
+            level = "os" if level == "fsync" else "fsync"
+            config = {**config, "embedlog.durability": level}
+        promise = self.topics[topic] = Promise(level)
+        if self.attempt(lambda: self.cluster.create_topic(topic, 1, config=config)):
+            promise.existence = "there"
+
+    def send(self, topic: str, value: bytes | None, *, key: bytes | None = None) -> None:
+        """Send a record and wait for its acknowledgement."""
+        self.send_all(topic, [Sent(key, value)])
+
+    def send_all(self, topic: str, records: list[Sent]) -> None:
+        """Send records and then wait."""
+        promise = self.topics[topic]
+        promise.attempts += records
+
+        def call() -> None:
+            sent = [self.producer.send(topic, r.value, key=r.key, partition=0) for r in records]
+            for record, future in zip(records, sent, strict=True):
+                promise.acknowledged[future.result().offset] = record
+                self.version += 1
+
+        self.attempt(call)
+
+    def reopen(self) -> None:
+        """Close cleanly and open again."""
+        self.attempt(self.producer.close)
+        if not self.attempt(self.cluster.close):
+            self.disk = self.disk.survivor()  # its process ends
+        for _ in range(2):
+            if self.attempt(self._open):
+                return
+        raise self.errors[-1]
+
+    def _open(self) -> None:
+        self.cluster: Cluster = open_cluster(self.disk, self.level)
+        self.producer = self.cluster.producer(
+            enable_idempotence=True,
+            linger_ms=0,
+            request_timeout_ms=SEND_TIMEOUT_MS,
+            delivery_timeout_ms=SEND_TIMEOUT_MS,
+        )
+
+    def note_epochs(self) -> None:
+        """Note the leader epochs that readers may know."""
+        for name, promise in self.topics.items():
+            image = self.cluster.broker.controller.image.partition(name, 0)
+            if image is not None:
+                promise.epoch = image.leader_epoch
+
+
+# What a workload is made of. Topics that are needed exist before.
+
+
+def append(history: History) -> None:
+    """Two records, one after the other."""
+    history.send("a", history.value())
+    history.send("a", history.value())
+
+
+def append_large(history: History) -> None:
+    """A record over several sectors, then a short one."""
+    history.send("a", history.value(1300))
+    history.send("a", history.value())
+
+
+def append_at_other_level(history: History) -> None:
+    """Records of a topic with a level of its own."""
+    history.send("b", history.value(600))
+    history.send("b", history.value())
+
+
+def roll(history: History) -> None:
+    """Records over several segments."""
+    for _ in range(4):
+        history.send("r", history.value(), key=b"k")
+
+
+def retain(history: History) -> None:
+    """Segments that retention removes."""
+    for _ in range(4):
+        history.send("s", history.value(30))
+    promise = history.topics["s"]
+
+    def call() -> None:
+        log = log_of(history.cluster, "s")
+        excess = log.size - RETAINED_SIZE
+        for segment, following in zip(log.segments, log.segments[1:], strict=False):
+            if segment.size > excess:
+                break
+            excess -= segment.size
+            promise.start_asked = max(promise.start_asked, following.base_offset)
+        history.cluster.maintain()
+
+    history.attempt(call)
+
+
+def compact(history: History) -> None:
+    """Keys over and over, one with a tombstone, and a round of compaction."""
+    for number in range(3):
+        history.send("k", history.value(20), key=b"%d" % (number % 2))
+    history.send("k", None, key=b"0")
+    history.send("k", history.value(20), key=b"k")
+    history.attempt(history.cluster.maintain)
+
+
+def create(history: History) -> None:
+    """A new topic, and its first record."""
+    name = f"n{len(history.topics)}"
+    history.create(name, {"retention.bytes": "1000000"})
+    if history.topics[name].existence == "there":
+        history.send(name, history.value())
+
+
+def delete(history: History) -> None:
+    """A topic goes with its records."""
+    promise = history.topics["d"]
+    promise.existence = "going"
+    if history.attempt(lambda: history.cluster.admin().delete_topics(["d"]).check()):
+        promise.existence = "gone"
+
+
+def configure(history: History) -> None:
+    """A setting changes."""
+    promise = history.topics["a"]
+    value = str(700_000_000 + history.count)
+    history.count += 1
+    promise.retention_ms.append(value)
+    resource = ConfigResource("topic", "a")
+    change = {resource: {"retention.ms": (AlterOperation.SET, value)}}
+    if history.attempt(lambda: history.cluster.admin().incremental_alter_configs(change).check()):
+        promise.retention_ms = [value]
+
+
+def commit(history: History) -> None:
+    """A group commits an offset, and another."""
+    for _ in range(2):
+        number = len(history.commits)
+        history.commits.append(number)
+
+        def call(number: int = number) -> None:
+            admin = history.cluster.admin()
+            admin.alter_group_offsets(GROUP, {("a", 0): number}).check()
+            history.commit_promised = number
+
+        history.attempt(call)
+
+
+def delete_records(history: History) -> None:
+    """The first records of a topic are deleted."""
+    promise = history.topics["a"]
+    start = promise.start_promised + 1
+    promise.start_asked = max(promise.start_asked, start)
+
+    def call() -> None:
+        history.cluster.admin().delete_records({("a", 0): start}).check()
+        promise.start_promised = start
+
+    history.attempt(call)
+
+
+def restart(history: History) -> None:
+    """A clean close, and an open."""
+    history.reopen()
+
+
+def abort(history: History) -> None:
+    """A transaction that is aborted."""
+    promise = history.topics["a"]
+    record, control = Sent(None, history.value(), "aborted"), Sent(None, None, "control")
+    promise.attempts += [record, control]
+
+    def call() -> None:
+        log = log_of(history.cluster, "a")
+        now_ms = history.runtime.clock.wall_ms()
+        offset = append_transaction(log, record.value or b"", now_ms, is_committed=False)
+        promise.acknowledged[offset - 1] = record
+        promise.acknowledged[offset] = control
+
+    history.attempt(call)
+
+
+def pass_time(history: History) -> None:
+    """Every checkpoint comes round. Background work tells nobody of its errors."""
+    history.runtime.scheduler.run_for(BACKGROUND_MS)
+    history.version += 1
+
+
+def add_partition(history: History) -> None:
+    """A topic gets one more partition."""
+    count = history.topics["a"].partition_count + 1
+
+    def call() -> None:
+        history.cluster.admin().create_partitions({"a": count}).check()
+        history.topics["a"].partition_count = count
+
+    history.attempt(call)
+
+
+OPERATIONS: dict[str, tuple[str, Callable[[History], None]]] = {
+    "append": ("a", append),
+    "large": ("a", append_large),
+    "other level": ("b", append_at_other_level),
+    "roll": ("r", roll),
+    "retain": ("s", retain),
+    "compact": ("k", compact),
+    "create": ("", create),
+    "delete": ("d", delete),
+    "configure": ("a", configure),
+    "commit": ("a", commit),
+    "delete records": ("a", delete_records),
+    "restart": ("", restart),
+    "abort": ("a", abort),
+    "time": ("", pass_time),
+    "partition": ("a", add_partition),
+}
+"""Name -> (the topic it needs, what it does)."""
+
+
+def perform(history: History, operation: str) -> None:
+    """Do one operation; what it needs is there."""
+    OPERATIONS[operation][1](history)
+    history.note_epochs()
+
+
+def prepare(history: History, operation: str) -> None:
+    """Make what an operation needs."""
+    topic = OPERATIONS[operation][0]
+    if topic:
+        history.need(topic)
+        history.note_epochs()
