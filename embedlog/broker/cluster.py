@@ -16,6 +16,7 @@ from sys import _getframe
 from embedlog.broker import dispatch, meta_properties
 from embedlog.broker.broker import Broker
 from embedlog.broker.context import RequestContext
+from embedlog.broker.data_directory import prepare
 from embedlog.broker.data_path import data_directory, durability_of, runtime_of
 from embedlog.common import IN_PROCESS_HOST, ONE_UUID, TopicPartition
 from embedlog.config.broker_config import BrokerConfig, normalise_names
@@ -105,6 +106,8 @@ class Cluster:
         self.runtime = runtime or runtime_of(self.path)
         self._listeners: list[ServedAddress] = []
         self._transports: dict[int, ReferenceType[InProcessTransport]] = {}
+        if self.path is not None:
+            prepare(self.runtime.files, directory, self.config.embedlog_data_dir_mode)
         self._log_manager = LogManager(
             self.runtime,
             directory,

@@ -5,7 +5,7 @@
     read(path)             -> bytes           sync()
     stat(path)             -> FileStat|None   truncate(size)
     list(path)             -> names           reserve(size)
-    make_directory(path)                      view(position, size) -> memoryview
+    make_directory(path, mode=)               view(position, size) -> memoryview
     rename(old, new)                          size() -> int
     remove(path)                              close()
     sync_directory(path)
@@ -37,7 +37,10 @@ else:
 
 
 class FileStat:
-    """What `stat` tells: `size` in bytes, `modified_ms` as wall time, `is_directory`."""
+    """What `stat` tells: `size` in bytes, `modified_ms` as wall time, `is_directory`.
+
+    Of a symbolic link it is what the link leads to, but never a directory: nobody enters one.
+    """
 
     __slots__ = ("is_directory", "modified_ms", "size")
 
@@ -137,14 +140,17 @@ class Files(Protocol):
     def list(self, path: str) -> list[str]:
         """The names in a directory, sorted."""
 
-    def make_directory(self, path: str) -> None:
-        """Make a directory and the missing ones above it; an existing one is left alone."""
+    def make_directory(self, path: str, mode: int = 0o777) -> None:
+        """Make a directory and the missing ones above it; an existing one is left alone.
+
+        `mode`, as far as the process' umask allows, is that of the directory itself.
+        """
 
     def rename(self, old: str, new: str) -> None:
         """Give a file or directory another name, replacing a file of that name, atomically."""
 
     def remove(self, path: str) -> None:
-        """Remove a file or an empty directory."""
+        """Remove a file, a symbolic link or an empty directory."""
 
     def volume(self, path: str) -> Volume:
         """The volume that a file or directory is on."""
@@ -209,26 +215,32 @@ def write_whole(files: Files, path: str, content: Bytes, *, sync: bool) -> None:
         files.sync_directory(parent(path))
 
 
-def make_directory(files: Files, path: str, *, sync: bool) -> None:
+def make_directory(files: Files, path: str, *, sync: bool, mode: int = 0o777) -> None:
     """Make a directory and the missing ones above it; with `sync` their names survive power loss.
 
-    An existing one is left alone.
+    An existing one is left alone. `mode` as for `Files.make_directory`.
     """
     if not sync:
-        files.make_directory(path)
+        files.make_directory(path, mode)
         return
+    above = path
     missing = []
-    while path and files.stat(path) is None:
-        missing.append(path)
-        path = parent(path)
+    while above and files.stat(above) is None:
+        missing.append(above)
+        above = parent(above)
     for directory in reversed(missing):
-        files.make_directory(directory)
+        files.make_directory(directory, mode if directory == path else 0o777)
         files.sync_directory(parent(directory))
 
 
 def remove_tree(files: Files, path: str) -> None:
-    """Remove a directory and everything in it; a missing one is fine."""
-    if files.stat(path) is None:
+    """Remove a directory and everything in it; a missing one is fine.
+
+    Symbolic links in it are removed, and what they lead to is left alone. A `path` that is a link
+    itself, or a file, is not touched.
+    """
+    stat = files.stat(path)
+    if stat is None or not stat.is_directory:
         return
     for name in files.list(path):
         child = f"{path}/{name}"

@@ -217,7 +217,7 @@ class MemoryFiles(Files):
     def list(self, path: str) -> list[str]:
         return sorted(self._directory(path).entries)
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str, mode: int = 0o777) -> None:
         directory = self._root
         for name in _parts(path):
             entry = directory.entries.get(name)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from _weakref import ref
-from stat import S_ISDIR
+from stat import S_ISDIR, S_ISLNK
 
 from embedlog.errors import ClosedError, DirectoryLocked
 from embedlog.runtime import descriptors
@@ -195,9 +195,11 @@ class OsFiles(Files):
 
     def stat(self, path: str) -> FileStat | None:
         try:
-            found = os.stat(path)
+            found = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        if S_ISLNK(found.st_mode):
+            return _stat_behind(path, found)
         return FileStat(
             size=found.st_size,
             modified_ms=found.st_mtime_ns // 1_000_000,
@@ -207,9 +209,9 @@ class OsFiles(Files):
     def list(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str, mode: int = 0o777) -> None:
         self._check_process()
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, mode, exist_ok=True)
 
     def rename(self, old: str, new: str) -> None:
         self._check_process()
@@ -241,6 +243,15 @@ class OsFiles(Files):
     def _check_process(self) -> None:
         if self._made_in != os.getpid():
             raise ClosedError(f"the directory cannot be used: {FORKED}")
+
+
+def _stat_behind(path: str, link: os.stat_result) -> FileStat:
+    try:
+        found = os.stat(path)
+    except OSError:
+        found = link  # it leads nowhere
+    modified_ms = found.st_mtime_ns // 1_000_000
+    return FileStat(size=found.st_size, modified_ms=modified_ms, is_directory=False)
 
 
 def expand_home(path: str) -> str:

@@ -16,7 +16,7 @@ from _bisect import bisect_right
 from embedlog import errors
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.checkpoints import decode_offsets, read_offsets
+from embedlog.storage.checkpoints import decode_offsets
 from embedlog.storage.foreign_segment import ForeignSegment
 from embedlog.storage.foreign_tail import ForeignTail, transactions_at
 from embedlog.storage.published_offset import read_published
@@ -137,13 +137,7 @@ class ForeignLog:
             return self._recovery_point()
 
     def _recovery_point(self) -> int:
-        path = f"{self._data}/{paths.SEALED_RECOVERY_POINTS}"
-        try:
-            content = read_sealed(self._files, path)
-            points = {} if content is None else decode_offsets(content, path)
-        except CorruptRecord:
-            return 0
-        return points.get(self.topic_partition, 0)
+        return self._offsets(paths.RECOVERY_POINTS).get(self.topic_partition, 0)
 
     def _list(self) -> list[int]:
         names = self._files.list(self._directory)
@@ -177,8 +171,10 @@ class ForeignLog:
         )
 
     def _offsets(self, name: str) -> dict[TopicPartition, int]:
+        path = f"{self._data}/{name}{paths.SEALED}"
         try:
-            return read_offsets(self._files, f"{self._data}/{name}")
+            content = read_sealed(self._files, path)
+            return {} if content is None else decode_offsets(content, path)
         except CorruptRecord:
             return {}
 

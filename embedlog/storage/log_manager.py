@@ -24,6 +24,7 @@ from embedlog.storage.clean_shutdown import (
 )
 from embedlog.storage.events import events
 from embedlog.storage.log_config import LogConfig
+from embedlog.storage.log_directories import find_logs, why_foreign
 from embedlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
 from embedlog.storage.opening import Opening, create_log
 from embedlog.storage.tasks import RETENTION_FIRST_MS, RETENTION_INTERVAL_MS, Tasks
@@ -78,7 +79,7 @@ class LogManager:
         self._open_files = OpenFiles(files, open_files_max)
         self._logs: dict[TopicPartition, Log] = {}
         self._configs: dict[str, LogConfig] = {}
-        make_directory(files, directory, sync=self._durable)
+        make_directory(files, directory, sync=not self._volatile)
         lock_path = f"{directory}/{paths.LOCK}"
         self._same_boot = was_written_in_this_boot(files, directory)
         self._directory_lock = files.lock(lock_path)
@@ -87,7 +88,7 @@ class LogManager:
         """Whether any log may be one of a compacted topic."""
         self.clean = take_marker(files, directory, sync=self._durable)
         """Whether the directory was closed cleanly before, or is new."""
-        self._unloaded = self._find_logs()
+        self._unloaded = find_logs(files, directory)
         self._checkpoints = Checkpoints(files, directory, self._unloaded, sync=self._durable)
         self.clean = self.clean or not self._unloaded
         self.recovered_count = 0
@@ -126,6 +127,13 @@ class LogManager:
         with self._mutex:
             if topic_partition in self._logs or topic_partition not in self._unloaded:
                 return self._logs.get(topic_partition)
+            foreign = why_foreign(
+                self._files, paths.log_directory(self.directory, topic_partition)
+            )
+            if foreign:
+                events.warning("%s: it is left alone", foreign)
+                self._unloaded.discard(topic_partition)
+                return None
             return self._load(topic_partition)
 
     def get_or_create(
@@ -158,7 +166,11 @@ class LogManager:
     def configure(self, topic: str, config: LogConfig) -> None:
         """Set the configuration of a topic's logs, present and future."""
         with self._mutex:
+            former = self._configs.get(topic)
             self._configs[topic] = config
+            if config.durability == "fsync" and former and former.durability != "fsync":
+                # The names of its logs' directories may not have been synced.
+                self._files.sync_directory(self.directory)
             if config.compact and not self.has_compacted:
                 self.has_compacted = True
                 self.stir()
@@ -175,6 +187,9 @@ class LogManager:
                 return
             if log is not None:
                 with log.lock:
+                    # A reader that comes later must not open the files of a log made again here.
+                    for segment in log.segments:
+                        segment.is_gone = True
                     log.retire(ClosedError(f"{topic_partition} was deleted"))
             self._unloaded.discard(topic_partition)
             self.found.pop(topic_partition, None)
@@ -309,7 +324,7 @@ class LogManager:
                 return
             if not self.clean:
                 for topic_partition in list(self._unloaded):
-                    self._load(topic_partition)
+                    self.get(topic_partition)
                 self.end_recovery()
             self._closed = True
             try:
@@ -324,17 +339,6 @@ class LogManager:
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError(f"the data directory {self.directory!r} is closed")
-
-    def _find_logs(self) -> set[TopicPartition]:
-        found = set()
-        for name in self._files.list(self.directory):
-            if paths.is_deleted_log(name):
-                remove_tree(self._files, f"{self.directory}/{name}")
-                continue
-            topic_partition = paths.parse_log_directory(name)
-            if topic_partition is not None:
-                found.add(topic_partition)
-        return found
 
     def _opening(self, topic_partition: TopicPartition, *, is_new: bool) -> Opening:
         opening = Opening(
@@ -373,7 +377,11 @@ class LogManager:
         if self._checkpoints.forget(topic_partition):
             self.checkpoint()  # the deletion of its predecessor was cut short
         opening = self._opening(topic_partition, is_new=True)
-        make_directory(self._files, opening.directory, sync=self._durable)
+        foreign = why_foreign(self._files, opening.directory)
+        if foreign:
+            raise errors.KafkaStorageError(f"cannot create {topic_partition}: {foreign}")
+        # By the topic's level: it may promise more than others here.
+        make_directory(self._files, opening.directory, sync=opening.config.durability == "fsync")
         log = create_log(opening, self.checkpoint)
         self._logs[topic_partition] = log
         self.stir()
@@ -418,7 +426,7 @@ class LogManager:
             file = self._files.open(f"{log.directory}/{paths.PARTITION_METADATA}", create=True)
             file.truncate(0)
             write_fully(file.write, [content.encode()], 0)
-            if self._durable:
+            if log.config.durability == "fsync":
                 # Its name becomes durable with the first segment's, before anything is promised.
                 file.sync()
             file.close()

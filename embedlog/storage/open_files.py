@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from errno import ENOENT
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
         path: str
         opened: File | None
         kept: File | None
+        is_gone: bool
         used: bool
 
 
@@ -63,19 +66,20 @@ class OpenFiles:
     def _open_own(self, segment: Opened, create: bool) -> File:
         """The segment's own file, also when its name is given to another one meanwhile.
 
-        `Segment.part_with` comes before that: a segment that has not parted with its name once the
-        name was opened was still its owner then.
+        `Segment.part_with`, or `is_gone`, comes before that: a segment that has not parted with its
+        name once the name was opened was still its owner then.
         """
-        if segment.kept is None:
+        if segment.kept is None and not segment.is_gone:
             try:
                 file = self.files.open(segment.path, create=create)
             except FileNotFoundError:
                 if segment.kept is None:
                     raise
             else:
-                if segment.kept is None:
+                if segment.kept is None and not segment.is_gone:
                     return file
-        assert segment.kept is not None
+        if segment.kept is None:
+            raise FileNotFoundError(ENOENT, "the log was deleted", segment.path)
         return segment.kept
 
     def _look_at_oldest(self) -> None:

@@ -54,11 +54,14 @@ CLEANED = ".cleaned"
 SWAP = ".swap"
 TEMPORARY = ".tmp"
 
+_OF_A_LOG = (LEADER_EPOCHS, SEALED_LEADER_EPOCHS, PARTITION_METADATA, PUBLISHED_OFFSET)
+
 SIDECARS = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 _DELETE = "-delete"
 _NAME_SIZE_MAX = 255
 _OFFSET_DIGITS = 20
+_UUID_DIGITS = 32
 
 
 def log_directory(data: str, partition: TopicPartition) -> str:
@@ -73,8 +76,12 @@ def deleted_log_name(partition: TopicPartition, uuid: bytes) -> str:
 
 
 def is_deleted_log(name: str) -> bool:
-    """Whether a directory is a log that was about to be removed."""
-    return name.endswith(_DELETE)
+    """Whether a directory of that name is a log that was about to be removed, ours or Kafka's."""
+    former, dot, uuid = name.removesuffix(_DELETE).rpartition(".")
+    if not dot or not name.endswith(_DELETE):
+        return False
+    is_hex = len(uuid) == _UUID_DIGITS and not uuid.strip("0123456789abcdef")
+    return is_hex and parse_log_directory(former) is not None
 
 
 def parse_log_directory(name: str) -> TopicPartition | None:
@@ -83,6 +90,11 @@ def parse_log_directory(name: str) -> TopicPartition | None:
     if not separator or not topic or not number.isdecimal() or not number.isascii():
         return None
     return TopicPartition(topic, int(number))
+
+
+def is_of_a_log(name: str) -> bool:
+    """Whether a file of that name belongs in the directory of a log."""
+    return parse_offset(name) is not None or name.removesuffix(TEMPORARY) in _OF_A_LOG
 
 
 def segment_file(directory: str, base_offset: int, suffix: str = LOG) -> str:

@@ -34,7 +34,7 @@ _ATTEMPTS = 100
 class PublishedOffset:
     """The file of one log. Requires: the partition lock. Its file is one of `OpenFiles`."""
 
-    __slots__ = ("_open_files", "kept", "offset", "opened", "path", "used")
+    __slots__ = ("_open_files", "is_gone", "kept", "offset", "opened", "path", "used")
 
     def __init__(self, open_files: OpenFiles, directory: str) -> None:
         self._open_files = open_files
@@ -43,6 +43,7 @@ class PublishedOffset:
         """What this process has stored, -1 for nothing."""
         self.opened: File | None = None
         self.kept: File | None = None
+        self.is_gone = False
         self.used = False
 
     def publish(self, offset: int) -> None:

@@ -68,6 +68,7 @@ class Segment:
         "first_timestamp",
         "hints",
         "index_room",
+        "is_gone",
         "kept",
         "modified_ms",
         "offset_max",
@@ -117,6 +118,8 @@ class Segment:
         self.opened: File | None = None
         self.kept: File | None = None
         """The file of a segment whose name means another, or none; see `part_with`."""
+        self.is_gone = False
+        """Its log was deleted, and the name may mean another's: it is not opened any more."""
         self.used = False
         self.hints: dict[int, int] = {}
         """Offsets that readers will ask for next -> position of their batch."""

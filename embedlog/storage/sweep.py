@@ -27,19 +27,20 @@ def sweep_directory(files: Files, directory: str) -> list[int]:
     """Tidy up; return the first offsets of the segments that are there, in order."""
     names = files.list(directory)
     for name in names:
-        if name.endswith(_LEFTOVERS):
+        if name.endswith(_LEFTOVERS) and paths.is_of_a_log(name):
             files.remove(f"{directory}/{name}")
     if any(name.endswith(paths.SWAP) for name in names):
         _complete_swap(files, directory)
         names = files.list(directory)
     bases = sorted(
-        offset
+        base
         for name in names
-        if name.endswith(paths.LOG) and (offset := paths.parse_offset(name)) is not None
+        if name.endswith(paths.LOG) and (base := paths.parse_offset(name)) is not None
     )
     known = set(bases)
     for name in names:
-        if name.endswith(paths.SIDECARS) and paths.parse_offset(name) not in known:
+        offset = paths.parse_offset(name)
+        if name.endswith(paths.SIDECARS) and offset is not None and offset not in known:
             files.remove(f"{directory}/{name}")
     return bases
 

@@ -349,9 +349,9 @@ class SimFiles(MemoryFiles):
         self.begin("list", path)
         return super().list(path)
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str, mode: int = 0o777) -> None:
         self.begin("make_directory", path)
-        super().make_directory(path)
+        super().make_directory(path, mode)
         self.end()
 
     def rename(self, old: str, new: str) -> None:

@@ -6,11 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
+from embedlog.errors import KafkaStorageError
 from embedlog.runtime.files import File, Files
 from embedlog.storage.log import Log
+from embedlog.storage.log_config import LogConfig
+from embedlog.storage.log_manager import LogManager
 from embedlog.storage.segment import Segment
+from embedlog.testing import sim_runtime
 from tests.storage.compaction import Compacted, rows
-from tests.storage.logs import append, check, new_log, values
+from tests.storage.logs import PARTITION, append, check, new_log, values
 
 SIDES = ["before it is opened", "after it is opened"]
 
@@ -95,3 +99,26 @@ def test_a_segment_whose_log_begins_anew_at_the_same_offset_meanwhile(side: str)
     assert segment.view(0, segment.size) == content
     assert values(log) == [b"of another leader" * 5]
     check(log)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_log_that_is_deleted_and_made_again_meanwhile(side: str) -> None:
+    runtime = sim_runtime()
+    manager = LogManager(runtime, "data", LogConfig(durability="os"))
+    former = manager.get_or_create(PARTITION)
+    append(former, b"former")
+    (segment,) = former.segments
+    made = []
+
+    def make_again() -> None:
+        manager.delete(PARTITION)
+        log = manager.get_or_create(PARTITION)
+        append(log, b"others'")
+        made.append(log)
+
+    with pytest.raises(KafkaStorageError, match="the log was deleted"):
+        view_during(make_again, side, former.files, segment)
+    with pytest.raises(KafkaStorageError, match="the log was deleted"):
+        segment.view(0, segment.size)
+    assert values(made[0]) == [b"others'"]
+    manager.close()

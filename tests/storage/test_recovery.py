@@ -490,14 +490,21 @@ def test_leftovers_of_interrupted_work_are_swept_up() -> None:
     for number in range(6):
         append(log, b"%d" % number * 100)
     disk = _killed(log)
-    for name in ("00000000000000000000.log.deleted", "x.tmp", "00000000000000000001.log.cleaned"):
+    useless = (
+        "00000000000000000000.log.deleted",
+        "00000000000000000001.log.cleaned",
+        "leader-epoch-checkpoint.sealed.tmp",
+        "00000000000000000003.snapshot.tmp",
+        "00000000000000000099.index",
+    )
+    foreign = ("x.tmp", "notes.index", "photo.deleted")
+    for name in (*useless, *foreign):
         disk.open(f"{DIRECTORY}/{name}", create=True).write([b"junk"], 0)
-    disk.open(f"{DIRECTORY}/00000000000000000099.index", create=True)
     again = _open(disk, segment_bytes=300)
     assert values(again) == values(log)
     names = disk.list(DIRECTORY)
-    assert not [name for name in names if name.endswith((".deleted", ".tmp", ".cleaned"))]
-    assert "00000000000000000099.index" not in names
+    assert not {*useless} & {*names}
+    assert {*foreign} < {*names}
 
 
 def test_the_output_of_a_compaction_takes_the_place_of_what_it_was_made_from() -> None:

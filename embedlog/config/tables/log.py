@@ -11,6 +11,9 @@ auto.create.topics.enable boolean true - read-only
 embedlog.auto.create.topics.await boolean false - internal
     Is a topic that a Metadata request makes (auto.create.topics.enable) in its answer? Otherwise
     that says UNKNOWN_TOPIC_OR_PARTITION once, as Kafka does, and clients ask again after a pause.
+embedlog.data.dir.mode string 0700 one-of:0700,0750,0755,0770,0775,0777 internal
+    Permissions of the data directory when it is made, as far as the process' umask allows. One that
+    is there keeps its own.
 compression.gzip.level int -1 1..9|-1 cluster-wide
     Default of the topic setting of that name.
 compression.lz4.level int 9 1..17 cluster-wide
