@@ -118,8 +118,7 @@ class Segment:
         self.opened: File | None = None
         self.kept: File | None = None
         """The file of a segment whose name means another, or none; see `part_with`."""
-        self.is_gone = False
-        """Its log was deleted, and the name may mean another's: it is not opened any more."""
+        self.is_gone = False  # its log was deleted, and the name may mean another's
         self.used = False
         self.hints: dict[int, int] = {}
         """Offsets that readers will ask for next -> position of their batch."""
