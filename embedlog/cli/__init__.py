@@ -1,17 +1,20 @@
 """The `embedlog` command.
 
     embedlog serve [--data DIR] [--host HOST] [--port PORT] ...
+    embedlog dump PATH        what the files of a data directory hold
+    embedlog verify PATH      is anything damaged?
+    embedlog tail PATH TOPIC  the last records, and those to come
 
-Exit status: 0 after a stop that was asked for, 2 with one line on standard error for everything
-that cannot be done as asked. A traceback is always a defect.
+Exit status: 0 when all was done as asked, 1 for damage that was found, 2 with one line on standard
+error for everything that cannot be done. A traceback is always a defect.
+
+`serve` answers before click would be loaded (28 ms), so it is parsed by argparse; see `serve`.
 """
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-from sys import stderr
+import sys
 
-from embedlog.cli import serve
 from embedlog.errors import EmbedlogError
 
 TYPE_CHECKING = False
@@ -24,21 +27,18 @@ EXIT_CANNOT = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments` (None: those of the process); returns the exit status."""
-    parser = ArgumentParser(
-        prog="embedlog",
-        description="A message log with Kafka wire compatibility.",
-        formatter_class=serve.help_formatter,
-    )
-    parser.add_argument("--version", action="version", version=f"embedlog {VERSION}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    serve.add_command(commands)
-    parsed = parser.parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        parsed.run(parsed)
+        if given[:1] == ["serve"]:
+            from embedlog.cli import serve
+
+            return serve.main(given)
+        from embedlog.cli import commands
+
+        return commands.main(given)
     except (EmbedlogError, OSError) as error:
-        print(f"embedlog: {describe(error)}", file=stderr)
+        print(f"embedlog: {describe(error)}", file=sys.stderr)
         return EXIT_CANNOT
-    return 0
 
 
 def describe(error: EmbedlogError | OSError) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal as system
-from argparse import ArgumentTypeError, HelpFormatter
+from argparse import ArgumentParser, ArgumentTypeError, HelpFormatter
 from signal import SIG_DFL, SIG_IGN, SIGINT, SIGTERM, getsignal, signal
 from sys import stderr, stdout
 
@@ -36,6 +36,14 @@ class CannotOpen(EmbedlogError):
 
 class CannotListen(EmbedlogError):
     """The address cannot be served; the message names it."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; `arguments` begin with its name."""
+    parser = ArgumentParser(prog="embedlog", formatter_class=help_formatter)
+    add_command(parser.add_subparsers(metavar="COMMAND", required=True))
+    run(parser.parse_args(arguments))
+    return 0
 
 
 def help_formatter(prog: str) -> HelpFormatter:

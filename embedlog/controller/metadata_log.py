@@ -126,10 +126,15 @@ def _records(batch: RecordBatch | LegacyBatch, start: int) -> Iterator[Any]:
     """
     for record in batch.records():
         if record.offset >= start:
-            yield _decode(bytes(record.value or b""))
+            yield decode(bytes(record.value or b""))
 
 
-def _decode(value: bytes) -> Any:
+def decode(value: bytes) -> Any:
+    """The metadata record that is stored as `value`.
+
+    Raises:
+        ValueError: it is of another format.
+    """
     frame, position = read_uvarint(value, 0)
     record_type, position = read_uvarint(value, position)
     version, position = read_uvarint(value, position)

@@ -19,7 +19,7 @@ from embedlog.storage.column import LIST_LENGTH_MAX, Column, compact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -71,6 +71,10 @@ class OffsetIndex:
         entries = self._entries
         slot = bisect_right(entries, position, key=_position)
         return self._entry(entries[slot - 1]) if slot else (-1, 0)
+
+    def entries(self) -> Iterator[tuple[int, int]]:
+        """Every entry as (last offset of the batch, its position)."""
+        return map(self._entry, self._entries)
 
     def positions_for(self, offsets: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
         """The positions that `lookup` finds for many offsets at once."""

@@ -18,6 +18,8 @@ from embedlog.storage.column import LIST_LENGTH_MAX, Column, compact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from embedlog.common import Buffer
 
 ENTRY_SIZE = 12
@@ -36,6 +38,11 @@ class TimeIndex:
 
     def __len__(self) -> int:
         return len(self._timestamps)
+
+    def entries(self) -> Iterator[tuple[int, int]]:
+        """Every entry as (timestamp, offset)."""
+        for timestamp, offset in zip(self._timestamps, self._offsets, strict=False):
+            yield timestamp, offset + self.base_offset
 
     @property
     def last(self) -> tuple[int, int] | None:

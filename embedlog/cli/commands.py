@@ -1,0 +1,128 @@
+"""The commands that are no service, on click: declared here, done in the file of the same name."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from embedlog.cli import EXIT_CANNOT, VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_TOPIC = click.Option(["--topic"], metavar="TOPIC", help="this topic only")
+_PARTITION = click.Option(["--partition"], metavar="N", type=int, help="this partition only")
+_JSON = click.Option(["--json", "as_json"], is_flag=True, help="one JSON object a line")
+_PATH = click.Argument(["path"], metavar="PATH")
+
+
+def main(arguments: list[str]) -> int:
+    """Run a command; returns the exit status."""
+    try:
+        status = _group().main(arguments, prog_name="embedlog", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return EXIT_CANNOT
+    except click.ClickException as error:
+        click.echo(f"embedlog: {' '.join(error.format_message().split())}", err=True)
+        return EXIT_CANNOT
+    except click.Abort:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has gone; nobody hears the rest
+        return 0
+    return int(status or 0)
+
+
+def _lazily(name: str) -> Callable[..., int]:
+    """The function `run` of a command's own file, loaded when it is called."""
+
+    def run(**arguments: Any) -> int:
+        module = __import__(f"embedlog.cli.{name}", fromlist=("run",))
+        status: int = module.run(**arguments)
+        return status
+
+    return run
+
+
+def _group() -> click.Group:
+    commands = [_serve(), _dump(), _verify(), _tail()]
+    return click.Group(
+        "embedlog",
+        commands={str(command.name): command for command in commands},
+        params=[_version()],
+        help="A message log with Kafka wire compatibility.",
+    )
+
+
+def _version() -> click.Option:
+    def show(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+        if is_asked and not context.resilient_parsing:
+            click.echo(f"embedlog {VERSION}")
+            context.exit()
+
+    return click.Option(
+        ["--version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="show the version and exit",
+    )
+
+
+def _serve() -> click.Command:
+    """For the list of commands: what begins with it is not parsed here."""
+    return click.Command("serve", help="Serve a log to Kafka clients.")
+
+
+def _dump() -> click.Command:
+    return click.Command(
+        "dump",
+        callback=_lazily("dump"),
+        help="Show what the files of a data directory hold, batch by batch. Internal topics are "
+        "decoded. Exit status 1 when something is damaged.",
+        params=[
+            _PATH,
+            _TOPIC,
+            _PARTITION,
+            click.Option(["--offset"], type=int, default=0, help="batches from this offset on"),
+            click.Option(["--records"], is_flag=True, help="the records of each batch, too"),
+            click.Option(
+                ["--files"], is_flag=True, help="indexes, snapshots, checkpoints and epochs, too"
+            ),
+            _JSON,
+        ],
+    )
+
+
+def _verify() -> click.Command:
+    return click.Command(
+        "verify",
+        callback=_lazily("verify"),
+        help="Look at every checksum and rule of every file; change nothing. Exit status 0 when "
+        "all is sound, 1 when something is damaged (a line each), 2 when it cannot be looked at.",
+        params=[_PATH, _TOPIC, _PARTITION],
+    )
+
+
+def _tail() -> click.Command:
+    return click.Command(
+        "tail",
+        callback=_lazily("tail"),
+        help="Show the last records of a topic, also while another process writes them.",
+        params=[
+            _PATH,
+            click.Argument(["topic"], metavar="TOPIC"),
+            _PARTITION,
+            click.Option(["-n", "--records", "count"], type=int, default=10, show_default=True,
+                         help="so many of each partition"),
+            click.Option(["--from-beginning"], is_flag=True, help="all records"),
+            click.Option(["-f", "--follow"], is_flag=True, help="go on with those to come"),
+            click.Option(["--committed"], is_flag=True, help="as a read_committed consumer"),
+            _JSON,
+        ],
+    )  # fmt: skip

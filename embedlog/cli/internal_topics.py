@@ -1,0 +1,33 @@
+"""The records of internal topics, decoded: what `dump` shows and `verify` tries."""
+
+from __future__ import annotations
+
+import wire
+from embedlog.controller.metadata_log import METADATA_PARTITION
+from embedlog.controller.metadata_log import decode as decode_metadata
+from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from wire.records.record import Record
+
+GROUPS_TOPIC = "__consumer_offsets"
+INTERNAL = (METADATA_PARTITION.topic, GROUPS_TOPIC)
+
+_groups = RecordFormat(GROUP_RECORD_TYPES)
+
+
+def decode(topic: str, record: Record) -> object | None:
+    """What a record of an internal topic says; None for a type that is not known here.
+
+    Raises:
+        ValueError: it is not what its topic holds.
+    """
+    if topic == METADATA_PARTITION.topic:
+        if record.value is None:
+            raise wire.MalformedMessage("a metadata record without a value")
+        decoded: object = decode_metadata(bytes(record.value))
+        return decoded
+    if record.key is None:
+        raise wire.MalformedMessage("a group record without a key")
+    return _groups.decode(record.key, record.value)

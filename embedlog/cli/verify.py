@@ -1,0 +1,81 @@
+"""`embedlog verify`: is anything of a data directory damaged? Nothing is changed."""
+
+from __future__ import annotations
+
+import sys
+
+from embedlog.cli import internal_topics
+from embedlog.cli.directory import data_directory, is_chosen
+from embedlog.cli.progress import progress
+from embedlog.errors import CorruptRecord, EmbedlogError
+from embedlog.runtime import real_runtime
+from embedlog.storage.foreign_log import ForeignLog
+from embedlog.storage.verification import Verification
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from embedlog.common import TopicPartition
+    from embedlog.runtime.files import Files
+
+EXIT_DAMAGED = 1
+_MB = 1_000_000
+
+
+def run(path: str, topic: str | None, partition: int | None) -> int:
+    """Print a line for each finding and one for the whole; the exit status."""
+    runtime = real_runtime()
+    files = runtime.files
+    directory = data_directory(files, path)
+    chosen = is_chosen(topic, partition)
+    started_ms = runtime.clock.monotonic_ms()
+    count = 0
+    sizing = Verification(files, directory, lambda size: None, chosen)
+    total = sizing.size()
+    with progress("verify", total) as advance:
+        verification = Verification(files, directory, advance, chosen)
+        for finding in verification.findings():
+            _tell(finding)
+            count += 1
+        if not count:
+            for finding in _internal(files, directory, verification):
+                _tell(finding)
+                count += 1
+    seconds = max(1, runtime.clock.monotonic_ms() - started_ms) / 1000
+    torn = f", {verification.torn_size} bytes of unfinished batches" * bool(verification.torn_size)
+    print(
+        f"{directory}: {f'{count} damaged' if count else 'sound'}: {len(verification.ends)} "
+        f"partitions, {verification.batch_count} batches, {total / _MB:.1f} MB{torn} "
+        f"({total / _MB / seconds:.0f} MB/s)"
+    )
+    return EXIT_DAMAGED if count else 0
+
+
+def _tell(finding: CorruptRecord) -> None:
+    print(finding, file=sys.stdout, flush=True)
+
+
+def _internal(files: Files, directory: str, verification: Verification) -> Iterator[CorruptRecord]:
+    """The records of internal topics that cannot be decoded. Their files are sound."""
+    for topic_partition in sorted(verification.ends):
+        if topic_partition.topic in internal_topics.INTERNAL:
+            yield from _decode(files, directory, topic_partition)
+
+
+def _decode(files: Files, directory: str, which: TopicPartition) -> Iterator[CorruptRecord]:
+    where = f"{directory}/{which}"
+    try:
+        log = ForeignLog(files, directory, which)
+        for batch in log.batches(log.log_start_offset, log.high_watermark):
+            if getattr(batch, "is_control", False):
+                continue
+            for record in batch.records():
+                try:
+                    internal_topics.decode(which.topic, record)
+                except ValueError as error:
+                    yield CorruptRecord(where, 0, f"record at offset {record.offset}: {error}")
+    except CorruptRecord as error:
+        yield error
+    except (EmbedlogError, ValueError) as error:
+        yield CorruptRecord(where, 0, str(error))

@@ -1,0 +1,246 @@
+"""Every rule of a segment and its sidecars: what `verify` looks at, told as `CorruptRecord`s.
+
+Batches: whole, of a known format, checksums, offsets that continue, leader epochs that do not fall
+and are the epoch cache's. Indexes: each entry names a batch that is there, and the largest
+timestamp up to it. The transaction index: each entry is an abort marker.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.foreign_segment import READ_SIZE
+from embedlog.storage.foreign_tail import ends_transaction
+from embedlog.storage.offset_index import OffsetIndex
+from embedlog.storage.segment_scan import is_zeros
+from embedlog.storage.time_index import TimeIndex
+from embedlog.storage.transaction_index import TransactionIndex
+from wire.records.batch import (
+    ATTRIBUTES_POSITION,
+    CONTROL_BIT,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    RecordBatch,
+    iter_batches,
+)
+from wire.records.crc32c import crc32c
+from wire.records.errors import RecordsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from embedlog.runtime.files import File, Files
+    from embedlog.storage.leader_epochs import LeaderEpochs
+
+
+class SegmentCheck:
+    """What is known of a segment when its batches have been read once."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        base_offset: int,
+        *,
+        epochs: LeaderEpochs | None,
+        gaps_allowed: bool,
+        progress: Callable[[int], None],
+    ) -> None:
+        """`progress` is told of bytes that were read."""
+        self._files = files
+        self._directory = directory
+        self._base_offset = base_offset
+        self._epochs = epochs
+        self._gaps_allowed = gaps_allowed
+        self._progress = progress
+        self.path = paths.segment_file(directory, base_offset)
+        self._positions: dict[int, int] = {}
+        """Position -> last offset that the offset index claims of the batch there."""
+        self._times: dict[int, int] = {}
+        """Last offset -> the largest timestamp that the time index claims up to it."""
+        self._aborts: set[int] = set()
+        self.next_offset = base_offset
+        self.epoch = -1
+        self.largest = -1
+        self.batch_count = 0
+        self.end = 0
+        """Bytes of batches; what follows are zeros, or a bad batch."""
+        self.tail: memoryview | None = None
+        """What follows the last good batch of a file that ends with something else than zeros."""
+
+    def findings(self, epoch: int) -> Iterator[CorruptRecord]:
+        """Read everything; `epoch` is the leader epoch of the batch before."""
+        self.epoch = epoch
+        yield from self._load_indexes()
+        try:
+            file = self._files.open(self.path, writable=False)
+            yield from self._batches(file)
+        except FileNotFoundError:
+            return  # a retention was faster
+        except CorruptRecord as error:
+            self._find_tail(file)
+            yield error
+            return
+        yield from self._unmatched()
+
+    def _load_indexes(self) -> Iterator[CorruptRecord]:
+        path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
+        try:
+            offsets = OffsetIndex.decode(
+                self._files.read(path), base_offset=self._base_offset, size=1 << 31, path=path
+            )
+            self._positions = {position: last for last, position in offsets.entries()}
+        except FileNotFoundError:
+            pass
+        except CorruptRecord as error:
+            yield error
+        path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
+        try:
+            times = TimeIndex.decode(
+                self._files.read(path), base_offset=self._base_offset, path=path
+            )
+            self._times = {offset: timestamp for timestamp, offset in times.entries()}
+        except FileNotFoundError:
+            pass
+        except CorruptRecord as error:
+            yield error
+
+    def _batches(self, file: File) -> Iterator[CorruptRecord]:
+        """Read the batches; findings about indexes are yielded, one about a batch is raised."""
+        size, position = file.size(), 0
+        while position < size:
+            view = self._view(file, position, size)
+            read = 0
+            while read < len(view):
+                needed = self._batch(view, read, position + read, size)
+                if needed == 0 or needed > len(view) - read:
+                    break
+                yield from self._check_index(position + read)
+                read += needed
+                self.end = position + read
+            if not read:
+                if is_zeros(file.view(position, size - position)):
+                    break  # the file is extended in advance
+                reason = f"no batch in the {size - position} bytes that remain"
+                raise CorruptRecord(self.path, position, reason)
+            position += read
+            self._progress(read)
+
+    def _view(self, file: File, position: int, size: int) -> memoryview:
+        try:
+            view = file.view(position, min(READ_SIZE, size - position))
+            needed = int.from_bytes(view[8:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
+            if len(view) < needed <= size - position:
+                view = file.view(position, needed)
+        except ValueError as error:
+            raise CorruptRecord(self.path, position, str(error)) from None
+        return view
+
+    def _batch(self, view: memoryview, at: int, position: int, size: int) -> int:
+        """Check the batch at `at` in `view`; return its size, also if it goes beyond the view.
+
+        0 when there is none, and zeros begin.
+        """
+        if len(view) - at < HEADER_SIZE:
+            if position + len(view) - at < size:
+                return HEADER_SIZE
+            return 0 if is_zeros(view[at:]) else self._legacy(view, at, position, size)
+        fields = HEADER.unpack_from(view, at)
+        base_offset, length, epoch, magic, crc = fields[:5]
+        attributes, delta, timestamp = fields[5], fields[6], fields[8]
+        needed: int = length + LOG_OVERHEAD
+        if length == 0:
+            return 0
+        if magic != 2:
+            return self._legacy(view, at, position, size)
+        if needed < HEADER_SIZE or position + needed > size:
+            reason = f"a batch of {needed} bytes, {size - position} remain"
+            raise CorruptRecord(self.path, position, reason)
+        if at + needed > len(view):
+            return needed
+        computed = crc32c(view[at + ATTRIBUTES_POSITION : at + needed])
+        if computed != crc:
+            raise CorruptRecord(self.path, position, f"crc {computed:#010x}, stored {crc:#010x}")
+        self._continue(position, base_offset, base_offset + delta, epoch)
+        if attributes & CONTROL_BIT:
+            marker = RecordBatch(view[at : at + needed])
+            if ends_transaction(marker) is False:
+                self._aborts.add(base_offset)
+        self.largest = max(self.largest, timestamp)
+        return needed
+
+    def _legacy(self, view: memoryview, at: int, position: int, size: int) -> int:
+        try:
+            batch = next(iter_batches(view, at), None)
+            if batch is None:
+                length = int.from_bytes(view[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
+                if position + length + LOG_OVERHEAD <= size and at > 0:
+                    return length + LOG_OVERHEAD
+                raise CorruptRecord(self.path, position, "no whole message set")
+            if not batch.is_valid_crc():
+                raise CorruptRecord(self.path, position, "wrong crc")
+        except RecordsError as error:
+            raise CorruptRecord(self.path, position, str(error)) from None
+        self._continue(position, batch.base_offset, batch.last_offset, self.epoch)
+        self.largest = max(self.largest, batch.max_timestamp)
+        return batch.size
+
+    def _continue(self, position: int, base_offset: int, last_offset: int, epoch: int) -> None:
+        expected = self.next_offset
+        is_next = base_offset == expected or (self._gaps_allowed and base_offset > expected)
+        if not is_next or last_offset < base_offset:
+            reason = f"offsets {base_offset}..{last_offset}, expected {expected}"
+            raise CorruptRecord(self.path, position, reason)
+        known = -1 if self._epochs is None else self._epochs.epoch_for_offset(base_offset)
+        if epoch < self.epoch or known not in (-1, epoch):
+            expected = max(known, self.epoch)
+            reason = f"leader epoch {epoch} at offset {base_offset}, expected {expected}"
+            raise CorruptRecord(self.path, position, reason)
+        self.epoch = epoch
+        self.next_offset = last_offset + 1
+        self.batch_count += 1
+
+    def _check_index(self, position: int) -> Iterator[CorruptRecord]:
+        """Compare what the indexes say of the batch that was just read."""
+        last_offset = self.next_offset - 1
+        claimed = self._positions.pop(position, last_offset) if self._positions else last_offset
+        if claimed != last_offset:
+            path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
+            reason = f"offset {claimed} at position {position}, where a batch ends {last_offset}"
+            yield CorruptRecord(path, 0, reason)
+        timestamp = self._times.pop(last_offset, self.largest) if self._times else self.largest
+        if timestamp != self.largest:
+            path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
+            reason = f"timestamp {timestamp} up to offset {last_offset}, it is {self.largest}"
+            yield CorruptRecord(path, 0, reason)
+
+    def _unmatched(self) -> Iterator[CorruptRecord]:
+        """Entries that name no batch."""
+        for position, offset in self._positions.items():
+            path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
+            reason = f"offset {offset} at position {position}, where no batch begins"
+            yield CorruptRecord(path, 0, reason)
+        for offset in self._times:
+            # Kafka may name a record within a batch.
+            if not self._base_offset <= offset < self.next_offset:
+                path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
+                yield CorruptRecord(path, 0, f"offset {offset} is not in the segment")
+        path = paths.segment_file(self._directory, self._base_offset, paths.TRANSACTION_INDEX)
+        try:
+            index = TransactionIndex.decode(
+                self._files.read(path), base_offset=self._base_offset, path=path
+            )
+        except FileNotFoundError:
+            return
+        except CorruptRecord as error:
+            yield error
+            return
+        for entry in index:
+            if entry.last_offset not in self._aborts:
+                yield CorruptRecord(path, 0, f"no abort marker at offset {entry.last_offset}")
+
+    def _find_tail(self, file: File) -> None:
+        size = file.size()
+        self.tail = file.view(self.end, size - self.end) if self.end < size else memoryview(b"")

@@ -1,0 +1,201 @@
+"""Every file of a data directory looked at, and nothing changed: what is damaged.
+
+No lock is taken. Of a directory that is in use, or was not closed cleanly, a torn batch at the end
+of a log is no damage: it is being written, or the next open cuts it. Files that a log can do
+without (indexes, snapshots) count as damaged like others: the next open repairs them.
+"""
+
+from __future__ import annotations
+
+from embedlog.common import TopicPartition, uuid_from_text
+from embedlog.errors import CorruptRecord
+from embedlog.storage import paths, producer_snapshot
+from embedlog.storage.checkpoints import decode_offsets, read_properties
+from embedlog.storage.clean_shutdown import holds_marker, was_written_in_this_boot
+from embedlog.storage.leader_epochs import LeaderEpochs
+from embedlog.storage.published_offset import read_published
+from embedlog.storage.sealed_file import read_sealed
+from embedlog.storage.segment_check import SegmentCheck
+from embedlog.storage.segment_scan import has_good_batch_after
+from embedlog.storage.torn_write import is_torn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from embedlog.runtime.files import Files
+
+_TEXT_CHECKPOINTS = (
+    paths.RECOVERY_POINTS,
+    paths.LOG_START_OFFSETS,
+    paths.HIGH_WATERMARKS,
+    paths.CLEANER_OFFSETS,
+)
+
+
+class Verification:
+    """Of one data directory; `findings` does it."""
+
+    def __init__(
+        self,
+        files: Files,
+        data: str,
+        progress: Callable[[int], None],
+        is_chosen: Callable[[TopicPartition], bool] = lambda _: True,
+    ) -> None:
+        """Look at the partitions that `is_chosen`; tell `progress` of bytes that were read."""
+        self._files = files
+        self._data = data
+        self._progress = progress
+        self._is_chosen = is_chosen
+        self._is_clean = holds_marker(files, data)
+        # After a loss of power the epoch cache may be older than the log.
+        self._knows_epochs = self._is_clean or was_written_in_this_boot(files, data)
+        self._checkpoints: dict[str, Mapping[TopicPartition, int]] = {}
+        self.ends: dict[TopicPartition, tuple[int, int]] = {}
+        """Partition -> (first offset of its files, end offset), of those that were looked at."""
+        self.torn_size = 0
+        """Bytes of torn batches at the ends of logs, which are no damage."""
+        self.batch_count = 0
+
+    def partitions(self) -> list[TopicPartition]:
+        """Every partition that is chosen and has a directory."""
+        found = map(paths.parse_log_directory, self._files.list(self._data))
+        return sorted(each for each in found if each is not None and self._is_chosen(each))
+
+    def size(self) -> int:
+        """Bytes of all segments: what `progress` will come to."""
+        total = 0
+        for topic_partition in self.partitions():
+            directory = paths.log_directory(self._data, topic_partition)
+            for name in self._files.list(directory):
+                stat = self._files.stat(f"{directory}/{name}") if name.endswith(paths.LOG) else None
+                total += stat.size if stat is not None else 0
+        return total
+
+    def findings(self) -> Iterator[CorruptRecord]:
+        """Yield what is damaged: file, position, reason."""
+        yield from self._directory_files()
+        for topic_partition in self.partitions():
+            yield from self._log(topic_partition)
+        yield from self._ranges()
+
+    def _directory_files(self) -> Iterator[CorruptRecord]:
+        path = f"{self._data}/{paths.META_PROPERTIES}"
+        if self._files.stat(path) is not None:
+            version = read_properties(self._files, path).get("version")
+            if version != "1":
+                yield CorruptRecord(path, 0, f"version {version!r}, expected 1")
+        for name in _TEXT_CHECKPOINTS:
+            path = f"{self._data}/{name}"
+            try:
+                self._checkpoints[name] = decode_offsets(self._files.read(path), path)
+            except FileNotFoundError:
+                continue
+            except CorruptRecord as error:
+                yield error
+        path = f"{self._data}/{paths.SEALED_RECOVERY_POINTS}"
+        try:
+            content = read_sealed(self._files, path)
+            if content is not None:
+                self._checkpoints[paths.RECOVERY_POINTS] = decode_offsets(content, path)
+        except CorruptRecord as error:
+            yield error
+
+    def _log(self, topic_partition: TopicPartition) -> Iterator[CorruptRecord]:
+        directory = paths.log_directory(self._data, topic_partition)
+        try:
+            names = self._files.list(directory)
+        except FileNotFoundError:
+            return  # deleted meanwhile
+        epochs, found = self._epochs(directory)
+        yield from found
+        yield from self._small_files(directory, names)
+        cleaned = self._checkpoints.get(paths.CLEANER_OFFSETS, {}).get(topic_partition, -1)
+        bases = sorted(
+            offset
+            for name in names
+            if name.endswith(paths.LOG) and (offset := paths.parse_offset(name)) is not None
+        )
+        epoch, expected = -1, -1
+        for slot, base in enumerate(bases):
+            segment = SegmentCheck(
+                self._files,
+                directory,
+                base,
+                epochs=epochs,
+                gaps_allowed=cleaned >= 0,
+                progress=self._progress,
+            )
+            if expected >= 0 and base != expected and (cleaned < 0 or base < expected):
+                reason = f"begins at offset {base}, the segment before ends at {expected}"
+                yield CorruptRecord(segment.path, 0, reason)
+            is_last = slot + 1 == len(bases)
+            for finding in segment.findings(epoch):
+                if is_last and self._is_unfinished(topic_partition, segment):
+                    self.torn_size += len(segment.tail or b"")
+                else:
+                    yield finding
+            epoch, expected = segment.epoch, segment.next_offset
+            self.batch_count += segment.batch_count
+        if bases:
+            self.ends[topic_partition] = (bases[0], expected)
+
+    def _is_unfinished(self, topic_partition: TopicPartition, segment: SegmentCheck) -> bool:
+        """Whether what is bad is the torn end of a log that is in use, or has died."""
+        if segment.tail is None or self._is_clean:
+            return False
+        points = self._checkpoints.get(paths.RECOVERY_POINTS, {})
+        if segment.next_offset < points.get(topic_partition, 0):
+            return False
+        is_followed = has_good_batch_after(segment.tail, 0, segment.next_offset, beyond=1)
+        return not is_followed and is_torn(segment.tail)
+
+    def _epochs(self, directory: str) -> tuple[LeaderEpochs | None, list[CorruptRecord]]:
+        """The epoch cache, if it is surely the log's, and what is wrong with its files."""
+        found: list[CorruptRecord] = []
+        epochs: LeaderEpochs | None = None
+        path = f"{directory}/{paths.LEADER_EPOCHS}"
+        try:
+            LeaderEpochs.decode(self._files.read(path), path)
+        except FileNotFoundError:
+            pass
+        except CorruptRecord as error:
+            found.append(error)
+        path = f"{directory}/{paths.SEALED_LEADER_EPOCHS}"
+        try:
+            content = read_sealed(self._files, path)
+            if content is not None:
+                epochs = LeaderEpochs.decode(content, path)
+        except CorruptRecord as error:
+            found.append(error)
+        return epochs if self._knows_epochs else None, found
+
+    def _small_files(self, directory: str, names: list[str]) -> Iterator[CorruptRecord]:
+        for name in names:
+            path = f"{directory}/{name}"
+            try:
+                if name.endswith(paths.SNAPSHOT):
+                    producer_snapshot.decode(self._files.read(path), path)
+                elif name == paths.PUBLISHED_OFFSET:
+                    read_published(self._files, directory)
+                elif name == paths.PARTITION_METADATA:
+                    content = self._files.read(path).decode()
+                    uuid_from_text(content.partition("topic_id: ")[2].strip())
+            except FileNotFoundError:
+                continue
+            except ValueError as error:
+                yield CorruptRecord(path, 0, f"no topic id: {error}")
+            except CorruptRecord as error:
+                yield error
+
+    def _ranges(self) -> Iterator[CorruptRecord]:
+        """Checkpoints that name offsets a log has not."""
+        for name, offsets in self._checkpoints.items():
+            for topic_partition, offset in offsets.items():
+                if topic_partition not in self.ends:
+                    continue
+                _, end = self.ends[topic_partition]
+                if offset > end and name != paths.HIGH_WATERMARKS:
+                    reason = f"offset {offset} of {topic_partition}, which ends at {end}"
+                    yield CorruptRecord(f"{self._data}/{name}", 0, reason)
