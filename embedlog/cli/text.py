@@ -4,10 +4,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.common import Buffer
     from wire.records.record import Record
 
 
-def text_of(content: object) -> str | None:
+def text_of(content: Buffer | None) -> str | None:
     r"""Bytes as text, with `\x..` for what is none; None for null.
 
     >>> text_of(b"caf\xc3\xa9 \xff")
@@ -15,7 +16,7 @@ def text_of(content: object) -> str | None:
     """
     if content is None:
         return None
-    return bytes(content).decode("utf-8", "backslashreplace")  # type: ignore[call-overload, no-any-return]
+    return bytes(content).decode("utf-8", "backslashreplace")
 
 
 def fields_of(record: Record) -> dict[str, object]:

@@ -16,11 +16,10 @@ from _bisect import bisect_right
 from embedlog import errors
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.checkpoints import decode_offsets
+from embedlog.storage.checkpoint_files import read_offsets
 from embedlog.storage.foreign_segment import ForeignSegment
 from embedlog.storage.foreign_tail import ForeignTail, transactions_at
 from embedlog.storage.published_offset import read_published
-from embedlog.storage.sealed_file import read_sealed
 from wire.records.batch import RecordBatch
 
 TYPE_CHECKING = False
@@ -134,10 +133,7 @@ class ForeignLog:
         try:
             return read_published(self._files, self._directory)
         except CorruptRecord:
-            return self._recovery_point()
-
-    def _recovery_point(self) -> int:
-        return self._offsets(paths.RECOVERY_POINTS).get(self.topic_partition, 0)
+            return self._offsets(paths.RECOVERY_POINTS).get(self.topic_partition, 0)
 
     def _list(self) -> list[int]:
         names = self._files.list(self._directory)
@@ -171,12 +167,7 @@ class ForeignLog:
         )
 
     def _offsets(self, name: str) -> dict[TopicPartition, int]:
-        path = f"{self._data}/{name}{paths.SEALED}"
-        try:
-            content = read_sealed(self._files, path)
-            return {} if content is None else decode_offsets(content, path)
-        except CorruptRecord:
-            return {}
+        return read_offsets(self._files, self._data, name)
 
     # Reading
 

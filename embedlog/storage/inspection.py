@@ -9,7 +9,8 @@ from __future__ import annotations
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths, producer_snapshot
-from embedlog.storage.checkpoints import decode_offsets, read_properties
+from embedlog.storage.checkpoint_files import NAMES, WITH_TWIN, read_text, read_twin
+from embedlog.storage.checkpoints import read_properties
 from embedlog.storage.foreign_segment import ForeignSegment
 from embedlog.storage.leader_epochs import LeaderEpochs
 from embedlog.storage.offset_index import OffsetIndex
@@ -30,12 +31,6 @@ if TYPE_CHECKING:
     Item = dict[str, object]
 
 _CODECS = {value: name.lower() for name, value in vars(Codec).items() if name.isupper()}
-_OFFSET_CHECKPOINTS = (
-    paths.RECOVERY_POINTS,
-    paths.LOG_START_OFFSETS,
-    paths.HIGH_WATERMARKS,
-    paths.CLEANER_OFFSETS,
-)
 
 
 def damage(error: CorruptRecord) -> Item:
@@ -172,15 +167,13 @@ def directory_files(files: Files, data: str) -> Iterator[Item]:
     path = f"{data}/{paths.META_PROPERTIES}"
     for name, value in read_properties(files, path).items():
         yield {"file": path, "kind": "property", "name": name, "value": value}
-    for name in (*_OFFSET_CHECKPOINTS, paths.SEALED_RECOVERY_POINTS):
-        path = f"{data}/{name}"
+    forms = [(read_text, name, "") for name in NAMES]
+    forms += [(read_twin, name, paths.SEALED) for name in WITH_TWIN]
+    for read, name, suffix in forms:
         try:
-            sealed = name == paths.SEALED_RECOVERY_POINTS
-            content = read_sealed(files, path) if sealed else files.read(path)
-            for which, offset in decode_offsets(content, path).items() if content else ():
-                yield {"file": path, "kind": "checkpoint", **_named(which), "offset": offset}
-        except FileNotFoundError:
-            continue
+            for which, offset in (read(files, data, name) or {}).items():
+                where: Item = {"file": f"{data}/{name}{suffix}", "kind": "checkpoint"}
+                yield {**where, **_named(which), "offset": offset}
         except CorruptRecord as error:
             yield damage(error)
 

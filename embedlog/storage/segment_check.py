@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from embedlog.storage.leader_epochs import LeaderEpochs
 
 
+PAGE_SIZE = 4096
+
+
 class SegmentCheck:
     """What is known of a segment when its batches have been read once."""
 
@@ -68,7 +71,7 @@ class SegmentCheck:
         self.end = 0
         """Bytes of batches; what follows are zeros, or a bad batch."""
         self.tail: memoryview | None = None
-        """What follows the last good batch of a file that ends with something else than zeros."""
+        """The rest of a file that ends with something bad, from the page on in which `end` lies."""
 
     def findings(self, epoch: int) -> Iterator[CorruptRecord]:
         """Read everything; `epoch` is the leader epoch of the batch before."""
@@ -243,4 +246,5 @@ class SegmentCheck:
 
     def _find_tail(self, file: File) -> None:
         size = file.size()
-        self.tail = file.view(self.end, size - self.end) if self.end < size else memoryview(b"")
+        start = self.end - self.end % PAGE_SIZE
+        self.tail = file.view(start, size - start) if self.end < size else None

@@ -10,12 +10,13 @@ from __future__ import annotations
 from embedlog.common import TopicPartition, uuid_from_text
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths, producer_snapshot
-from embedlog.storage.checkpoints import decode_offsets, read_properties
+from embedlog.storage.checkpoint_files import NAMES, WITH_TWIN, read_text, read_twin
+from embedlog.storage.checkpoints import read_properties
 from embedlog.storage.clean_shutdown import holds_marker, was_written_in_this_boot
 from embedlog.storage.leader_epochs import LeaderEpochs
 from embedlog.storage.published_offset import read_published
 from embedlog.storage.sealed_file import read_sealed
-from embedlog.storage.segment_check import SegmentCheck
+from embedlog.storage.segment_check import PAGE_SIZE, SegmentCheck
 from embedlog.storage.segment_scan import has_good_batch_after
 from embedlog.storage.torn_write import is_torn
 
@@ -24,13 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from embedlog.runtime.files import Files
-
-_TEXT_CHECKPOINTS = (
-    paths.RECOVERY_POINTS,
-    paths.LOG_START_OFFSETS,
-    paths.HIGH_WATERMARKS,
-    paths.CLEANER_OFFSETS,
-)
 
 
 class Verification:
@@ -86,21 +80,15 @@ class Verification:
             version = read_properties(self._files, path).get("version")
             if version != "1":
                 yield CorruptRecord(path, 0, f"version {version!r}, expected 1")
-        for name in _TEXT_CHECKPOINTS:
-            path = f"{self._data}/{name}"
-            try:
-                self._checkpoints[name] = decode_offsets(self._files.read(path), path)
-            except FileNotFoundError:
-                continue
-            except CorruptRecord as error:
-                yield error
-        path = f"{self._data}/{paths.SEALED_RECOVERY_POINTS}"
-        try:
-            content = read_sealed(self._files, path)
-            if content is not None:
-                self._checkpoints[paths.RECOVERY_POINTS] = decode_offsets(content, path)
-        except CorruptRecord as error:
-            yield error
+        for name in NAMES:
+            for read in (read_text, read_twin) if name in WITH_TWIN else (read_text,):
+                try:
+                    found = read(self._files, self._data, name)
+                except CorruptRecord as error:
+                    yield error
+                else:
+                    if found is not None:
+                        self._checkpoints[name] = found
 
     def _log(self, topic_partition: TopicPartition) -> Iterator[CorruptRecord]:
         directory = paths.log_directory(self._data, topic_partition)
@@ -133,7 +121,7 @@ class Verification:
             is_last = slot + 1 == len(bases)
             for finding in segment.findings(epoch):
                 if is_last and self._is_unfinished(topic_partition, segment):
-                    self.torn_size += len(segment.tail or b"")
+                    self.torn_size += len(segment.tail or b"") - segment.end % PAGE_SIZE
                 else:
                     yield finding
             epoch, expected = segment.epoch, segment.next_offset
@@ -148,8 +136,9 @@ class Verification:
         points = self._checkpoints.get(paths.RECOVERY_POINTS, {})
         if segment.next_offset < points.get(topic_partition, 0):
             return False
-        is_followed = has_good_batch_after(segment.tail, 0, segment.next_offset, beyond=1)
-        return not is_followed and is_torn(segment.tail)
+        view, at = segment.tail, segment.end % PAGE_SIZE
+        is_followed = has_good_batch_after(view, at, segment.next_offset, beyond=at + 1)
+        return not is_followed and is_torn(view, at)
 
     def _epochs(self, directory: str) -> tuple[LeaderEpochs | None, list[CorruptRecord]]:
         """The epoch cache, if it is surely the log's, and what is wrong with its files."""
