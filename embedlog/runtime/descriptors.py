@@ -19,7 +19,7 @@ import os
 import sys
 
 from embedlog.runtime.files import Volume
-from embedlog.runtime.locks import Rank, ranked_lock
+from embedlog.runtime.locks import Rank, process_wide, ranked_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _OPEN_FLAGS = os.O_RDWR
 for _name in ("O_CLOEXEC", "O_NOINHERIT", "O_BINARY"):
     _OPEN_FLAGS |= getattr(os, _name, 0)
 
-_seeking = ranked_lock(Rank.SEEKING)
+_seeking = process_wide(ranked_lock(Rank.SEEKING))
 """Between a seek and what follows it, for systems that cannot do both in one call."""
 
 
