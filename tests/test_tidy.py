@@ -16,7 +16,7 @@ SOURCES = sorted(
 )
 CODE = [path for path in SOURCES if path.parts[len(ROOT.parts)] in {"embedlog", "wire"}]
 
-FILE_LINES_MAX = 500
+FILE_LINES_MAX = 700
 FUNCTION_LINES_MAX = 60
 LINE_LENGTH_MAX = 100
 

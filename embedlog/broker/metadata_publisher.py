@@ -159,7 +159,12 @@ class MetadataPublisher:
 
     def _remove(self, topic_partition: TopicPartition) -> None:
         self._replica_manager.retire(topic_partition)
-        self._log_manager.delete(topic_partition)
+        try:
+            self._log_manager.delete(topic_partition)
+        except errors.KafkaStorageError as error:
+            # The topic is gone from the metadata. Its log goes when the directory is next opened,
+            # or when a topic of its name is made.
+            _log.warning("the log of a deleted topic is still there: %s", error)
 
     def _configure(self, image: MetadataImage, topics: Iterable[str]) -> None:
         for name in topics:

@@ -14,6 +14,7 @@ from embedlog.controller.metadata import MetadataImage
 from embedlog.controller.metadata_records import FRAME_VERSION, RECORDS, RemoveTopicRecord
 from embedlog.controller.replay import ImageBuilder, snapshot
 from embedlog.controller.topic_names import METADATA_TOPIC
+from embedlog.errors import KafkaStorageError
 from embedlog.storage.append_origin import AppendOrigin
 from embedlog.storage.checked_read import read_checked
 from wire.interpreter import interpret
@@ -41,6 +42,8 @@ LOG_SETTINGS: dict[str, object] = {
 }
 """What the log of this partition is opened with; nothing but a snapshot ever shortens it."""
 
+ROOM_SIZE = 4 << 10
+"""Reserved behind the last record: it takes some 80 deletions of topics."""
 SNAPSHOT_RECORD_COUNT_MIN = 1000
 """A log with fewer records is never rewritten: replaying so many takes some 10 ms."""
 
@@ -80,11 +83,18 @@ class MetadataLog:
         return builder.build(self.end_offset)
 
     def append(self, records: Sequence[Any]) -> int:
-        """Write one change; return the offset after it. On disk it is synced by then."""
+        """Write one change; return the offset after it. On disk it is synced by then.
+
+        Raises:
+            KafkaStorageError: the disk refuses. The change is not in the log, or nothing is written
+                to it any more: a change that was refused must not be there at the next open.
+        """
         values = [_encode(record) for record in records]
         batch = build_batch(values, timestamps=self._clock.wall_ms())
         log = self._log
         with log.lock:
+            if self._sync:
+                log.prepare_sync()
             log.append_as_leader(
                 batch,
                 leader_epoch=0,
@@ -93,9 +103,15 @@ class MetadataLog:
             )
             end = log.log_end_offset
         if self._sync:
-            log.sync(end)
+            try:
+                log.sync(end)
+            except KafkaStorageError as error:
+                raise log.poison(error) from error
         with log.lock:
             log.commit(self._sync)
+            if self._sync:
+                # To delete a topic on a full disk takes a record, and that must have its place.
+                log.segments[-1].keep_room(ROOM_SIZE)
         return end
 
     def needs_snapshot(self, image: MetadataImage) -> bool:

@@ -7,6 +7,7 @@ waited is not what it answers.
 
 from __future__ import annotations
 
+from embedlog.errors import EmbedlogError
 from embedlog.pending import Pending
 from embedlog.purgatory.delayed_operation import DelayedOperation
 from embedlog.replication.replica_manager import nothing_to_load
@@ -93,8 +94,12 @@ class DelayedFetch(DelayedOperation):
             # Nothing is loaded here: that takes a lock which whoever completes this may hold.
             found = self._context.read(self._manager.partitions, self._params, nothing_to_load)
             response = self._respond(found)
+        except (EmbedlogError, OSError) as error:
+            # It is for who waits to hear of. The thread that came by has appended something, and
+            # would do so again if it were told that it failed.
+            self.pending.fail(error)
+            return
         except BaseException as error:
-            # The thread that came by is not to blame, but its caller learns of the defect too.
             self.pending.fail(error)
             raise
         self.pending.complete(response)

@@ -219,6 +219,7 @@ class Partition:
         Raises:
             OffsetOutOfRange: a negative offset, or one that is not committed.
             PolicyViolation: the topic is compacted only.
+            KafkaStorageError: the disk refuses; at most whole segments were removed.
         """
         with self.lock:
             self.check_leader()
@@ -234,7 +235,13 @@ class Partition:
                 raise errors.OffsetOutOfRange(
                     f"The specified offset {offset} is not in the range [0, {log.high_watermark}]"
                 )
-            log.increment_log_start_offset(offset)
+            try:
+                log.increment_log_start_offset(offset)
+            except errors.KafkaStorageError:
+                # A full disk: what is given up makes the room that it takes to say so.
+                if log.failure is not None or not log.free_below(offset):
+                    raise
+                log.increment_log_start_offset(offset)
         return offset
 
     # Reading

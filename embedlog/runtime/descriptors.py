@@ -19,7 +19,7 @@ import os
 import sys
 
 from embedlog.runtime.files import Volume
-from embedlog.runtime.locks import Rank, process_wide, ranked_lock
+from embedlog.runtime.locks import Rank, ranked_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,10 @@ _OPEN_FLAGS = os.O_RDWR
 for _name in ("O_CLOEXEC", "O_NOINHERIT", "O_BINARY"):
     _OPEN_FLAGS |= getattr(os, _name, 0)
 
-_seeking = process_wide(ranked_lock(Rank.SEEKING))
+_COUNT_MAX_UNKNOWN = 8192
+"""What Windows allows."""
+
+_seeking = ranked_lock(Rank.SEEKING)
 """Between a seek and what follows it, for systems that cannot do both in one call."""
 
 
@@ -47,6 +50,16 @@ def open_descriptor(path: str, *, create: bool = False) -> int:
     if _windows_api is not None:
         return _open_shared(path, create=create)
     return os.open(path, _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS, 0o644)
+
+
+def descriptor_count_max() -> int:
+    """So many files the process may have open at this moment's limit."""
+    try:
+        from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
+    except ImportError:
+        return _COUNT_MAX_UNKNOWN
+    limit, _ = getrlimit(RLIMIT_NOFILE)
+    return _COUNT_MAX_UNKNOWN if limit == RLIM_INFINITY else limit
 
 
 def open_to_read(path: str) -> int:

@@ -121,6 +121,9 @@ class DirectoryLock(Protocol):
 class Files(Protocol):
     """A file system."""
 
+    descriptor_count_max: int
+    """So many files the process may have open, those of its host included."""
+
     boot_id: str
     """Changes whenever unsynced bytes may have been lost: when the machine restarted."""
 

@@ -193,6 +193,7 @@ class MemoryFiles(Files):
     """
 
     boot_id = "memory"
+    descriptor_count_max = 1 << 20
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.clock = clock if clock is not None else Clock()

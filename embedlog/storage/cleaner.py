@@ -88,6 +88,8 @@ class LogCleaner:
                 if round is None:
                     return
                 self._continue(round)
+                if round.log.is_swapping:
+                    return
                 is_over = self._round is None
                 is_complete = is_over and round.is_complete
             yield round.size - round.size_written if is_complete else 0
@@ -113,8 +115,14 @@ class LogCleaner:
                 continue
             try:
                 found = dirty_range(log, now_ms)
-            except (CorruptRecord, KafkaError) as error:
+            except CorruptRecord as error:
                 self._leave_alone(log, str(error))
+                continue
+            except KafkaError as error:
+                # No descriptor for a segment. One that cannot be read for good stops the round.
+                if not _is_harmless(error):
+                    self._leave_alone(log, str(error))
+                waits.append(self._settings.log_cleaner_backoff_ms)
                 continue
             if found.is_due and (best is None or found.ratio > best[1].ratio):
                 best = (log, found)
@@ -152,13 +160,14 @@ class LogCleaner:
         except (CorruptRecord, RecordsError, SegmentTooLarge) as error:
             self._give_up(round.log, error)
         except (KafkaError, OSError) as error:
-            cause = error.__cause__ if isinstance(error, KafkaError) else error
-            if not isinstance(cause, OSError) or cause.errno not in HARMLESS_ERRORS:
+            if not _is_harmless(error):
                 self._give_up(round.log, error)
             else:
                 # No room, or too many open files: perhaps not next time.
                 self._end_round()
                 return self._settings.log_cleaner_backoff_ms
+        if round.log.is_swapping:
+            return self._settings.log_cleaner_backoff_ms  # the disk is full just now
         moved = round.size_read + round.size_written - size
         return max(1, int(moved * 1000 / self._settings.log_cleaner_io_max_bytes_per_second))
 
@@ -177,3 +186,9 @@ class LogCleaner:
             return
         with suppress(OSError):  # what is left is removed when the log is next opened
             round.abandon()
+
+
+def _is_harmless(error: KafkaError | OSError) -> bool:
+    """Whether something ran short, and may not next time."""
+    cause = error.__cause__ if isinstance(error, KafkaError) else error
+    return isinstance(cause, OSError) and cause.errno in HARMLESS_ERRORS

@@ -13,6 +13,7 @@ from __future__ import annotations
 from embedlog.errors import KafkaStorageError
 from embedlog.runtime.files import write_fully
 from embedlog.storage import paths
+from embedlog.storage.events import events
 from embedlog.storage.offset_index import RELATIVE_OFFSET_MAX
 
 TYPE_CHECKING = False
@@ -109,38 +110,58 @@ class CleanedOutput:
         """Put the finished segment in place of `former`; return the files nobody needs now.
 
         Requires: the partition lock, and that `former` is part of the log, in a row and not
-        written to. An error or an interrupt behind the deciding step poisons the log: the next
-        open completes what was begun.
+        written to. Behind the deciding step the swap can only be completed: when the disk runs
+        short `log.is_swapping` stays set, and the call is to be made again. Another error or an
+        interrupt there poisons the log: the next open completes what was begun.
 
         Raises:
             KafkaStorageError: the disk refuses.
         """
-        log, files, segment = self._log, self._log.files, self.segment
-        swap_path = segment.path + paths.SWAP
-        is_decided = is_done = False
+        log, segment = self._log, self.segment
+        is_over = is_left = False
         try:
-            for old in former:
-                old.part_with()
-            is_decided = True
-            try:
-                files.rename(self._path, swap_path)
-            except OSError:
-                is_decided = False
-                raise
-            if not self._is_volatile:
-                files.sync_directory(log.directory)
-            useless = _put_away(former)
-            files.rename(swap_path, segment.path)
-            log.swap_in(segment, former)
-            if not self._is_volatile:
-                segment.finish()
-            is_done = True
+            if not log.is_swapping:
+                self._decide(former)
+            useless = self._complete(former)
+            is_over = True
         except OSError as error:
-            raise (log.poison(error) if is_decided else log.refused(error)) from error
+            refusal = log.refused(error)
+            is_left = log.failure is None
+            raise refusal from error
         finally:
-            if is_decided and not is_done:
+            if log.is_swapping and not (is_over or is_left):
                 log.poison(KafkaStorageError(f"the swap of {segment.path} was interrupted"))
+        log.is_swapping = False
+        self._store_indexes()
         return useless
+
+    def _decide(self, former: tuple[Segment, ...]) -> None:
+        for old in former:
+            old.part_with()
+        self._log.is_swapping = True
+        try:
+            self._log.files.rename(self._path, self.segment.path + paths.SWAP)
+        except OSError:
+            self._log.is_swapping = False
+            raise
+
+    def _complete(self, former: tuple[Segment, ...]) -> list[str]:
+        """What can be done again after any of its steps."""
+        log, files, segment = self._log, self._log.files, self.segment
+        if not self._is_volatile:
+            files.sync_directory(log.directory)
+        useless = _put_away(former)
+        files.rename(segment.path + paths.SWAP, segment.path)
+        log.swap_in(segment, former)
+        return useless
+
+    def _store_indexes(self) -> None:
+        if not self._is_volatile:
+            try:
+                self.segment.finish()
+            except OSError as error:
+                # They are hints. The next open makes them anew.
+                events.debug("%s: the indexes are not stored: %s", self.segment.path, error)
 
     def discard(self) -> None:
         """Remove what was written. Not after `swap_in`.

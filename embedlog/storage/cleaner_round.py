@@ -11,6 +11,7 @@ done so far stays good, because every group is clean on its own.
 
 from __future__ import annotations
 
+from embedlog.errors import KafkaStorageError
 from embedlog.storage.cleaner_filter import BatchFilter, modernised, read_fields
 from embedlog.storage.cleaner_output import CleanedOutput
 from embedlog.storage.cleaner_transactions import CleanedTransactions
@@ -95,7 +96,7 @@ class CleaningRound:
         return True
 
     def abandon(self) -> None:
-        """Remove what an incomplete round has begun.
+        """Remove what an incomplete round has begun, unless the next open must complete it.
 
         Raises:
             OSError: the disk refuses; the next open removes it.
@@ -140,7 +141,9 @@ class CleaningRound:
                 self.log, group[0].base_offset, transactions.begin_segment()
             )
             yield from self._rewrite(group, filtered, output)
-            self._swap(group, output)
+            self._finish(group, output)
+            while not self._swap(group, output):
+                yield self.size_read
 
     def _fill_map(self, aborted: set[AbortedTransaction]) -> Iterator[int]:
         """Note the keys of the dirty range, or of as much of it as there is memory for."""
@@ -182,21 +185,31 @@ class CleaningRound:
             else:
                 yield from modernised(stored)
 
-    def _swap(self, group: Group, output: CleanedOutput) -> None:
+    def _finish(self, group: Group, output: CleanedOutput) -> None:
         output.finish(group[-1].next_offset, group[-1].modified_ms)
         log = self.log
         if log.cleaned_offset < 0:
             # Gaps are allowed from here on, also if the topic is not a compacted one later.
             log.cleaned_offset = self._first_dirty
             self._checkpoint()
+
+    def _swap(self, group: Group, output: CleanedOutput) -> bool:
+        """Put the new segment in place; False when that is decided and could not be done yet."""
+        log = self.log
         with log.lock:
             self._check_unchanged()
-            useless = output.swap_in(group)
+            try:
+                useless = output.swap_in(group)
+            except KafkaStorageError:
+                if not log.is_swapping:
+                    raise
+                return False
             self._output = None
             self._sources = self._sources[len(group) :]
             if not self._sources:
                 log.cleaned_offset = self._end
         self._remove(useless, log.config.file_delete_delay_ms)
+        return True
 
     def _check_unchanged(self) -> None:
         """Raise unless the segments yet to be rewritten are in the log, in a row.

@@ -322,6 +322,19 @@ class Log(LogState):
         self._check_usable()
         truncate_fully(self, offset)
 
+    def free_below(self, offset: int) -> bool:
+        """Remove the files of whole segments below `offset` at once; say if there were any.
+
+        For who must write to give records up, and finds the disk full.
+
+        Raises:
+            KafkaStorageError: the disk refuses.
+        """
+        from embedlog.storage.retention import free_below
+
+        self._check_usable()
+        return free_below(self, min(offset, self.high_watermark))
+
     # Ending
 
     def close(self) -> None:

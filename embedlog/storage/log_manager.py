@@ -78,6 +78,8 @@ class LogManager:
         self._checkpoints_lock = ranked_rlock(Rank.CHECKPOINTS)
         self._open_files = OpenFiles(files, open_files_max)
         self._logs: dict[TopicPartition, Log] = {}
+        self._leftovers: list[str] = []
+        """Directories of deleted logs that are still there."""
         self._configs: dict[str, LogConfig] = {}
         make_directory(files, directory, sync=not self._volatile)
         lock_path = f"{directory}/{paths.LOCK}"
@@ -180,7 +182,13 @@ class LogManager:
                         log.configure(config)
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Remove a log and its files; one that is not there is fine. Views stay readable."""
+        """Remove a log and its files; one that is not there is fine. Views stay readable.
+
+        Nothing is written before the files are gone: it frees space on a full disk.
+
+        Raises:
+            KafkaStorageError: the disk refuses. The log refuses writes, and can be deleted again.
+        """
         with self._mutex:
             log = self._logs.pop(topic_partition, None)
             if log is None and topic_partition not in self._unloaded:
@@ -191,15 +199,26 @@ class LogManager:
                     for segment in log.segments:
                         segment.is_gone = True
                     log.retire(ClosedError(f"{topic_partition} was deleted"))
-            self._unloaded.discard(topic_partition)
-            self.found.pop(topic_partition, None)
+            self._unloaded.add(topic_partition)
             doomed = paths.deleted_log_name(topic_partition, self._runtime.random.uuid())
             path = f"{self.directory}/{doomed}"
-            self._files.rename(paths.log_directory(self.directory, topic_partition), path)
+            try:
+                self._files.rename(paths.log_directory(self.directory, topic_partition), path)
+            except OSError as error:
+                message = f"cannot delete {topic_partition}: {error}"
+                raise errors.KafkaStorageError(message) from error
+            self._unloaded.discard(topic_partition)
+            self.found.pop(topic_partition, None)
             with self._checkpoints_lock:
                 self._checkpoints.forget(topic_partition)
-            self.checkpoint()
-            remove_tree(self._files, path)
+            self._leftovers.append(path)
+            self.remove_leftovers()
+            try:
+                self.checkpoint()
+            except OSError as error:
+                # A log that is made under this name writes them first.
+                events.warning("the checkpoints still have %s: %s", topic_partition, error)
+                self.stir()
         events.info("the log of %s was deleted", topic_partition)
 
     def salvage(self, topic_partition: TopicPartition) -> Log:
@@ -277,6 +296,15 @@ class LogManager:
         if cleaner is None:
             return {}
         return {log.topic_partition: why for log, why in cleaner.uncleanable.items()}
+
+    def remove_leftovers(self) -> None:
+        """Remove the directories of deleted logs; what cannot be removed yet is tried again."""
+        for path in self._leftovers.copy():
+            try:
+                remove_tree(self._files, path)
+                self._leftovers.remove(path)
+            except (OSError, ValueError) as error:  # ValueError: another thread was faster
+                events.debug("%s cannot be removed yet: %s", path, error)
 
     def remove_files(self, useless: list[str]) -> None:
         """Remove files that no log needs any more. Views of them stay readable.

@@ -35,6 +35,9 @@ SYNC_WINDOW_SIZE = 4 << 20
 to tell a torn tail from rot (valid data further behind a bad batch proves it had been synced)."""
 
 HARMLESS_ERRORS = (ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM)
+"""Something ran short: what was asked for was not done, and may be asked for again."""
+NO_DESCRIPTOR = (EMFILE, ENFILE)
+"""Of a sync these alone are harmless: no file was opened, and the kernel asked for nothing."""
 
 
 class LogState:
@@ -57,9 +60,12 @@ class LogState:
         "config",
         "directory",
         "disk_error",
+        "doomed",
         "epochs_dirty",
+        "epochs_unsaved",
         "failed_since_ms",
         "high_watermark",
+        "is_swapping",
         "leader_epochs",
         "lock",
         "log_start_offset",
@@ -92,6 +98,12 @@ class LogState:
         self.topic_id: bytes | None = None
         self.epochs_dirty = False
         """Changed since Kafka's text form of the epoch cache was written."""
+        self.epochs_unsaved = False
+        """The sealed epoch cache still has epochs of records that are gone: it is written later."""
+        self.doomed: list[Segment] = []
+        """Segments that left the log and whose files are still to be removed, oldest first."""
+        self.is_swapping = False
+        """Compaction has decided on a new segment and could not yet put it in place."""
         self.cleaned_offset = -1
         """Compaction has seen what lies below; -1 for never: until then offsets have no gaps."""
         self._runtime = runtime
@@ -214,7 +226,7 @@ class LogState:
         if epoch < 0:
             return
         start = self.log_end_offset if start_offset is None else start_offset
-        if self.leader_epochs.assign(epoch, start):
+        if self.leader_epochs.assign(epoch, start) or self.epochs_unsaved:
             self.epochs_changed()
 
     def _lead_in(self, leader_epoch: int) -> int:
@@ -267,7 +279,9 @@ class LogState:
         try:
             segment.discard_unpublished()
         except OSError as second:
-            return self.poison(second)
+            if second.errno not in HARMLESS_ERRORS:
+                return self.poison(second)
+            segment.distrust_capacity()
         return self.refused(error)
 
     def replay(self, batch: RecordBatch) -> None:
@@ -318,15 +332,35 @@ class LogState:
                 former.finish()
                 write_snapshot(self.files, self.directory, self.producers, base_offset)
             if self.config.durability == "fsync":
-                # Also when its records are synced: so that the cut is, too.
-                self._sync(self.log_end_offset, (former,))
-            segment.create()
+                # Also when its records are synced: so that the cut is, too. Not beside a group
+                # commit: the kernel tells of a failed write once, and one of two would not hear.
+                with self._sync_lock:
+                    if self._failure is not None:
+                        raise self._refusal()
+                    self._sync(self.log_end_offset, (former,))
+                    segment.create()
+                    self._do_sync((segment,), Segment.sync_name)
+            else:
+                segment.create()
         except OSError as error:
             raise self.refused(error) from error
         self._segments = (*self._segments, segment)
         return segment
 
     # Durability
+
+    def prepare_sync(self) -> None:
+        """Do what a sync needs beside the sync itself, which then fails for a broken disk only.
+
+        Requires: the partition lock.
+
+        Raises:
+            KafkaStorageError: the disk refuses.
+        """
+        with self._sync_lock:
+            if self._failure is not None:
+                raise self._refusal()
+            self._do_sync(self._segments[-1:], Segment.sync_name)
 
     def sync(self, offset: int) -> None:
         """Return once every record below `offset` survives loss of power.
@@ -336,7 +370,8 @@ class LogState:
         lock per waiter, all woken at once, made it 14 k. Call it without the partition lock.
 
         Raises:
-            KafkaStorageError: the sync failed, or an earlier one has; the log is poisoned.
+            KafkaStorageError: the sync failed, or an earlier one has, and the log is poisoned; or
+                there was no descriptor for it, and a later call may succeed.
         """
         if offset <= self.synced_offset:
             return
@@ -348,14 +383,20 @@ class LogState:
                 self._sync(segments[-1].end[0], segments)
 
     def _sync(self, end: int, segments: tuple[Segment, ...]) -> None:
+        """Sync some segments. Requires: the sync lock, and a look at `_failure` under it."""
+        self._do_sync(segments, Segment.sync)
+        self.synced_offset = max(self.synced_offset, end)
+
+    def _do_sync(self, segments: tuple[Segment, ...], do_sync: Callable[[Segment], None]) -> None:
         try:
             for segment in segments:
-                segment.sync()
+                do_sync(segment)
         except OSError as error:
             error.filename = segment.path
+            if error.errno in NO_DESCRIPTOR:
+                raise self.refused(error) from error
             # Never again: the kernel may have dropped the pages it could not write.
             raise self.poison(error) from error
-        self.synced_offset = max(self.synced_offset, end)
 
     def flush(self) -> None:
         """`sync` everything appended so far."""
@@ -382,6 +423,7 @@ class LogState:
 
         Raises:
             OffsetOutOfRange: `offset` is above the high watermark.
+            KafkaStorageError: the disk refuses to keep the offset; nothing has changed.
         """
         if offset > self.high_watermark:
             raise errors.OffsetOutOfRange(
@@ -391,19 +433,30 @@ class LogState:
             )
         if offset <= self.log_start_offset:
             return False
+        former, self.log_start_offset = self.log_start_offset, offset
+        try:
+            self._checkpoint()
+        except OSError as error:
+            self.log_start_offset = former
+            raise self.refused(error) from error
         if self.leader_epochs.truncate_from_start(offset):
-            self.epochs_changed()
+            self.epochs_outlived()
         self.producers.forget_transactions_below(offset)
         self._first_unstable_offset = self.producers.first_unstable_offset(self.high_watermark)
-        self.log_start_offset = offset
-        self._checkpoint()
         return True
 
     def before_truncation(self, offset: int) -> None:
-        """Promise less before doing it: a crash during the truncation must not look like rot."""
+        """Promise less before doing it: a crash during the truncation must not look like rot.
+
+        Raises:
+            KafkaStorageError: the disk refuses; nothing was cut.
+        """
         self.synced_offset = min(self.synced_offset, offset)
         self.cleaned_offset = min(self.cleaned_offset, offset)
-        self._checkpoint()
+        try:
+            self._checkpoint()
+        except OSError as error:
+            raise self.refused(error) from error
 
     def swap_in(self, cleaned: Segment, former: tuple[Segment, ...]) -> None:
         """Go on with one segment in place of several that it was made from, which are there."""
@@ -417,9 +470,11 @@ class LogState:
         end = segments[-1].end[0]
         self.log_start_offset = min(max(self.log_start_offset, segments[0].base_offset), end)
         self.synced_offset = min(self.synced_offset, end)
-        changed = self.leader_epochs.truncate_from_end(end)
-        if self.leader_epochs.truncate_from_start(self.log_start_offset) or changed:
+        if self.leader_epochs.truncate_from_end(end):
+            self.leader_epochs.truncate_from_start(self.log_start_offset)
             self.epochs_changed()
+        elif self.leader_epochs.truncate_from_start(self.log_start_offset):
+            self.epochs_outlived()
         if self._applied_offset != end:
             self._reload_producers()
         self.update_high_watermark(self.high_watermark)
@@ -430,19 +485,33 @@ class LogState:
         Raises:
             KafkaStorageError: the disk refuses.
         """
-        self._latest_epoch = self.leader_epochs.latest_epoch
         self.epochs_dirty = True
-        if self._memory:
-            return
+        self.epochs_unsaved = not self._memory
         try:
-            write_sealed(
-                self._open_files.files,
-                f"{self.directory}/{paths.SEALED_LEADER_EPOCHS}",
-                self.leader_epochs.encode(),
-                sync=self.config.durability == "fsync",
-            )
+            if not self._memory:
+                self._store_epochs()
         except OSError as error:
             raise self.refused(error) from error
+        self._latest_epoch = self.leader_epochs.latest_epoch
+        self.epochs_unsaved = False
+
+    def _store_epochs(self) -> None:
+        write_sealed(
+            self._open_files.files,
+            f"{self.directory}/{paths.SEALED_LEADER_EPOCHS}",
+            self.leader_epochs.encode(),
+            sync=self.config.durability == "fsync",
+        )
+
+    def epochs_outlived(self) -> None:
+        """The oldest epochs went with their records. To store that can wait: whoever loads the log
+        drops what lies before its start, and a full disk must not keep space from being freed.
+        """
+        try:
+            self.epochs_changed()
+        except errors.KafkaStorageError:
+            if self._failure is not None:
+                raise
 
     # Failure
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from errno import ENOENT
+from errno import EMFILE, ENFILE, ENOENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 OPEN_FILES_MAX = 256
+"""And at most a quarter of what the process may open: the rest is the host's."""
 
 
 class OpenFiles:
@@ -38,13 +39,19 @@ class OpenFiles:
     def __init__(self, files: Files, limit: int = OPEN_FILES_MAX) -> None:
         assert limit > 0, limit
         self.files = files
-        self._limit = limit
+        self._limit = max(1, min(limit, files.descriptor_count_max // 4))
         self._segments: dict[Opened, None] = {}
         """The segments with an open file, in the order in which they will be looked at."""
 
     def open(self, segment: Opened, *, create: bool = False) -> File:
         """Open the segment's file and store it in `segment.opened`."""
-        file = self._open_own(segment, create)
+        try:
+            file = self._open_own(segment, create)
+        except OSError as error:
+            # The host has used up the descriptors it shares with us.
+            if error.errno not in (EMFILE, ENFILE) or not self._close_some():
+                raise
+            file = self._open_own(segment, create)
         if file is segment.kept:
             segment.opened = file
             return file
@@ -81,6 +88,13 @@ class OpenFiles:
         if segment.kept is None:
             raise FileNotFoundError(ENOENT, "the log was deleted", segment.path)
         return segment.kept
+
+    def _close_some(self) -> bool:
+        """Give half of the descriptors back; say if there were any."""
+        count = (len(self._segments) + 1) // 2
+        for segment in list(self._segments)[:count]:
+            self.forget(segment)
+        return count > 0
 
     def _look_at_oldest(self) -> None:
         try:

@@ -7,12 +7,16 @@ all must go, an empty one is begun first.
 
 from __future__ import annotations
 
+from embedlog.errors import KafkaStorageError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from embedlog.storage.log import Log
     from embedlog.storage.segment import Segment
+
+    Remove = Callable[[list[str], int], None]
 
     Rule = Callable[[Segment, int], bool]
     """(segment, first offset of the next one) -> whether the segment must go."""
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
 def delete_old_segments(
     log: Log,
     now_ms: int,
-    remove: Callable[[list[str], int], None] | None = None,
+    remove: Remove | None = None,
     *,
     is_closing: bool = False,
 ) -> int:
@@ -33,23 +37,47 @@ def delete_old_segments(
     have not been there for Kafka's first look either. Requires: the partition lock.
 
     Raises:
+        KafkaStorageError: the disk refuses. What has left the log and is still there goes next
+            time, before anything else does: there is never a hole between two segments.
+    """
+    if log.is_swapping:
+        return 0  # the new segment has what must stay of the ones it takes the place of
+    _remove_doomed(log, remove)
+    taken = _take_out(log, lambda segment, following: following <= log.log_start_offset)
+    if log.config.delete:
+        taken += _take_out(log, _size_rule(log))
+        taken += _take_out(log, _time_rule(log, now_ms, is_closing=is_closing))
+    _remove_doomed(log, remove)
+    return taken
+
+
+def free_below(log: Log, offset: int) -> bool:
+    """Remove at once the segments whose records all lie below `offset`; say if there were any.
+
+    For who must write to give records up, and finds the disk full. Requires: the partition lock.
+
+    Raises:
         KafkaStorageError: the disk refuses.
     """
-    doomed = _take_out(log, lambda segment, following: following <= log.log_start_offset)
-    if log.config.delete:
-        doomed += _take_out(log, _size_rule(log))
-        doomed += _take_out(log, _time_rule(log, now_ms, is_closing=is_closing))
+    if log.is_swapping or not _take_out(log, lambda segment, following: following <= offset):
+        return False
+    _remove_doomed(log, None)
+    return True
+
+
+def _remove_doomed(log: Log, remove: Remove | None) -> None:
     delay_ms = log.config.file_delete_delay_ms
-    is_volatile = log.config.durability == "memory"
+    is_now = remove is None or log.config.durability == "memory" or delay_ms == 0
     try:
-        for segment in doomed:
-            if remove is None or is_volatile or delay_ms == 0:
+        while log.doomed:
+            segment = log.doomed[0]
+            if remove is None or is_now:
                 segment.remove()
             else:
                 remove(segment.put_away(), delay_ms)
+            del log.doomed[0]
     except OSError as error:
         raise log.refused(error) from error
-    return len(doomed)
 
 
 def _size_rule(log: Log) -> Rule:
@@ -81,10 +109,10 @@ def _time_rule(log: Log, now_ms: int, *, is_closing: bool) -> Rule:
     return must_go
 
 
-def _take_out(log: Log, must_go: Rule) -> tuple[Segment, ...]:
-    """Let the log go on without the oldest segments that must go; return these."""
+def _take_out(log: Log, must_go: Rule) -> int:
+    """Let the log go on without the oldest segments that must go; return how many."""
     segments = log.segments
-    doomed = 0
+    count = 0
     for slot, segment in enumerate(segments):
         is_last = slot == len(segments) - 1
         end = log.log_end_offset if is_last else segments[slot + 1].base_offset
@@ -92,10 +120,22 @@ def _take_out(log: Log, must_go: Rule) -> tuple[Segment, ...]:
             break
         if not must_go(segment, end):
             break
-        doomed += 1
-    if doomed and doomed == len(segments):
-        log.roll()
+        count += 1
+    if count and count == len(segments):
+        count = _make_last_one_go(log, count)
         segments = log.segments
-    if doomed:
-        log.replace_segments(segments[doomed:])
-    return segments[:doomed]
+    if count:
+        log.doomed += segments[:count]
+        log.replace_segments(segments[count:])
+    return count
+
+
+def _make_last_one_go(log: Log, count: int) -> int:
+    """Begin a segment behind the last, or leave the last where there is no room for another."""
+    try:
+        log.roll()
+    except KafkaStorageError:
+        if log.failure is not None:
+            raise
+        return count - 1
+    return count

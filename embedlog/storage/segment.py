@@ -18,7 +18,7 @@ from _bisect import bisect_right
 
 from embedlog.errors import CorruptRecord, KafkaStorageError
 from embedlog.runtime.files import read_view, write_fully, write_whole
-from embedlog.runtime.locks import Rank, process_wide, ranked_rlock
+from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import ends_with, locate, walk
 from embedlog.storage.events import events
@@ -39,11 +39,12 @@ if TYPE_CHECKING:
     SegmentEnd = tuple[int, int, int, int]
     """(next offset, size in bytes, largest timestamp, last offset of the batch that has it)."""
 
-_aborted_lock = process_wide(ranked_rlock(Rank.ABORTED))
+_aborted_lock = ranked_rlock(Rank.ABORTED)
 HINTS_MAX = 256
 ALL_FILES = (paths.LOG, *paths.SIDECARS, paths.SNAPSHOT)
 """In the order of their removal: an index without its log is swept up at the next open."""
 EVERYTHING = 1 << 62
+_UNKNOWN_CAPACITY = -1
 UNKNOWN = -2
 """The largest timestamp of a loaded segment that nobody has asked for."""
 
@@ -232,6 +233,10 @@ class Segment:
                 self.dirty = True
         self._noted.clear()
 
+    def distrust_capacity(self) -> None:
+        """What a failed write left behind the end could not be cut off: the next write does it."""
+        self.capacity = _UNKNOWN_CAPACITY
+
     def discard_unpublished(self) -> None:
         """Cut off what a failed write may have left behind the end."""
         file = self.file
@@ -241,17 +246,23 @@ class Segment:
         self.capacity = size
 
     def sync(self) -> None:
-        """Make everything written so far survive loss of power, and the file's name once."""
+        """Make everything written so far survive loss of power, and the file's name."""
         size = self.end[1]
         self.file.sync()
         self.synced_size = size
+        self.sync_name()
+
+    def sync_name(self) -> None:
+        """Make the file's name survive loss of power, once."""
         if not self.directory_synced:
             self._open_files.files.sync_directory(self.directory)
             self.directory_synced = True
 
     def trim(self) -> None:
         """Cut the file to its content."""
-        if self.capacity > self.end[1]:
+        if self.capacity == _UNKNOWN_CAPACITY:
+            self.discard_unpublished()
+        elif self.capacity > self.end[1]:
             self.file.truncate(self.end[1])
             self.capacity = self.end[1]
 
@@ -284,7 +295,7 @@ class Segment:
     def put_away(self, suffixes: tuple[str, ...] = ALL_FILES) -> list[str]:
         """Give the segment's files names that mean nothing; return these, to be removed later.
 
-        Views of its batches stay readable.
+        Views of its batches stay readable. After an error it can be called again.
         """
         files = self._open_files.files
         self._open_files.forget(self)
@@ -293,7 +304,9 @@ class Segment:
             path = self.sidecar(suffix)
             if files.stat(path) is not None:
                 files.rename(path, path + paths.DELETED)
-                useless.append(path + paths.DELETED)
+            elif files.stat(path + paths.DELETED) is None:
+                continue
+            useless.append(path + paths.DELETED)
         return useless
 
     def remove(self) -> None:
@@ -309,7 +322,21 @@ class Segment:
         """The path of one of the segment's files."""
         return paths.segment_file(self.directory, self.base_offset, suffix)
 
+    def keep_room(self, size: int) -> None:
+        """Reserve room for so many bytes behind the end, if the disk has it.
+
+        Requires: the partition lock.
+        """
+        needed = self.end[1] + size
+        if needed > self.capacity:
+            try:
+                self._extend(needed)
+            except OSError as error:
+                events.debug("%s: no room to spare: %s", self.path, error)
+
     def _extend(self, needed: int) -> None:
+        if self.capacity == _UNKNOWN_CAPACITY:
+            self.discard_unpublished()
         if self.zeroed:
             self.capacity = preallocate_zeros(self.file, self.capacity, needed)
         else:

@@ -57,6 +57,7 @@ class Tasks:
         "_due",
         "_flushed",
         "_manager",
+        "_refusal",
         "_useless",
         "_wall_offset",
         "cleaner",
@@ -85,6 +86,8 @@ class Tasks:
         """When retention was last paused, by the clock that it does not believe."""
         self.failing: dict[str, tuple[int, str]] = {}
         """Work that failed when it was last tried -> since when, as wall time, and why."""
+        self._refusal: Exception | None = None
+        """What the disk refused to the work of this moment, for some log."""
         self.cleaner: LogCleaner | None = None
         """Made when the first compacted log may need it."""
         self._cleaner_settings = cleaner_settings or DefaultSettings()
@@ -139,18 +142,26 @@ class Tasks:
 
     def _does(self, work: Callable[[int], bool], now_ms: int) -> bool:
         """Do some work; a disk that refuses is no concern of the thread that happens to do it."""
-        name = work.__name__.strip("_").replace("_", " ")
+        self._refusal = None
         try:
             wants_more = work(now_ms)
-            self.failing.pop(name, None)
-            return wants_more
-        except OSError as error:
-            since_ms, _ = self.failing.get(name, (self._clock.wall_ms(), ""))
-            self.failing[name] = (since_ms, str(error))
-            events.error(
-                "%s: %s failed, and is tried again: %s", self._manager.directory, name, error
-            )
-            return True
+        except (OSError, KafkaError) as error:
+            self._refusal = error
+            wants_more = True
+        self._note(work.__name__.strip("_").replace("_", " "), self._refusal)
+        return wants_more
+
+    def _note(self, name: str, refusal: Exception | None) -> None:
+        """Keep in mind how some work went; tell of it when it goes another way than before."""
+        directory = self._manager.directory
+        if refusal is None:
+            if self.failing.pop(name, None) is not None:
+                events.info("%s: %s works again", directory, name)
+            return
+        if name not in self.failing:
+            events.error("%s: %s failed, and is tried again: %s", directory, name, refusal)
+        since_ms, _ = self.failing.get(name, (self._clock.wall_ms(), ""))
+        self.failing[name] = (since_ms, str(refusal))
 
     def unlink_later(self, useless: list[str], delay_ms: int) -> None:
         """Remove files after a while. Requires: called by the work itself.
@@ -176,10 +187,11 @@ class Tasks:
             yield self._retain(log, now_ms)
         if self._manager.has_compacted and self._believes_clock(now_ms, self._clock.wall_ms()):
             yield from self._log_cleaner().finish_now()
-        self._flush(now_ms)
+        self._does(self._flush, now_ms)
         self._unlink(_NEVER)
-        self._checkpoint(now_ms)
-        self._high_watermarks(now_ms)
+        self._manager.remove_leftovers()
+        self._does(self._checkpoint, now_ms)
+        self._does(self._high_watermarks, now_ms)
         yield 0
 
     def close(self) -> None:
@@ -214,6 +226,7 @@ class Tasks:
 
     def _retention(self, now_ms: int) -> bool:
         wall_ms = self._clock.wall_ms()
+        self._manager.remove_leftovers()
         if self._believes_clock(now_ms, wall_ms):
             deleted: list[tuple[Log, int]] = []
             self._for_each(
@@ -295,7 +308,12 @@ class Tasks:
                     self._guarded(log, work)
 
     def _guarded(self, log: Log, work: Callable[[Log], object]) -> None:
+        """Work on one log. What harms it for good it has noted itself; it goes on after the rest,
+        a full disk or a lack of descriptors.
+        """
         try:
             work(log)
-        except (KafkaError, CorruptRecord) as error:
+        except KafkaError as error:
+            self._refusal = error
+        except CorruptRecord as error:
             log.poison(error)

@@ -211,6 +211,11 @@ class SimFiles(MemoryFiles):
         """
         self._plans[call] = _Plan(errno=_DEATH, after=after or size is not None, size=size)
 
+    def heal(self) -> None:
+        """Let no call fail from here on."""
+        self._plans.clear()
+        self._broken = None
+
     # States after a crash
 
     def survivor(self) -> SimFiles:

@@ -391,15 +391,32 @@ def test_a_follower_refuses_what_does_not_continue_its_log_and_later_epochs() ->
 # Failures
 
 
-def test_a_full_disk_refuses_the_append_and_harms_nothing() -> None:
-    log = new_log()
-    append(log, b"a")
-    disk = log.files
-    for number in range(4):
-        disk.fail(disk.calls + number, errno.ENOSPC)
-    with pytest.raises(errors.KafkaStorageError, match="simulated"):
-        append(log, b"b" * 70_000)
-    assert log.failure is not None or values(log) == [b"a"]
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EMFILE])
+def test_what_runs_short_refuses_the_append_and_harms_nothing(durability: str, code: int) -> None:
+    for failing in range(1, 7):
+        log = new_log(durability=durability)
+        append(log, b"a")
+        disk = log.files
+        for number in range(failing):
+            disk.fail(disk.calls + number, code)
+        expected = [b"a"]
+        try:
+            append(log, b"b" * 70_000)
+            expected.append(b"b" * 70_000)  # no room to spare, but enough
+            assert (failing, durability) == (1, "os")
+        except errors.KafkaStorageError as error:
+            assert "simulated" in str(error)
+        disk.heal()
+        assert log.failure is None
+        assert values(log) == expected
+        # What the failed write left is not taken for a part of the log, whatever comes next.
+        append(log, b"c")
+        check(log)
+        assert values(log) == [*expected, b"c"]
+        recovered = new_log(durability=durability, disk=disk.survivor())
+        assert recovered.failure is None
+        assert values(recovered) == [*expected, b"c"]
 
 
 def test_after_enospc_the_log_goes_on() -> None:
