@@ -4,6 +4,7 @@
     embedlog dump PATH        what the files of a data directory hold
     embedlog verify PATH      is anything damaged?
     embedlog tail PATH TOPIC  the last records, and those to come
+    embedlog salvage PATH     takes damage out, and keeps every good batch
 
 Exit status: 0 when all was done as asked, 1 for damage that was found, 2 with one line on standard
 error for everything that cannot be done. A traceback is always a defect.

@@ -49,7 +49,7 @@ def _lazily(name: str) -> Callable[..., int]:
 
 
 def _group() -> click.Group:
-    commands = [_serve(), _dump(), _verify(), _tail()]
+    commands = [_serve(), _dump(), _verify(), _tail(), _salvage()]
     return click.Group(
         "embedlog",
         commands={str(command.name): command for command in commands},
@@ -126,3 +126,23 @@ def _tail() -> click.Command:
             _JSON,
         ],
     )  # fmt: skip
+
+
+def _salvage() -> click.Command:
+    return click.Command(
+        "salvage",
+        callback=_lazily("salvage"),
+        help="Take damage out of logs: every good batch stays, at its offset. Nothing is deleted: "
+        "segments that are written anew are copied to quarantine files first. Nobody may have the "
+        "directory open.",
+        params=[
+            _PATH,
+            _TOPIC,
+            _PARTITION,
+            click.Option(
+                ["--dry-run"],
+                is_flag=True,
+                help="only say what would be kept and lost; exit status 1 if anything is damaged",
+            ),
+        ],
+    )

@@ -169,6 +169,22 @@ class Checkpoints:
             self._told_start_offsets.pop(topic_partition, None)
         return topic_partition in self._forgotten
 
+    def note_salvage(self, topic_partition: TopicPartition, end_offset: int) -> None:
+        """Let a log have gaps in its offsets, and end at `end_offset`: damage is taken out of it.
+
+        Requires: called before its segments are changed, and with no log loaded.
+        """
+        self._cleaned[topic_partition] = max(0, self._cleaned.get(topic_partition, -1))
+        known = self._recovery_points.get(topic_partition, 0)
+        self._recovery_points[topic_partition] = min(known, end_offset)
+        self._write(CLEANER_OFFSETS, self._cleaned)
+        self._write(RECOVERY_POINTS, self._recovery_points)
+
+    def recovery_facts(self, topic_partition: TopicPartition) -> tuple[int, int]:
+        """(recovery point, cleaned offset) of a log; 0 and -1 where nothing is known."""
+        point = self._recovery_points.get(topic_partition, 0)
+        return point, self._cleaned.get(topic_partition, -1)
+
     def write_positions(self, logs: Mapping[TopicPartition, Log]) -> bool:
         """Store synced, cleaned and start offsets (those that no segment's name tells).
 

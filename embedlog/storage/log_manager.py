@@ -129,9 +129,7 @@ class LogManager:
         with self._mutex:
             if topic_partition in self._logs or topic_partition not in self._unloaded:
                 return self._logs.get(topic_partition)
-            foreign = why_foreign(
-                self._files, paths.log_directory(self.directory, topic_partition)
-            )
+            foreign = why_foreign(self._files, paths.log_directory(self.directory, topic_partition))
             if foreign:
                 events.warning("%s: it is left alone", foreign)
                 self._unloaded.discard(topic_partition)
@@ -222,15 +220,31 @@ class LogManager:
         events.info("the log of %s was deleted", topic_partition)
 
     def salvage(self, topic_partition: TopicPartition) -> Log:
-        """Cut a log with rotten data where the rot begins; the rest goes to quarantine files.
+        """Take damage out of a log: every good batch stays; see `storage.salvage`.
 
-        The last resort: records that were acknowledged are lost to readers.
+        Raises:
+            OSError: the disk refuses; the log is not loaded.
         """
+        from embedlog.storage.salvage import SalvagePlan
+
         with self._mutex:
-            events.warning("%s is cut where the damage begins, as asked for", topic_partition)
             log = self._logs.pop(topic_partition, None)
             if log is not None:
                 log.close()
+            self._unloaded.add(topic_partition)
+            opening = self._opening(topic_partition, is_new=False)
+            plan = SalvagePlan(
+                self._files,
+                opening.directory,
+                gaps_allowed=opening.gaps_allowed,
+                recovery_point=opening.recovery_point,
+                clean=True,
+            )
+            if plan.is_needed:
+                events.warning("%s loses offsets %s, as asked for", topic_partition, plan.lost)
+                with self._checkpoints_lock:
+                    self._checkpoints.note_salvage(topic_partition, plan.end_offset)
+                plan.apply()
             return self._load(topic_partition, salvage=True)
 
     def note_addresses(self, addresses: Sequence[str]) -> None:

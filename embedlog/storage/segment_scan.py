@@ -79,7 +79,7 @@ def scan_segment(
     last_epoch = -1
     reason = ""
     while position < end:
-        batch = _batch(view, position, end)
+        batch = read_batch(view, position, end)
         if isinstance(batch, str):
             reason = batch
             break
@@ -89,7 +89,7 @@ def scan_segment(
         if not is_next or last_offset - base_offset > RELATIVE_OFFSET_MAX:
             reason = f"offsets {first_offset}..{last_offset}, expected {expected}"
             break
-        if not _is_epoch_of(epoch, first_offset, last_epoch, epochs):
+        if not is_epoch_of(epoch, first_offset, last_epoch, epochs):
             reason = f"leader epoch {epoch} at offset {first_offset} is not the log's"
             break
         if position == 0:
@@ -114,11 +114,19 @@ def scan_segment(
 def has_good_batch_after(view: memoryview, position: int, offset: int, *, beyond: int) -> bool:
     """Whether a batch at or behind position `beyond` is good, though the one at `position` is not.
 
+    See `next_good_batch`; where that gives up, nothing may be cut: True.
+    """
+    return next_good_batch(view, max(position, beyond), offset) is not None
+
+
+def next_good_batch(view: memoryview, start: int, offset: int) -> int | None:
+    """The position of the first good batch from byte `start` on, None without one.
+
     Good means: a whole batch of magic 2 with a right checksum, of offsets from `offset` on. It may
     begin at any byte, for the bad batch's length cannot be trusted.
 
     A value can be made to look like the heads of many batches. Their checksums cost as much as a
-    few passes over the whole of `view`; if that does not decide it, nothing may be cut: True.
+    few passes over the whole of `view`; if that does not decide it, the answer is its end.
     """
     import re
 
@@ -127,12 +135,11 @@ def has_good_batch_after(view: memoryview, position: int, offset: int, *, beyond
     pattern = re.compile(
         b"(?:" + b"|".join(map(re.escape, sorted(upper))) + b").{12}\x02", re.DOTALL
     )
-    start = max(position, beyond)
     to_spend = _PASSES_MAX * len(view) + len(_ZEROS)
     while True:
         found = pattern.search(view, start)
         if found is None:
-            return False
+            return None
         at = found.start()
         start = at + 1
         first_offset, size = _CANDIDATE.unpack_from(view, at)
@@ -140,9 +147,9 @@ def has_good_batch_after(view: memoryview, position: int, offset: int, *, beyond
         is_plausible = first_offset >= offset and HEADER_SIZE <= size <= len(view) - at
         to_spend -= max(size, _CHECK_COST) if is_plausible else _LOOK_COST
         if to_spend < 0:
-            return True
-        if is_plausible and not isinstance(_batch(view, at, len(view)), str):
-            return True
+            return len(view)
+        if is_plausible and not isinstance(read_batch(view, at, len(view)), str):
+            return at
 
 
 def is_zeros(view: memoryview) -> bool:
@@ -154,7 +161,7 @@ def is_zeros(view: memoryview) -> bool:
     return True
 
 
-def _batch(view: memoryview, position: int, end: int) -> tuple[int, int, int, int, int] | str:
+def read_batch(view: memoryview, position: int, end: int) -> tuple[int, int, int, int, int] | str:
     """(size, first offset, last offset, max timestamp, leader epoch), or why it is no good."""
     remaining = end - position
     if remaining < HEADER_SIZE or view[position + MAGIC_POSITION] != 2:
@@ -187,7 +194,7 @@ def _legacy_batch(
         return str(error)
 
 
-def _is_epoch_of(epoch: int, offset: int, last_epoch: int, epochs: LeaderEpochs | None) -> bool:
+def is_epoch_of(epoch: int, offset: int, last_epoch: int, epochs: LeaderEpochs | None) -> bool:
     """Whether the epoch cache agrees that `epoch` wrote `offset`.
 
     Without a cache that can be relied on, epochs must not fall.

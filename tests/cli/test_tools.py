@@ -170,7 +170,7 @@ def test_wrong_usage_is_status_2_without_a_traceback(arguments: tuple[str, ...])
 def test_help_lists_every_command() -> None:
     status, out, _ = run("--help")
     assert status == 0
-    for command in ("serve", "dump", "verify", "tail"):
+    for command in ("serve", "dump", "verify", "tail", "salvage"):
         assert f"\n  {command} " in out
     assert run("--version") == (0, f"embedlog {embedlog.cli.VERSION}\n", "")
 
@@ -235,6 +235,35 @@ def test_tail_follows_a_writer(tmp_path: Path) -> None:
             producer.send("events", b"second", partition=0).result()
             assert process.stdout.readline().endswith(" second\n")
             process.terminate()
+
+
+def test_salvage_takes_damage_out_and_says_what_is_lost(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _called("salvage", data, capsys=capsys)[0] == 0
+    path = data / "events-0" / "00000000000000000000.log"
+    _flip(path, 5000)
+    damaged = path.read_bytes()
+    status, out, _ = _called("salvage", data, "--dry-run", capsys=capsys)
+    assert status == 1
+    assert "events-0: would keep 599 batches up to offset 600; lost offsets: 1..1;" in out
+    assert path.read_bytes() == damaged
+    status, out, _ = _called("salvage", data, "--topic", "events", capsys=capsys)
+    assert status == 0
+    quarantine = Path(out.splitlines()[-1].split()[-1])
+    assert quarantine.read_bytes() == damaged
+    assert _called("verify", data, capsys=capsys)[0] == 0
+    with embedlog.open(data, durability="os") as cluster, cluster.consumer() as consumer:
+        consumer.assign([("events", 0)])
+        consumer.seek_to_beginning()
+        seen: list[int] = []
+        while len(seen) < 599:
+            seen += [record.offset for record in consumer.poll(1000)]
+        assert seen == [0, *range(2, 600)]
+        assert [each.kind for each in cluster.health()] == ["quarantined"]
+        status, _, err = _called("salvage", data, capsys=capsys)
+        assert status == 2
+        assert "embedlog: " in err
 
 
 def test_control_characters_are_shown_as_text() -> None:

@@ -1,0 +1,75 @@
+"""`embedlog salvage`: takes damage out of the logs of a directory that nobody has open."""
+
+from __future__ import annotations
+
+from embedlog.cli.directory import data_directory, is_chosen
+from embedlog.errors import ConfigError
+from embedlog.runtime import real_runtime
+from embedlog.storage import paths
+from embedlog.storage.checkpoints import Checkpoints
+from embedlog.storage.clean_shutdown import holds_marker, take_marker, was_written_in_this_boot
+from embedlog.storage.salvage import SalvagePlan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.common import TopicPartition
+    from embedlog.runtime.files import Files
+
+EXIT_DAMAGED = 1
+
+
+def run(path: str, *, topic: str | None, partition: int | None, dry_run: bool) -> int:
+    """Say of each damaged log what is kept and lost, and do it; the exit status."""
+    files = real_runtime().files
+    directory = data_directory(files, path)
+    # Before the lock is taken, which says that all was written in this boot.
+    was_written_in_this_boot(files, directory)
+    lock = files.lock(f"{directory}/{paths.LOCK}")
+    try:
+        return _salvage(files, directory, topic, partition, is_dry=dry_run)
+    finally:
+        lock.close()
+
+
+def _salvage(
+    files: Files, directory: str, topic: str | None, partition: int | None, *, is_dry: bool
+) -> int:
+    found = [each for each in map(paths.parse_log_directory, files.list(directory)) if each]
+    chosen = sorted(filter(is_chosen(topic, partition), found))
+    if not chosen:
+        raise ConfigError(f"{directory}: no such topic or partition")
+    checkpoints = Checkpoints(files, directory, found, sync=True)
+    is_clean = holds_marker(files, directory)
+    count = 0
+    for which in chosen:
+        recovery_point, cleaned_offset = checkpoints.recovery_facts(which)
+        plan = SalvagePlan(
+            files,
+            paths.log_directory(directory, which),
+            gaps_allowed=cleaned_offset >= 0,
+            recovery_point=recovery_point,
+            clean=is_clean,
+        )
+        if not plan.is_needed:
+            continue
+        count += 1
+        print(_summary(which, plan, "would keep" if is_dry else "kept"))
+        if is_dry:
+            continue
+        # The next open recovers all logs, and begins a leader epoch: offsets may be given anew.
+        take_marker(files, directory, sync=True)
+        checkpoints.note_salvage(which, plan.end_offset)
+        for kept_aside in plan.apply():
+            print(f"{which}: what it was is in {kept_aside}")
+    if not count:
+        print(f"{directory}: nothing to take out of {len(chosen)} partitions")
+    return EXIT_DAMAGED if is_dry and count else 0
+
+
+def _summary(which: TopicPartition, plan: SalvagePlan, verb: str) -> str:
+    lost = ", ".join(f"{first}..{last}" for first, last in plan.lost) or "none"
+    size = sum(each.bytes_lost for each in plan.segments)
+    return (
+        f"{which}: {verb} {plan.batch_count} batches up to offset {plan.end_offset}; "
+        f"lost offsets: {lost}; {size} bytes are no good batch"
+    )
