@@ -46,7 +46,7 @@ class MetadataPublisher:
         config: BrokerConfig,
         log_manager: LogManager,
         replica_manager: ReplicaManager,
-        bump_leader_epochs: Callable[[Iterable[TopicPartition]], None],
+        bump_leader_epochs: Callable[[Iterable[TopicPartition], int], None],
     ) -> None:
         self._config = config
         self._log_manager = log_manager
@@ -88,8 +88,8 @@ class MetadataPublisher:
                 topic_id = image.topics_by_name[topic].topic_id
                 log = self._log_manager.get_or_create(topic_partition, topic_id=topic_id)
                 partition = self._host(image, topic_partition, log)
-        while partition.leader_epoch < partition.log.latest_epoch:
-            self._bump_leader_epochs([topic_partition])
+        while partition.leader_epoch < (latest_epoch := partition.log.latest_epoch):
+            self._bump_leader_epochs([topic_partition], latest_epoch)
         return partition
 
     def publish(self, delta: MetadataDelta) -> None:

@@ -244,17 +244,16 @@ class Controller:
             self._publish(partitions_added=[(grown, range(present, count))])
         _log.info("topic %s has %d partitions, it had %d", name, count, present)
 
-    def bump_leader_epochs(self, partitions: Iterable[TopicPartition]) -> None:
-        """Begin a new leader epoch in each partition: its log may have lost records.
-
-        Partitions that do not exist are left out.
+    def bump_leader_epochs(self, partitions: Iterable[TopicPartition], epoch_min: int = 0) -> None:
+        """Begin a new leader epoch in each partition, `epoch_min` or later: its log may have lost
+        records. Partitions that do not exist are left out.
         """
         with self._lock:
             by_topic: dict[str, list[PartitionImage]] = {}
             for topic, number in partitions:
                 image = self.image.partition(topic, number)
                 if image is not None:
-                    by_topic.setdefault(topic, []).append(image.next_epoch())
+                    by_topic.setdefault(topic, []).append(image.next_epoch(epoch_min))
             if not by_topic:
                 return
             records = [

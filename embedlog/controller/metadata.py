@@ -58,12 +58,12 @@ class PartitionImage:
         self.offline_replicas = offline_replicas
         self.directories = directories
 
-    def next_epoch(self) -> PartitionImage:
-        """The same partition under the next leader epoch."""
+    def next_epoch(self, epoch_min: int = 0) -> PartitionImage:
+        """The same partition under the next leader epoch, or a later one if that is too low."""
         return PartitionImage(
             partition=self.partition,
             leader=self.leader,
-            leader_epoch=self.leader_epoch + 1,
+            leader_epoch=max(self.leader_epoch + 1, epoch_min),
             replicas=self.replicas,
             isr=self.isr,
             partition_epoch=self.partition_epoch + 1,

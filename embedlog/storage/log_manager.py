@@ -9,12 +9,12 @@ from __future__ import annotations
 from errno import EMFILE, ENFILE
 
 from embedlog import errors
-from embedlog.common import uuid_from_text, uuid_to_text
-from embedlog.errors import ClosedError
+from embedlog.common import uuid_to_text
+from embedlog.errors import ClosedError, CorruptRecord
 from embedlog.logs import Log as Logger
 from embedlog.runtime.files import make_directory, remove_tree, write_fully
 from embedlog.runtime.locks import Rank, ranked_rlock
-from embedlog.storage import paths
+from embedlog.storage import partition_metadata, paths
 from embedlog.storage.checkpoints import Checkpoints
 from embedlog.storage.clean_shutdown import (
     end_recovery,
@@ -464,10 +464,9 @@ class LogManager:
                 f"not {uuid_to_text(topic_id)}"
             )
         if not self._volatile:
-            content = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
             file = self._files.open(f"{log.directory}/{paths.PARTITION_METADATA}", create=True)
             file.truncate(0)
-            write_fully(file.write, [content.encode()], 0)
+            write_fully(file.write, [partition_metadata.encode(topic_id)], 0)
             if log.config.durability == "fsync":
                 # Its name becomes durable with the first segment's, before anything is promised.
                 file.sync()
@@ -475,11 +474,14 @@ class LogManager:
         log.topic_id = topic_id
 
     def _read_topic_id(self, log: Log) -> bytes | None:
-        """The id in partition.metadata; None when it is missing or damaged (a hint like others)."""
+        """The id in partition.metadata; None when it is missing or damaged: it is written anew."""
+        path = f"{log.directory}/{paths.PARTITION_METADATA}"
         try:
-            content = self._files.read(f"{log.directory}/{paths.PARTITION_METADATA}")
-            return uuid_from_text(content.decode().partition("topic_id: ")[2].strip())
-        except (FileNotFoundError, ValueError):
+            return partition_metadata.decode(self._files.read(path), path)
+        except FileNotFoundError:
+            return None
+        except CorruptRecord as error:
+            events.warning("a damaged topic id is written anew: %s", error)
             return None
 
 

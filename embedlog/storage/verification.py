@@ -7,9 +7,9 @@ without (indexes, snapshots) count as damaged like others: the next open repairs
 
 from __future__ import annotations
 
-from embedlog.common import TopicPartition, uuid_from_text
+from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
-from embedlog.storage import paths, producer_snapshot
+from embedlog.storage import partition_metadata, paths, producer_snapshot
 from embedlog.storage.checkpoint_files import NAMES, WITH_TWIN, read_text, read_twin
 from embedlog.storage.checkpoints import read_properties
 from embedlog.storage.clean_shutdown import holds_marker, was_written_in_this_boot
@@ -169,12 +169,9 @@ class Verification:
                 elif name == paths.PUBLISHED_OFFSET:
                     read_published(self._files, directory)
                 elif name == paths.PARTITION_METADATA:
-                    content = self._files.read(path).decode()
-                    uuid_from_text(content.partition("topic_id: ")[2].strip())
+                    partition_metadata.decode(self._files.read(path), path)
             except FileNotFoundError:
                 continue
-            except ValueError as error:
-                yield CorruptRecord(path, 0, f"no topic id: {error}")
             except CorruptRecord as error:
                 yield error
 

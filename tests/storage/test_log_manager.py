@@ -68,7 +68,7 @@ def test_the_topic_id_is_kept_in_kafkas_form_and_must_not_change() -> None:
     owner = manager()
     log = owner.get_or_create(PARTITION, topic_id=TOPIC_ID)
     text = log.files.read(f"{log.directory}/partition.metadata")
-    assert text == f"version: 0\ntopic_id: {uuid_to_text(TOPIC_ID)}".encode()
+    assert text.startswith(f"version: 0\ntopic_id: {uuid_to_text(TOPIC_ID)}\n".encode())
     owner.get_or_create(PARTITION, topic_id=TOPIC_ID)
     with pytest.raises(errors.InconsistentTopicId):
         owner.get_or_create(PARTITION, topic_id=bytes(reversed(TOPIC_ID)))
@@ -165,6 +165,29 @@ def test_checkpoints_are_in_kafkas_form_and_keep_unloaded_logs() -> None:
     log = manager(disk).get(PARTITION)
     assert log is not None
     assert (log.log_start_offset, log.high_watermark, log.synced_offset) == (1, 2, 3)
+
+
+def test_a_damaged_topic_id_is_written_anew_and_another_one_is_refused() -> None:
+    owner = manager()
+    log = owner.get_or_create(PARTITION, topic_id=TOPIC_ID)
+    path = f"{log.directory}/{paths.PARTITION_METADATA}"
+    owner.close()
+    base = log.files.survivor()
+    content = base.read(path)
+    for bit in range(len(content) * 8):
+        disk = base.survivor()
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        disk.open(path).write([bytes(changed)], 0)
+        assert manager(disk).get_or_create(PARTITION, topic_id=TOPIC_ID).topic_id == TOPIC_ID
+        assert disk.read(path) == content
+    disk = base.survivor()
+    file = disk.open(path)
+    file.truncate(content.index(b"\ncrc"))  # as Kafka writes it
+    assert manager(disk).get_or_create(PARTITION, topic_id=TOPIC_ID).topic_id == TOPIC_ID
+    for other in (base, disk):
+        with pytest.raises(errors.InconsistentTopicId):
+            manager(other.survivor()).get_or_create(PARTITION, topic_id=bytes(15) + b"!")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,41 @@
+"""partition.metadata: the topic's id beside a log, so that no other topic takes its data for its.
+
+    version: 0
+    topic_id: 5KS1wPRcRrC4nIrOtSmlEw
+    crc: 1a2b3c4d                       CRC-32C of the lines above; Kafka reads no further than them
+
+The cluster's metadata knows the id, too: a damaged file is written anew. One that Kafka wrote has
+no third line and is believed.
+"""
+
+from __future__ import annotations
+
+from embedlog.common import uuid_from_text, uuid_to_text
+from embedlog.errors import CorruptRecord
+from wire.records.crc32c import crc32c
+
+_HEAD = b"version: 0\ntopic_id: "
+_CRC = b"\ncrc: "
+
+
+def encode(topic_id: bytes) -> bytes:
+    """The content of the file."""
+    text = _HEAD + uuid_to_text(topic_id).encode()
+    return text + _CRC + b"%08x\n" % crc32c(text)
+
+
+def decode(content: bytes, path: str) -> bytes:
+    """The topic's id.
+
+    Raises:
+        CorruptRecord: it is not what was written.
+    """
+    text, mark, stored = content.partition(_CRC)
+    if mark and stored != b"%08x\n" % crc32c(text):
+        raise CorruptRecord(path, len(text), f"crc {crc32c(text):08x}, stored {stored!r}")
+    if not text.startswith(_HEAD):
+        raise CorruptRecord(path, 0, f"begins with {text[: len(_HEAD)]!r}")
+    try:
+        return uuid_from_text(text[len(_HEAD) :].decode().removesuffix("\n"))
+    except ValueError as error:
+        raise CorruptRecord(path, len(_HEAD), str(error)) from None
