@@ -121,7 +121,8 @@ def _decoder_source(cls: type[Any], version: int) -> Source:
     from wire.decoder import generate_decoder
     from wire.layout import layout
 
-    return generate_decoder(layout(cls, version), cls.__name__, version)
+    is_request = declaration(cls).kind == "request"
+    return generate_decoder(layout(cls, version), cls.__name__, version, is_request=is_request)
 
 
 def _compile_encoder(cls: type[Any], version: int) -> Any:

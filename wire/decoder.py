@@ -17,9 +17,11 @@ of the tagged section is the last value of that call. For two ints and a string:
         return m, pos
 
 No count is believed: before a list is made, count times the least size of an element must fit
-into the bytes that are left. Reading past the end raises IndexError or struct.error, which the
-caller turns into MalformedMessage. Tolerated, as Kafka does: bytes after the message, tags that
-are repeated or out of order, strings that are not UTF-8 (U+FFFD takes the place of bad bytes).
+into the bytes that are left. A request may have `REQUEST_ELEMENTS_MAX` elements in all of its
+arrays together: an element of one byte becomes an object of hundreds. Reading past the end raises
+IndexError or struct.error, which the caller turns into MalformedMessage. Tolerated, as Kafka does:
+bytes after the message, tags that are repeated or out of order, strings that are not UTF-8 (U+FFFD
+takes the place of bad bytes).
 """
 
 from __future__ import annotations
@@ -40,7 +42,15 @@ COPY_SIZE_MAX = 16 * 1024
 """Messages without records are copied out of a memoryview up to this size: bytes are faster."""
 
 
-def generate_decoder(layout: Layout, name: str, version: int) -> Source:
+REQUEST_ELEMENTS_MAX = 100_000
+"""Elements, and unknown tagged fields, of one request: about 30 MB of objects."""
+TAGS_MAX = 100
+"""Tagged fields of one section."""
+
+
+def generate_decoder(
+    layout: Layout, name: str, version: int, *, is_request: bool = False
+) -> Source:
     """Return the source of `decode(buf, pos, end) -> (message, position after it)`."""
     source = Source("def decode(buf, pos, end):", f"bytes -> {name} v{version}.")
     source.constant("new", object.__new__)
@@ -49,7 +59,9 @@ def generate_decoder(layout: Layout, name: str, version: int) -> Source:
     else:
         with source.block(f"if type(buf) is memoryview and end <= {COPY_SIZE_MAX}:"):
             source.line("buf = bytes(buf)")
-    decoder = _Decoder(source)
+    if is_request:
+        source.line(f"left = {REQUEST_ELEMENTS_MAX}")
+    decoder = _Decoder(source, is_request=is_request)
     decoder.read_struct(layout, "m")
     source.line("return m, pos")
     return source
@@ -65,8 +77,9 @@ def _has_records(layout: Layout) -> bool:
 
 
 class _Decoder:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, is_request: bool) -> None:
         self.source = source
+        self.is_request = is_request
         self.run = Run()
 
     # -- structs -----------------------------------------------------------------------------
@@ -105,6 +118,7 @@ class _Decoder:
         for slot in layout.tagged:
             self.set_default(slot.field, target)
         with source.block(f"if {count}:"):
+            self.count_elements(f"{layout.path} tags", count)
             if layout.tagged:
                 self.read_known_tags(layout, target, count)
             else:
@@ -114,8 +128,9 @@ class _Decoder:
     def read_known_tags(self, layout: Layout, target: str, count: str) -> None:
         source = self.source
         varint = source.constant("read_uvarint", read_uvarint)
-        with source.block(f"if {count} > 127:"):
-            self.finish_length(count)
+        with source.block(f"if {count} > {TAGS_MAX}:"):
+            too_many = source.constant("too_many", _too_many)
+            source.line(f'raise {too_many}("{layout.path} tags", {TAGS_MAX})')
         unknown, tag, size, stop = (source.name(prefix) for prefix in ("u", "t", "n", "stop"))
         source.line(f"{unknown} = {{}}")
         with source.block(f"for _ in range({count}):"):
@@ -226,6 +241,7 @@ class _Decoder:
         with source.block(f"if {count} and not 0 < {count} * {element.size_min} <= end - pos:"):
             bad_count = source.constant("bad_count", _bad_count)
             source.line(f'raise {bad_count}("{slot.path}", {count}, {element.size_min}, pos, end)')
+        self.count_elements(slot.path, count)
         code = FORMATS.get(element.kind)
         if code is not None and element.kind != "uuid":
             unpack = source.constant("unpack_from", struct.unpack_from)
@@ -242,6 +258,15 @@ class _Decoder:
             self.flush()
             source.line(f"{items}.append({item})")
         source.line(f"{target} = {items}")
+
+    def count_elements(self, path: str, count: str) -> None:
+        """Take `count` from what a request may still have."""
+        if not self.is_request:
+            return
+        self.source.line(f"left -= {count}")
+        with self.source.block("if left < 0:"):
+            too_many = self.source.constant("too_many", _too_many)
+            self.source.line(f'raise {too_many}("{path}", {REQUEST_ELEMENTS_MAX})')
 
     def read_nested(self, slot: Slot, target: str) -> None:
         source = self.source
@@ -301,8 +326,8 @@ def read_unknown_tags(
     buffer: Any, position: int, end: int, count: int
 ) -> tuple[dict[int, bytes], int]:
     """Return ({tag: data}, position after them) of a section that starts with the byte `count`."""
-    if count > 127:
-        count, position = continue_uvarint(buffer, position, count)
+    if count > TAGS_MAX:
+        raise _too_many("tags", TAGS_MAX)
     tags = {}
     for _ in range(count):
         tag, position = read_uvarint(buffer, position)
@@ -318,6 +343,10 @@ def _bad_length(path: str, length: int, position: int, end: int) -> MalformedMes
     if length < 0:
         return MalformedMessage(f"{path} must not be null (length {length} before {position})")
     return MalformedMessage(f"{path} of {length} bytes at {position} passes the end at {end}")
+
+
+def _too_many(path: str, limit: int) -> MalformedMessage:
+    return MalformedMessage(f"{path}: more than the {limit} elements that are allowed")
 
 
 def _long_string(path: str, length: int) -> MalformedMessage:

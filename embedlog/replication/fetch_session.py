@@ -34,6 +34,10 @@ FINAL_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
 
 SLOT_COUNT = 1000
+SESSION_SIZE_MAX = 10_000
+"""Partitions of one session. Kafka has no such limit."""
+TOTAL_SIZE_MAX = 100_000
+"""Partitions of all sessions, half a kilobyte each."""
 EVICTION_MS = 120_000
 
 
@@ -113,7 +117,7 @@ class FetchSession:
 class FetchSessions:
     """The cache of sessions. Every method may be called from any thread."""
 
-    __slots__ = ("_clock", "_lock", "_random", "_sessions", "_slot_count")
+    __slots__ = ("_clock", "_lock", "_random", "_sessions", "_size", "_slot_count")
 
     def __init__(self, clock: Clock, random: Random, *, slot_count: int = SLOT_COUNT) -> None:
         self._clock = clock
@@ -121,6 +125,8 @@ class FetchSessions:
         self._slot_count = slot_count
         self._lock = ranked_lock(Rank.FETCH_SESSIONS)
         self._sessions: dict[int, FetchSession] = {}
+        self._size = 0
+        """Partitions of all of them."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -159,7 +165,13 @@ class FetchSessions:
             if session.uses_topic_ids != uses_topic_ids:
                 raise errors.FetchSessionTopicIdError()
             if request.topics or request.forgotten_topics_data:
+                before = len(session.partitions)
                 _update(session, request, topic_name)
+                self._count(len(session.partitions) - before)
+                if len(session.partitions) > SESSION_SIZE_MAX or self._size > TOTAL_SIZE_MAX:
+                    # The client asks for all of it again, and does without a session.
+                    self._end(session.id)
+                    raise errors.FetchSessionIdNotFound()
             if not session.partitions:
                 self._end(session.id)
                 return FullFetch(())
@@ -177,16 +189,23 @@ class FetchSessions:
     ) -> int:
         """Begin a session and return its id; 0 when the cache is full of better ones."""
         now_ms = self._clock.monotonic_ms()
+        if len(partitions) > SESSION_SIZE_MAX:
+            return NO_SESSION
         with self._lock:
             sessions = self._sessions
-            if len(sessions) >= self._slot_count:
+            is_full = self._size + len(partitions) > TOTAL_SIZE_MAX
+            if is_full or len(sessions) >= self._slot_count:
                 evicted = self._evictable(len(partitions), is_privileged, now_ms)
                 if evicted is None:
                     return NO_SESSION
+                self._size -= len(evicted.partitions)
                 sessions.pop(evicted.id).end()
+                if self._size + len(partitions) > TOTAL_SIZE_MAX:
+                    return NO_SESSION
             id = 0
             while id == 0 or id in sessions:
                 id = self._random.below(EPOCH_MAX) + 1
+            self._size += len(partitions)
             sessions[id] = FetchSession(
                 id,
                 partitions,
@@ -208,9 +227,20 @@ class FetchSessions:
         session.last_used_ms = self._clock.monotonic_ms()
         return session
 
+    def size_of(self, id: int) -> int:
+        """The partitions of a session; 0 when there is none."""
+        session = self._sessions.get(id)
+        return 0 if session is None else len(session.partitions)
+
+    def _count(self, difference: int) -> None:
+        with self._lock:
+            self._size += difference
+
     def _end(self, id: int) -> None:
         with self._lock:
             session = self._sessions.pop(id, None)
+            if session is not None:
+                self._size -= len(session.partitions)
         if session is not None:
             session.end()
 

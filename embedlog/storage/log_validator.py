@@ -6,6 +6,7 @@
              bytes after the batch that are no whole entry       trimmed
     batch    base offset not 0 (clients)                         INVALID_RECORD          *
              larger than max.message.bytes                       MESSAGE_TOO_LARGE
+             more records than would fit uncompressed (clients)  MESSAGE_TOO_LARGE
              smaller than its header, wrong CRC                  CORRUPT_MESSAGE
              codec 5-7, payload that does not decompress         UNKNOWN_SERVER_ERROR    *
              count or offset range, control, no sequence         INVALID_RECORD          *
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from embedlog.storage.validated_batch import ValidatedBatch
     from wire.records.scan import ScanResult
 
+_RECORD_SIZE_MIN = 7
 _FOUND_BEFORE_THE_LOG = (2, 10)
 """CORRUPT_MESSAGE and MESSAGE_TOO_LARGE never carry the log start offset."""
 
@@ -88,7 +90,7 @@ def validate(
             if batch is None:
                 batch = _checked_batch(view, size, config, topic_partition)
             if origin == AppendOrigin.CLIENT:
-                _check_client_header(batch, topic_partition)
+                _check_client_header(batch, config.max_message_bytes, topic_partition)
             validated = _checked_records(batch, config, now_ms, topic_partition)
     except errors.KafkaError as error:
         if error.code not in _FOUND_BEFORE_THE_LOG:
@@ -154,11 +156,19 @@ def _checked_batch(
     return batch
 
 
-def _check_client_header(batch: RecordBatch, topic_partition: object) -> None:
+def _check_client_header(
+    batch: RecordBatch, max_message_bytes: int, topic_partition: object
+) -> None:
     """A client's header must number its records without gaps, and mark no control batch."""
     count = batch.record_count
     delta = batch.last_offset_delta
     if count == delta + 1 and count > 0:
+        if batch.attributes & CODEC_MASK and count > max_message_bytes // _RECORD_SIZE_MIN:
+            # No plain batch can hold so many. Clients split it, and send it again.
+            raise errors.MessageTooLarge(
+                f"{count} records in a batch in append to partition {topic_partition}; at most "
+                f"{max_message_bytes // _RECORD_SIZE_MIN} may be compressed into one."
+            )
         if batch.attributes & CONTROL_BIT:
             raise errors.InvalidRecord(
                 "Clients are not allowed to write control records in topic partition "

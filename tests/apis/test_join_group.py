@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.apis.conftest import Client
+from tests.apis.conftest import Client, InProcess
 from tests.apis.groups import (
     GROUP,
     form_alone,
@@ -16,6 +16,7 @@ from tests.apis.groups import (
     sync,
     wait_for_rebalance,
 )
+from wire.error_codes import ErrorCode
 
 VERSIONS = range(10)
 
@@ -139,3 +140,11 @@ def test_the_group_is_where_its_id_says(client: Client) -> None:
         partition, lambda shard: {name: group.state_name() for name, group in shard.groups.items()}
     )
     assert states.result() == {GROUP: "Stable"}
+
+
+def test_a_group_gives_out_a_thousand_ids_at_most(client: Client) -> None:
+    if not isinstance(client, InProcess):
+        pytest.skip("as quick as that in process only")
+    codes = [client.call(join(), 9).error_code for _ in range(1_003)]
+    assert codes[:1_000] == [ErrorCode.MEMBER_ID_REQUIRED] * 1_000
+    assert codes[1_000:] == [ErrorCode.GROUP_MAX_SIZE_REACHED] * 3

@@ -312,3 +312,32 @@ def test_a_follower_pushes_out_a_young_consumer_but_no_consumer_a_follower(
     assert 0 not in begin_many(sessions, 99, 99, 99)
     assert begin_many(sessions, 99) == [0]
     assert is_alive(sessions, follower[0])
+
+
+def test_a_session_has_no_more_than_ten_thousand_partitions(
+    sessions: FetchSessions,
+) -> None:
+    assert begin_many(sessions, 10_001) == [0]
+    (id,) = begin_many(sessions, 10_000)
+    assert sessions.size_of(id) == 10_000
+    request = FetchRequest(
+        session_id=id,
+        session_epoch=1,
+        topics=[FetchTopic(topic="more", partitions=[FetchPartition(partition=1)])],
+    )
+    with pytest.raises(errors.FetchSessionIdNotFound):
+        sessions.begin(request, 12, lambda _id: "")
+    assert len(sessions) == 0
+    assert sessions.size_of(id) == 0
+
+
+def test_all_sessions_have_no_more_than_a_hundred_thousand_partitions(
+    clock: ManualClock,
+) -> None:
+    many = FetchSessions(clock, Random(), slot_count=1_000)
+    ids = begin_many(many, *[10_000] * 11, 5_000)
+    assert ids[-2:] == [0, 0]
+    assert 0 not in ids[:-2]
+    clock.now_ms += EVICTION_MS + 1
+    assert begin_many(many, 10_000) != [0], "an old one gave way"
+    assert len(many) == 10

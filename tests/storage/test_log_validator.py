@@ -724,3 +724,9 @@ def test_old_messages_obey_size_keys_and_times():
     assert [index for index, _ in error.record_errors] == [0]
     late = old(1, b"a", at=NOW + 2 * HOUR)
     refused(32, late, log_start=True, magic_limits=OLD)
+
+
+def test_a_compressed_batch_holds_no_more_records_than_a_plain_one_could():
+    batch = build_batch([b""] * 1_000, timestamps=NOW, codec=Codec.GZIP)
+    refused(10, batch, log_start=False, max_message_bytes=6_999)
+    check(batch, max_message_bytes=7_000)

@@ -329,3 +329,36 @@ def test_tracebacks_show_generated_lines() -> None:
         assert "m.throttle_time_ms" in text
     else:
         pytest.fail("a string was packed as a number")
+
+
+def test_a_request_has_a_hundred_thousand_elements_at_most() -> None:
+    def metadata(count: int) -> bytes:
+        return wire.encode(MetadataRequest(topics=[MetadataRequestTopic(name="")] * count), 1)
+
+    assert len(wire.decode(MetadataRequest, 1, metadata(100_000)).topics) == 100_000
+    with pytest.raises(wire.MalformedMessage, match="more than the 100000 elements"):
+        wire.decode(MetadataRequest, 1, metadata(100_001))
+
+
+def test_elements_count_together_however_deep_they_are() -> None:
+    topic = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0)] * 1_000)
+    request = ProduceRequest(topic_data=[topic] * 100)
+    with pytest.raises(wire.MalformedMessage, match="more than the 100000 elements"):
+        wire.decode(ProduceRequest, 9, wire.encode(request, 9))
+    request.topic_data = [topic] * 99
+    assert wire.decode(ProduceRequest, 9, wire.encode(request, 9)) == request
+
+
+def test_responses_may_have_any_number_of_elements() -> None:
+    topic = FetchableTopicResponse(topic="t", partitions=[PartitionData()] * 1_000)
+    response = FetchResponse(responses=[topic] * 101)
+    assert len(wire.decode(FetchResponse, 4, wire.encode(response, 4)).responses) == 101
+
+
+def test_a_section_has_a_hundred_tagged_fields_at_most() -> None:
+    request = HeartbeatRequest(group_id="g", member_id="m")
+    request.unknown_tags = dict.fromkeys(range(100), b"")
+    assert wire.decode(HeartbeatRequest, 4, wire.encode(request, 4)) == request
+    request.unknown_tags = dict.fromkeys(range(101), b"")
+    with pytest.raises(wire.MalformedMessage, match="100 elements"):
+        wire.decode(HeartbeatRequest, 4, wire.encode(request, 4))
