@@ -63,7 +63,8 @@ class SegmentCheck:
         """Position -> last offset that the offset index claims of the batch there."""
         self._times: dict[int, int] = {}
         """Last offset -> the largest timestamp that the time index claims up to it."""
-        self._aborts: set[int] = set()
+        self._aborts: dict[int, int] = {}
+        """Offset of an abort marker -> its producer."""
         self.next_offset = base_offset
         self.epoch = -1
         self.largest = -1
@@ -170,7 +171,7 @@ class SegmentCheck:
         if attributes & CONTROL_BIT:
             marker = RecordBatch(view[at : at + needed])
             if ends_transaction(marker) is False:
-                self._aborts.add(base_offset)
+                self._aborts[base_offset] = marker.producer_id
         self.largest = max(self.largest, timestamp)
         return needed
 
@@ -241,8 +242,9 @@ class SegmentCheck:
             yield error
             return
         for entry in index:
-            if entry.last_offset not in self._aborts:
-                yield CorruptRecord(path, 0, f"no abort marker at offset {entry.last_offset}")
+            if self._aborts.get(entry.last_offset) != entry.producer_id:
+                reason = f"no abort marker of {entry.producer_id} at offset {entry.last_offset}"
+                yield CorruptRecord(path, 0, reason)
 
     def _find_tail(self, file: File) -> None:
         size = file.size()
