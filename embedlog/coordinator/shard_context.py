@@ -64,6 +64,7 @@ class ShardContext:
     __slots__ = (
         "_deferred",
         "_write",
+        "allows_deletion",
         "config",
         "heartbeat_purgatory",
         "join_purgatory",
@@ -84,6 +85,8 @@ class ShardContext:
         self.random = world.runtime.random
         self.wall_ms = clock.wall_ms
         self.monotonic_ms = clock.monotonic_ms
+        self.allows_deletion = world.runtime.clock_guard.allows_deletion
+        """May something be deleted because the wall clock says that it is old?"""
         self.metadata = world.metadata
         """The present state of the cluster, immutable; take it once for one consistent view."""
         self.timer = ShardTimer(world.timer, self)

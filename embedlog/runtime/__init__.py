@@ -7,6 +7,7 @@ makes one in which nothing is left to chance.
 from __future__ import annotations
 
 from embedlog.runtime.clock import Clock
+from embedlog.runtime.clock_guard import ClockGuard
 from embedlog.runtime.randomness import Random
 from embedlog.runtime.scheduler import Scheduler
 
@@ -18,12 +19,13 @@ __all__ = ["Clock", "Random", "Runtime", "Scheduler", "real_runtime"]
 
 
 class Runtime:
-    """The four edges, passed down together."""
+    """The four edges, passed down together; and who watches the wall clock."""
 
-    __slots__ = ("clock", "files", "random", "scheduler")
+    __slots__ = ("clock", "clock_guard", "files", "random", "scheduler")
 
     def __init__(self, *, clock: Clock, files: Files, scheduler: Scheduler, random: Random) -> None:
         self.clock = clock
+        self.clock_guard = ClockGuard(clock)
         self.files = files
         self.scheduler = scheduler
         self.random = random

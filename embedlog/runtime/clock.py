@@ -36,6 +36,10 @@ class _Machine:
         monotonic = partial(time.clock_gettime_ns, time.CLOCK_MONOTONIC)
     else:
         monotonic = partial(time.monotonic_ns)
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        elapsed = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
+    else:
+        elapsed = monotonic
     if hasattr(time, "CLOCK_TAI"):
         # Nobody fakes it. It is ahead of UTC by the leap seconds, where the system knows them.
         wall = partial(time.clock_gettime_ns, time.CLOCK_TAI)
@@ -62,6 +66,13 @@ class Clock:
     def monotonic_source(self) -> Callable[[], int]:
         """The same in nanoseconds, as a function; that of the system itself saves a call."""
         return _monotonic_ns if type(self) is Clock else lambda: self.monotonic_ms() * 1_000_000
+
+    def elapsed_ms(self) -> int:
+        """As `monotonic_ms`, from a moment of its own; it also counts while the machine sleeps.
+
+        Where the system has no such clock it is the monotonic one.
+        """
+        return _Machine.elapsed() // 1_000_000 if type(self) is Clock else self.monotonic_ms()
 
     def wall_ms(self) -> int:
         """Milliseconds since 1970-01-01 UTC, as records carry them."""

@@ -42,13 +42,11 @@ def _of_logs(manager: LogManager) -> Iterator[Degradation]:
 
 
 def _of_tasks(manager: LogManager, tasks: Tasks) -> Iterator[Degradation]:
-    if tasks.retention_paused:
-        reason = "the wall clock has jumped: nothing is deleted for its age until it is back"
+    guard = tasks.clock_guard
+    if guard.is_paused:
+        since_ms, reason = guard.paused_since_ms, guard.reason
         yield Degradation(
-            kinds.RETENTION_PAUSED,
-            manager.directory,
-            since_ms=tasks.paused_since_ms,
-            reason=reason,
+            kinds.RETENTION_PAUSED, manager.directory, since_ms=since_ms, reason=reason
         )
     for work, (since_ms, reason) in list(tasks.failing.items()):
         subject = f"{manager.directory}: {work}"

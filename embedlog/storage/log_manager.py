@@ -104,7 +104,7 @@ class LogManager:
             events.info("%s was not closed cleanly: its logs will be recovered", directory)
         self._tasks = Tasks(
             self,
-            runtime.clock,
+            runtime,
             retention_first_ms=retention_first_ms,
             retention_interval_ms=retention_interval_ms,
             cleaner_settings=cleaner_settings,
@@ -300,8 +300,8 @@ class LogManager:
 
     @property
     def retention_paused(self) -> bool:
-        """The wall clock has jumped: nothing is removed until it is back."""
-        return self._tasks.retention_paused
+        """The wall clock has jumped: nothing is removed for a while, see `ClockGuard`."""
+        return self._runtime.clock_guard.is_paused
 
     @property
     def uncleanable(self) -> dict[TopicPartition, str]:

@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from embedlog.runtime import Clock
+    from embedlog.runtime import Runtime
     from embedlog.storage.cleaner import LogCleaner
     from embedlog.storage.cleaner_settings import Settings
     from embedlog.storage.log import Log
@@ -44,8 +44,6 @@ _AFTER_CHANGES = {
     "_clean": 0,  # log.cleaner.backoff.ms, which may change
 }
 
-CLOCK_DRIFT_MAX_MS = 5 * 60_000
-"""Wall and monotonic time may part by this much before retention stops believing the wall clock."""
 
 
 class Tasks:
@@ -59,31 +57,25 @@ class Tasks:
         "_manager",
         "_refusal",
         "_useless",
-        "_wall_offset",
         "cleaner",
+        "clock_guard",
         "failing",
         "is_resting",
-        "paused_since_ms",
-        "retention_paused",
     )
 
     def __init__(
         self,
         manager: LogManager,
-        clock: Clock,
+        runtime: Runtime,
         *,
         retention_first_ms: int = RETENTION_FIRST_MS,
         retention_interval_ms: int = RETENTION_INTERVAL_MS,
         cleaner_settings: Settings | None = None,
     ) -> None:
         self._manager = manager
-        self._clock = clock
+        self._clock = clock = runtime.clock
+        self.clock_guard = runtime.clock_guard
         now_ms = clock.monotonic_ms()
-        self._wall_offset = clock.wall_ms() - now_ms
-        self.retention_paused = False
-        """The wall clock has jumped: nothing is removed by age until it is back."""
-        self.paused_since_ms = -1
-        """When retention was last paused, by the clock that it does not believe."""
         self.failing: dict[str, tuple[int, str]] = {}
         """Work that failed when it was last tried -> since when, as wall time, and why."""
         self._refusal: Exception | None = None
@@ -185,7 +177,7 @@ class Tasks:
         self._expire(now_ms)
         for log in self._manager.logs():
             yield self._retain(log, now_ms)
-        if self._manager.has_compacted and self._believes_clock(now_ms, self._clock.wall_ms()):
+        if self._manager.has_compacted and self.clock_guard.allows_deletion():
             yield from self._log_cleaner().finish_now()
         self._does(self._flush, now_ms)
         self._unlink(_NEVER)
@@ -209,7 +201,7 @@ class Tasks:
     def _retain(self, log: Log, now_ms: int, *, is_closing: bool = False) -> int:
         """Apply retention to one log; the bytes that went."""
         wall_ms = self._clock.wall_ms()
-        if log.failure is not None or not self._believes_clock(now_ms, wall_ms):
+        if log.failure is not None or not self.clock_guard.allows_deletion():
             return 0
         with log.lock:
             size = log.size
@@ -227,7 +219,7 @@ class Tasks:
     def _retention(self, now_ms: int) -> bool:
         wall_ms = self._clock.wall_ms()
         self._manager.remove_leftovers()
-        if self._believes_clock(now_ms, wall_ms):
+        if self.clock_guard.allows_deletion():
             deleted: list[tuple[Log, int]] = []
             self._for_each(
                 lambda log: deleted.append(
@@ -243,7 +235,7 @@ class Tasks:
     def _clean(self, now_ms: int) -> bool:
         """A slice of compaction. Tombstones age by the wall clock, so it must be right."""
         delay_ms: int | None = self._backoff_ms
-        if self._believes_clock(now_ms, self._clock.wall_ms()):
+        if self.clock_guard.allows_deletion():
             delay_ms = self._log_cleaner().run_once()
         if delay_ms is not None:
             self._due["_clean"][1] = delay_ms
@@ -258,17 +250,6 @@ class Tasks:
             )
         return self.cleaner
 
-    def _believes_clock(self, now_ms: int, wall_ms: int) -> bool:
-        drift = wall_ms - now_ms - self._wall_offset
-        was_paused, self.retention_paused = self.retention_paused, abs(drift) > CLOCK_DRIFT_MAX_MS
-        if self.retention_paused and not was_paused:
-            self.paused_since_ms = wall_ms
-            events.warning(
-                "the wall clock has jumped by %d s: nothing is deleted until it is back",
-                drift // 1000,
-            )
-        return not self.retention_paused
-
     def _unlink(self, now_ms: int) -> bool:
         due = [names for due_ms, names in self._useless if due_ms <= now_ms]
         self._useless = [entry for entry in self._useless if entry[0] > now_ms]
@@ -279,7 +260,8 @@ class Tasks:
 
     def _expire(self, _now_ms: int) -> bool:
         wall_ms = self._clock.wall_ms()
-        self._for_each(lambda log: log.producers.expire(wall_ms))
+        if self.clock_guard.allows_deletion():
+            self._for_each(lambda log: log.producers.expire(wall_ms))
         return True
 
     def _flush(self, now_ms: int) -> bool:

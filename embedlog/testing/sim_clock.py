@@ -16,11 +16,12 @@ class SimClock(Clock):
     1500
     """
 
-    __slots__ = ("_monotonic_us", "_wall_offset_ms")
+    __slots__ = ("_monotonic_us", "_suspended_ms", "_wall_offset_ms")
 
     def __init__(self, wall_ms: int = START_WALL_MS) -> None:
         """Start at monotonic 0 and the given wall time."""
         self._monotonic_us = 0
+        self._suspended_ms = 0
         self._wall_offset_ms = wall_ms
 
     def monotonic_ms(self) -> int:
@@ -30,6 +31,10 @@ class SimClock(Clock):
     def monotonic_us(self) -> int:
         """Microseconds advanced so far."""
         return self._monotonic_us
+
+    def elapsed_ms(self) -> int:
+        """Milliseconds advanced or suspended so far."""
+        return self.monotonic_ms() + self._suspended_ms
 
     def wall_ms(self) -> int:
         """The simulated time of day."""
@@ -43,6 +48,12 @@ class SimClock(Clock):
         """Let time pass, on both clocks."""
         assert delay_ms >= 0, delay_ms
         self._monotonic_us += int(delay_ms * 1000)
+
+    def suspend(self, delay_ms: int) -> None:
+        """Let time pass as it does while a machine sleeps: timers do not notice."""
+        assert delay_ms >= 0, delay_ms
+        self._suspended_ms += delay_ms
+        self._wall_offset_ms += delay_ms
 
     def set_wall(self, wall_ms: int) -> None:
         """Let the wall clock jump, as an operator or NTP does; timers do not notice."""

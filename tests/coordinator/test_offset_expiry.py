@@ -116,6 +116,21 @@ def test_retention_and_interval_are_settings(make_rig: Callable[..., Rig]) -> No
     assert rig.fetch() == {}
 
 
+def test_a_wall_clock_that_jumps_ahead_costs_no_offset(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig("data")
+    rig.ask(commit("g", {("t", 0): 5}), 9)
+    clock = rig.runtime.clock
+    clock.set_wall(clock.wall_ms() + RETENTION_MS + HOUR_MS)
+    rig.pass_time(HOUR_MS // 2)
+    assert rig.cluster.health()[0].kind == "retention paused"
+    clock.set_wall(clock.wall_ms() - RETENTION_MS - HOUR_MS)
+    rig.pass_time(HOUR_MS)
+    assert rig.fetch() == {("t", 0): 5}
+    assert rig.cluster.health() == []
+    rig.pass_time(RETENTION_MS)
+    assert rig.fetch() == {}
+
+
 def test_a_group_that_lost_its_offsets_goes_at_the_next_look(
     make_rig: Callable[..., Rig],
 ) -> None:

@@ -7,8 +7,8 @@ from errno import EIO
 import pytest
 
 from embedlog import errors
+from embedlog.runtime.clock_guard import DRIFT_MAX_MS
 from embedlog.storage.log_manager import LogManager
-from embedlog.storage.tasks import CLOCK_DRIFT_MAX_MS
 from embedlog.testing import SimFiles, sim_runtime
 from tests.storage.compaction import BACKOFF_MS, Compacted
 from tests.storage.logs import NOW, PARTITION, append, manager, new_log
@@ -85,7 +85,7 @@ def test_paused_retention_is_told_for_as_long_as_it_lasts() -> None:
     owner = manager(runtime=runtime)
     runtime.scheduler.add(owner)
     append(owner.get_or_create(PARTITION), b"a")
-    jumped_ms = runtime.clock.wall_ms() + 10 * CLOCK_DRIFT_MAX_MS
+    jumped_ms = runtime.clock.wall_ms() + 10 * DRIFT_MAX_MS
     runtime.clock.set_wall(jumped_ms)
     runtime.scheduler.run_for(60_000)
     (found,) = owner.health()

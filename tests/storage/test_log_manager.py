@@ -350,6 +350,43 @@ def test_retention_pauses_when_the_wall_clock_jumps() -> None:
     assert log.log_start_offset == 1
 
 
+@pytest.mark.parametrize("kind", ["suspend", "a clock put right", "a clock put back"])
+def test_a_pause_of_retention_ends(kind: str) -> None:
+    runtime = sim_runtime()
+    owner = LogManager(runtime, DATA, LogConfig(segment_bytes=200, retention_ms=60_000))
+    runtime.scheduler.add(owner)
+    log = owner.get_or_create(PARTITION)
+    append(log, b"x", timestamps=NOW)
+    log.update_high_watermark(1)
+    runtime.scheduler.run_for(1000)
+    if kind == "suspend":
+        runtime.clock.suspend(8 * 3_600_000)
+        runtime.scheduler.run_for(600_000)
+        assert not owner.retention_paused
+    else:
+        sign = 1 if kind == "a clock put right" else -1
+        runtime.clock.set_wall(NOW + sign * 600_000)
+        runtime.scheduler.run_for(3_000_000)
+        assert owner.retention_paused
+        assert log.log_start_offset == 0
+        runtime.scheduler.run_for(3_000_000)
+        assert not owner.retention_paused
+    assert log.log_start_offset == 1
+
+
+def test_producers_are_not_forgotten_by_a_wrong_clock() -> None:
+    runtime = sim_runtime()
+    owner = LogManager(runtime, DATA, LogConfig(producer_id_expiration_ms=86_400_000))
+    runtime.scheduler.add(owner)
+    log = owner.get_or_create(PARTITION)
+    append(log, b"a", producer=(7, 0, 0))
+    runtime.clock.set_wall(NOW + 8 * 86_400_000)
+    runtime.scheduler.run_for(1_200_000)
+    assert [each.producer_id for each in log.active_producers()] == [7]
+    runtime.scheduler.run_for(3_600_000)
+    assert log.active_producers() == []
+
+
 def test_an_io_error_of_one_log_leaves_the_others_alone() -> None:
     from errno import EIO
 

@@ -167,13 +167,18 @@ class GroupShard:
         return Result(records, response, is_atomic=False)
 
     def expire(self) -> Result[None]:
-        """Delete what nobody needs any more, and look again later."""
+        """Delete what nobody needs any more, and look again later.
+
+        Nothing while the wall clock is not believed: what it deletes does not come back with it.
+        """
         from embedlog.coordinator.group.offsets.expiry import expired
 
         config = self.context.config
         self.context.timer.schedule(
             _EXPIRY, config.offsets_retention_check_interval_ms, self.expire
         )
+        if not self.context.allows_deletion():
+            return Result(())
         records = expired(
             self.offsets,
             self.groups,
