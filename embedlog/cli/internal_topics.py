@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 GROUPS_TOPIC = "__consumer_offsets"
 INTERNAL = (METADATA_PARTITION.topic, GROUPS_TOPIC)
 
+_KAFKAS_FRAME = b"\1"
+"""The first byte of the metadata records of a Kafka broker, which are others than ours."""
+
 _groups = RecordFormat(GROUP_RECORD_TYPES)
 
 
@@ -26,6 +29,8 @@ def decode(topic: str, record: Record) -> object | None:
     if topic == METADATA_PARTITION.topic:
         if record.value is None:
             raise wire.MalformedMessage("a metadata record without a value")
+        if bytes(record.value[:1]) == _KAFKAS_FRAME:
+            return None
         decoded: object = decode_metadata(bytes(record.value))
         return decoded
     if record.key is None:

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+import embedlog
+from embedlog.cli import main
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
+from embedlog.storage.verification import Verification
 from tests.storage.logs import NOW, append, append_marker, check, values
 from tests.support.kafka import real_kafka
 from tests.support.tools import need_jars
@@ -75,6 +78,12 @@ def test_a_log_directory_that_kafka_wrote_opens_with_all_its_records(
     data = tmp_path / "data"
     if not clean:
         (data / ".kafka_cleanshutdown").unlink()
+    assert list(Verification(real_runtime().files, str(data), lambda size: None).findings()) == []
+    assert main(["verify", str(data)]) == 0
+    with embedlog.open_reader(data) as reader:
+        part = reader.partition("events", 0)
+        seen = part.records(isolation_level="read_committed")
+        assert [record.value for record in seen] == sent[:200] + sent[300:]
     owner = LogManager(real_runtime(), str(data), LogConfig())
     assert owner.clean is clean
     log = owner.get(PARTITION)
