@@ -36,9 +36,9 @@ if TYPE_CHECKING:
         """Connections that broke, or could not be made."""
         before_end: Callable[[], None] | None
         """What the client does when a cluster of this process is closed before it."""
-        disk_error: Callable[[str, int], OSError | None]
-        """(topic, partition) -> the OSError behind a KAFKA_STORAGE_ERROR: only its text travels.
-        In process; elsewhere nobody knows."""
+        disk_error: Callable[[str, int], Exception | None]
+        """(topic, partition) -> the OSError behind a KAFKA_STORAGE_ERROR, or the CorruptRecord
+        behind a CORRUPT_MESSAGE: only the code travels. In process; elsewhere nobody knows."""
 
         @property
         def makes_topics(self) -> bool:
@@ -133,7 +133,7 @@ class InProcessTransport:
         runtime: Runtime,
         *,
         makes_topics: Callable[[], bool] = lambda: True,
-        disk_error: Callable[[str, int], OSError | None] = lambda _topic, _partition: None,
+        disk_error: Callable[[str, int], Exception | None] = lambda _topic, _partition: None,
         owner: object = None,
     ) -> None:
         """`handle` is `Broker.handle`; `make_context(api_key, version)` what it gets beside the

@@ -13,6 +13,7 @@ from embedlog.broker import dispatch
 from embedlog.broker.metadata_publisher import MetadataPublisher
 from embedlog.broker.producer_ids import ProducerIds
 from embedlog.common import ZERO_UUID
+from embedlog.errors import CorruptRecord
 from embedlog.logs import Log
 from embedlog.purgatory.timer import Timer
 from embedlog.replication.replica_manager import ReplicaManager
@@ -177,10 +178,17 @@ class Broker:
         self._publisher.load_all()
         return list(self.replica_manager.partitions.values())
 
-    def disk_error(self, topic: str, partition: int) -> OSError | None:
-        """What the disk last refused a write to the partition with; None when it did not."""
+    def disk_error(self, topic: str, partition: int) -> Exception | None:
+        """The damage that was found in the partition, or what the disk last refused a write to it
+        with; None when there was neither.
+        """
         found = self.replica_manager.partitions.get((topic, partition))
-        return None if found is None else found.log.disk_error
+        if found is None:
+            return None
+        log = found.log
+        if isinstance(log.failure, CorruptRecord):
+            return log.failure
+        return log.disk_error if log.damage is None else log.damage[1]
 
     def expire_offsets(self) -> None:
         """Delete committed offsets, and groups, that have outlived offsets.retention.minutes."""

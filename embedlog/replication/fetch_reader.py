@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.replication.partition import Isolation
+from wire.error_codes import ErrorCode
 from wire.schema import bare
 from wire.schemas.fetch import AbortedTransaction, EpochEndOffset, PartitionData
 
@@ -211,17 +212,18 @@ def readable_size(partition: Partition, params: FetchParams, asked: FetchPartiti
 
 
 def refusal(partition: int, error: Exception) -> PartitionData:
-    """The answer for a partition that cannot be read: the code, no offsets, no records."""
-    code = error.code if isinstance(error, errors.KafkaError) else _KAFKA_STORAGE_ERROR
+    """The answer for a partition that cannot be read: the code, no offsets, no records.
+
+    Damage is CORRUPT_MESSAGE, as in Kafka: clients raise it, or hand it to their application. They
+    take KAFKA_STORAGE_ERROR for news of another leader, and would ask again for ever.
+    """
+    code = error.code if isinstance(error, errors.KafkaError) else ErrorCode.CORRUPT_MESSAGE
     return PartitionData(
         partition_index=partition,
         error_code=code,
         high_watermark=UNDEFINED,
         records=NO_RECORDS,
     )
-
-
-_KAFKA_STORAGE_ERROR = 56
 
 
 def _unknown(params: FetchParams, asked: FetchPartition) -> errors.KafkaError:

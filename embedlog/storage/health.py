@@ -32,6 +32,11 @@ def degradations(manager: LogManager, files: Files, tasks: Tasks) -> list[Degrad
 def _of_logs(manager: LogManager) -> Iterator[Degradation]:
     for log in manager.logs():
         failure = log.failure
+        if log.damage is not None and not isinstance(failure, CorruptRecord):
+            since_ms, damage = log.damage
+            yield Degradation(
+                kinds.DAMAGED, str(log.topic_partition), since_ms=since_ms, reason=str(damage)
+            )
         if failure is None or isinstance(failure, ClosedError):
             continue
         kind = kinds.DAMAGED if isinstance(failure, CorruptRecord) else kinds.READ_ONLY

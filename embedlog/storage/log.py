@@ -23,7 +23,7 @@ from embedlog.storage.ordinary_batch import ordinary
 from embedlog.storage.producer_append import judge_marker, load_aborted
 from embedlog.storage.producer_entry import NO_OFFSET, Duplicate
 from embedlog.storage.published_offset import PublishedOffset
-from embedlog.storage.reader import NOTHING, cut, read_older, verify
+from embedlog.storage.reader import NOTHING, cut, find_damage, read_older
 from embedlog.storage.segment import HINTS_MAX, segments_from
 from embedlog.storage.shutdown import close_log
 from embedlog.storage.validated_batch import MAGIC
@@ -253,7 +253,9 @@ class Log(LogState):
             )
         if end != position:
             if end > segment.trusted_size:
-                verify(self, segment, position, end, offset)
+                good = find_damage(self, segment, position, end, offset)
+                if good is not None:
+                    end, next_offset = good
             hints = segment.hints
             if len(hints) >= HINTS_MAX:
                 hints.clear()

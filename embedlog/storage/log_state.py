@@ -58,6 +58,7 @@ class LogState:
         "_tell_from_ms",
         "cleaned_offset",
         "config",
+        "damage",
         "directory",
         "disk_error",
         "doomed",
@@ -120,6 +121,8 @@ class LogState:
         self._first_unstable_offset = producers.first_unstable_offset(high_watermark)
         self._failure: BaseException | None = None
         self.failed_since_ms = -1
+        self.damage: tuple[int, CorruptRecord] | None = None
+        """When a reader came upon rot, as wall time, and which it was."""
         self._tell_from_ms = 0
         self.disk_error: OSError | None = None
         """What the disk last refused a write with; the log may have gone on since."""
@@ -536,6 +539,12 @@ class LogState:
         )
         self._first_unstable_offset = self.producers.first_unstable_offset(self.high_watermark)
         self._applied_offset = end
+
+    def note_damage(self, damage: CorruptRecord) -> None:
+        """A reader came upon rot in what is published: say so once. Callable by any thread."""
+        if self.damage is None or str(self.damage[1]) != str(damage):
+            self.damage = (self.wall_ms(), damage)
+            events.events.error("%s is damaged: %s", self.topic_partition, damage)
 
     def refused(self, error: OSError) -> errors.KafkaError:
         """The error to raise for a failed file call; poisons the log unless it is harmless."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from _bisect import bisect_right
+from struct import Struct
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.log_values import LogRead
 from embedlog.storage.segment import Segment
+from embedlog.storage.validated_batch import MAGIC
+from wire.records.batch import ATTRIBUTES_POSITION, CRC_POSITION, MAGIC_POSITION, iter_batches
+from wire.records.crc32c import crc32c
+from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
     from embedlog.storage.log_state import LogState
 
 NOTHING = memoryview(b"")
+_CRC = Struct(">I")
 
 LATEST = -1
 EARLIEST = -2
@@ -40,10 +46,12 @@ def read_older(log: Log, offset: int, max_bytes: int, end_offset: int, min_one: 
             end, next_offset = cut(
                 segment, position, end, offset=offset, max_bytes=max_bytes, min_one=min_one
             )
+        if end > segment.trusted_size:
+            good = find_damage(log, segment, position, end, offset)
+            if good is not None:
+                end, next_offset = good
         if end != size:
             segment.remember(next_offset, end)
-        if end > segment.trusted_size:
-            verify(log, segment, position, end, offset)
         view = segment.view(position, end)
         return LogRead((view, next_offset, segment.base_offset, position))
     raise AssertionError((offset, segments))
@@ -59,44 +67,102 @@ def cut(
     limit = position + max_bytes
     start = max(position, segment.boundary_before(limit, segment.end[1]))
     fitting_end, next_offset = start, offset
-    for at, size, base_offset, last_offset, _, _ in walk(
-        segment.view(0, end), start, end, segment.path
-    ):
-        if at + size > limit and not (min_one and at == position):
-            return at, max(offset, base_offset)
-        fitting_end, next_offset = at + size, last_offset + 1
-        if at + size >= limit:
-            break
+    view = segment.view(0, end)
+    try:
+        for at, size, base_offset, last_offset, _, _ in walk(view, start, end, segment.path):
+            if at + size > limit and not (min_one and at == position):
+                return at, max(offset, base_offset)
+            fitting_end, next_offset = at + size, last_offset + 1
+            if at + size >= limit:
+                break
+    except CorruptRecord:
+        if fitting_end <= position:
+            raise
     return fitting_end, next_offset
 
 
 def verify(log: LogState, segment: Segment, position: int, end: int, offset: int) -> None:
-    """Check the headers of batches that an earlier process wrote, when they are first read.
+    """Check batches that an earlier process wrote, when they are first read.
 
     `offset` is what the reader asked for: the first batch holds it.
 
-    Readers check the checksums, which leave the base offset and the leader epoch uncovered.
+    Raises:
+        CorruptRecord: a wrong checksum; offsets that do not continue, or epochs that are not the
+            log's, which no checksum covers.
+    """
+    _, _, damage = _check(log, segment, position, end, offset)
+    if damage is not None:
+        log.note_damage(damage)
+        raise damage
+
+
+def find_damage(
+    log: LogState, segment: Segment, position: int, end: int, offset: int
+) -> tuple[int, int] | None:
+    """As `verify`, but what precedes the first bad batch may be read: where it ends, in bytes and
+    as an offset; None when all is good.
 
     Raises:
-        CorruptRecord: the offsets do not continue, or the epochs are not the log's.
+        CorruptRecord: the first batch is bad.
     """
+    if position >= segment.loaded_size:
+        return None
+    good_end, good_offset, damage = _check(log, segment, position, end, offset)
+    if damage is None:
+        return None
+    log.note_damage(damage)
+    if good_end == position:
+        raise damage
+    return good_end, good_offset
+
+
+def _check(
+    log: LogState, segment: Segment, position: int, end: int, offset: int
+) -> tuple[int, int, CorruptRecord | None]:
+    """How far the batches are good, in bytes and as an offset, and what is wrong behind that."""
+    view = segment.view(0, end)
     expected = segment.base_offset if position == 0 else -1
     gaps_allowed = log.cleaned_offset >= 0 or log.config.compact
-    epoch_of = log.leader_epochs.epoch_for_offset
-    for at, _, base_offset, last_offset, _, epoch in walk(
-        segment.view(0, end), position, end, segment.path
-    ):
-        is_next = base_offset == expected if expected >= 0 else base_offset <= offset
-        if not is_next and not (gaps_allowed and base_offset > expected):
-            reason = f"offsets {base_offset}..{last_offset}, expected {expected}"
-            raise CorruptRecord(segment.path, at, reason)
-        known = epoch_of(base_offset)
-        if known not in (epoch, -1):
-            reason = f"leader epoch {epoch} at offset {base_offset}, expected {known}"
-            raise CorruptRecord(segment.path, at, reason)
-        expected = last_offset + 1
+    epoch_of, read_crc = log.leader_epochs.epoch_for_offset, _CRC.unpack_from
+    good_end, good_offset, reason = position, offset, ""
+    try:
+        for at, size, base_offset, last_offset, _, epoch in walk(view, position, end, segment.path):
+            is_next = base_offset == expected if expected >= 0 else base_offset <= offset
+            known = epoch_of(base_offset)
+            if last_offset < offset or (
+                not is_next and not (gaps_allowed and base_offset > expected)
+            ):
+                reason = f"offsets {base_offset}..{last_offset}, expected {expected}"
+            elif known not in (epoch, -1):
+                reason = f"leader epoch {epoch} at offset {base_offset}, expected {known}"
+            elif view[at + MAGIC_POSITION] != MAGIC:
+                reason = _wrong_legacy_checksum(view, at, at + size)
+            else:
+                (stored,) = read_crc(view, at + CRC_POSITION)
+                computed = crc32c(view[at + ATTRIBUTES_POSITION : at + size])
+                if computed != stored:
+                    reason = f"crc {computed:#010x}, stored {stored:#010x}"
+            if reason:
+                break
+            good_end, good_offset = at + size, last_offset + 1
+            expected = good_offset
+    except CorruptRecord as error:
+        return good_end, good_offset, error
     if position <= segment.trusted_size:
-        segment.trusted_size = max(segment.trusted_size, end)
+        segment.trusted_size = max(segment.trusted_size, good_end)
+    if reason:
+        return good_end, good_offset, CorruptRecord(segment.path, good_end, reason)
+    return good_end, good_offset, None
+
+
+def _wrong_legacy_checksum(view: memoryview, position: int, end: int) -> str:
+    """What is wrong with a message of magic 0 or 1, "" when nothing is."""
+    try:
+        for batch in iter_batches(view, position, end):
+            batch.check_crc()
+    except RecordsError as error:
+        return str(error)
+    return ""
 
 
 def fetch_offset(log: Log, timestamp: int, end_offset: int | None) -> tuple[int, int, int] | None:
@@ -146,8 +212,6 @@ def _first_record(
     segment: Segment, position: int, size: int, timestamp: int, start_offset: int
 ) -> tuple[int, int, int] | None:
     """(timestamp, offset, epoch) of the first record from `position` on that is not older."""
-    from wire.records.batch import iter_batches
-
     view = segment.view(0, size)
     for at, batch_size, _, last_offset, latest, epoch in walk(view, position, size, segment.path):
         if latest < timestamp or last_offset < start_offset:

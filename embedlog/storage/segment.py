@@ -71,6 +71,7 @@ class Segment:
         "index_room",
         "is_gone",
         "kept",
+        "loaded_size",
         "modified_ms",
         "offset_max",
         "opened",
@@ -112,6 +113,7 @@ class Segment:
         self.index_room = 0
         """So many entries the indexes take before it has to be asked."""
         self.trusted_size = EVERYTHING
+        self.loaded_size = 0
         """Up to here the headers were checked, or written, by this process."""
         self.directory_synced = False
         self.dirty = False
@@ -195,10 +197,12 @@ class Segment:
         self._offset_index = self._time_index = None
         self.aborted = None
         self.trusted_size = 0
+        self.loaded_size = self.capacity
         self.directory_synced = True
 
     def adopt(self, scan: SegmentScan) -> None:
         """Take over what reading every batch of the file has found."""
+        self.hints.clear()  # they were taken from what may be damaged
         self.end = (scan.next_offset, scan.size, scan.largest, scan.holder)
         self.first_timestamp = scan.first_timestamp
         self._offset_index, self._time_index = scan.offset_index, scan.time_index

@@ -90,5 +90,5 @@ def _shortened(log: LogState, former: Segment, position: int) -> Segment:
     segment.dirty = True
     segment.rebuild_indexes(log.config.index_interval_bytes)
     segment.aborted = None
-    segment.trusted_size = former.trusted_size
+    segment.trusted_size, segment.loaded_size = former.trusted_size, former.loaded_size
     return segment

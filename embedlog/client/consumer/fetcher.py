@@ -321,7 +321,16 @@ class Fetcher:
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state)
         elif code != ErrorCode.UNKNOWN_SERVER_ERROR:
-            self._errors.append(error_for(code, f"fetch of {state.topic_partition}"))
+            self._errors.append(self._refusal(state, code))
+
+    def _refusal(self, state: PartitionState, code: int) -> KafkaError:
+        what = f"fetch of {state.topic_partition} at offset {state.offset}"
+        damage = None
+        if code == ErrorCode.CORRUPT_MESSAGE and self._transport.in_process:
+            damage = self._transport.disk_error(*state.topic_partition)
+        refusal = error_for(code, what if damage is None else f"{what}: {damage}")
+        refusal.__cause__ = damage
+        return refusal
 
     def _out_of_range(self, state: PartitionState) -> None:
         """Choose another position; if it was a follower that does not have it, ask the leader."""

@@ -73,7 +73,7 @@ class NetworkClient:
     in_process = False
     makes_topics = True
     before_end: Callable[[], None] | None = None
-    disk_error: Callable[[str, int], OSError | None]
+    disk_error: Callable[[str, int], Exception | None]
 
     def __init__(
         self,
