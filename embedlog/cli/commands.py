@@ -11,7 +11,7 @@ from embedlog.cli import EXIT_CANNOT, VERSION
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TextIO
 
 _TOPIC = click.Option(["--topic"], metavar="TOPIC", help="this topic only")
 _PARTITION = click.Option(["--partition"], metavar="N", type=int, help="this partition only")
@@ -31,9 +31,6 @@ def main(arguments: list[str]) -> int:
         return EXIT_CANNOT
     except click.Abort:
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has gone; nobody hears the rest
-        return 0
     return int(status or 0)
 
 
@@ -42,10 +39,26 @@ def _lazily(name: str) -> Callable[..., int]:
 
     def run(**arguments: Any) -> int:
         module = __import__(f"embedlog.cli.{name}", fromlist=("run",))
-        status: int = module.run(**arguments)
+        try:
+            status: int = module.run(**arguments)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Whoever read the output has seen enough.
+            sys.stdout = _Unheard(sys.stdout)
+            return 0
         return status
 
     return run
+
+
+class _Unheard:
+    """Standard output that nobody reads: Python flushes it once more at its end."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream  # kept, as it would complain if it were dropped
+
+    def flush(self) -> None:
+        """Nothing is left to be written to anybody."""
 
 
 def _group() -> click.Group:

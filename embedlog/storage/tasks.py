@@ -45,7 +45,6 @@ _AFTER_CHANGES = {
 }
 
 
-
 class Tasks:
     """A table of recurring work. An I/O error poisons the log it hits, and no other."""
 

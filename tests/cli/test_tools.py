@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -264,6 +265,39 @@ def test_salvage_takes_damage_out_and_says_what_is_lost(
         status, _, err = _called("salvage", data, capsys=capsys)
         assert status == 2
         assert "embedlog: " in err
+
+
+def test_whoever_reads_a_part_of_the_output_hears_no_complaint(data: Path) -> None:
+    command = [sys.executable, "-m", "embedlog", "dump", str(data), "--records"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=ROOT, **pipes) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+
+
+def test_verify_shows_progress_on_a_terminal(data: Path) -> None:
+    outer, inner = os.openpty()
+    command = [sys.executable, "-m", "embedlog", "verify", str(data)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=inner) as process:
+        os.close(inner)
+        assert process.stdout is not None
+        assert b": sound: " in process.stdout.read()
+        assert process.wait() == 0
+    shown = b""
+    while True:
+        try:
+            part = os.read(outer, 1 << 16)
+        except OSError:
+            break
+        if not part:
+            break
+        shown += part
+    os.close(outer)
+    assert b"verify" in shown
 
 
 def test_control_characters_are_shown_as_text() -> None:
