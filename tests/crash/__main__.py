@@ -11,6 +11,8 @@ from tests.crash.report import Options, Report
 
 VERBS = {
     "kill": "SIGKILL of a writer at any moment",
+    "forks": "fork while other threads append and read",
+    "interrupts": "KeyboardInterrupt at every opcode",
     "openers": "two processes open one directory at the same time",
     "flips": "every bit of a small directory is flipped in turn",
     "images": "the disk after a crash at every file call of many workloads",
