@@ -128,6 +128,8 @@ class Cluster:
 
             self._background = BackgroundThread(self.runtime)
         self._is_closed = False
+        self._is_closing = False
+        """Is a close at work, or done?"""
         stays_in_parent(self)
         # Who brings a runtime decides itself what becomes of a cluster that it drops.
         self._forget = self._watch_end() if runtime is None else None
@@ -383,13 +385,20 @@ class Cluster:
         """Close the addresses, answer what waits, write what is open. A second call does nothing.
 
         Clients should be closed before. Producers that were not get 10 s each for what they hold;
-        what failed and nobody asked for is told by a warning.
+        what failed and nobody asked for is told by a warning. After an interrupt, call it again.
         """
-        if self._is_closed:
+        if self._is_closing:
             return
-        self._is_closed = True
-        if self._forget is not None:
-            self._forget()
+        self._is_closing = self._is_closed = True
+        try:
+            self._close()
+        finally:
+            if self._log_manager.has_directory:
+                self._is_closing = False
+            elif self._forget is not None:
+                self._forget()
+
+    def _close(self) -> None:
         for reference in list(self._transports.values()):
             transport = reference()
             if transport is not None:
@@ -403,7 +412,7 @@ class Cluster:
         self._log_manager.close()
 
     def __del__(self) -> None:
-        if self.__dict__.get("_forget") is not None and not self._is_closed:
+        if self.__dict__.get("_forget") is not None and not self._is_closing:
             self._forgotten()
 
     def _forgotten(self) -> None:

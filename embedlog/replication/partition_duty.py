@@ -38,13 +38,18 @@ class PartitionDuty:
 
     def add(self, partition: Partition) -> None:
         """Leave a partition. Callable with any lock held."""
-        with self._lock:
-            if partition in self._left:
-                return
-            self._left[partition] = None
-            is_first = len(self._left) == 1
-        if is_first:
-            self._scheduler.notify(self, _PATIENCE_MS)
+        try:
+            with self._lock:
+                if partition in self._left:
+                    return
+                self._left[partition] = None
+                is_first = len(self._left) == 1
+            if is_first:
+                self._scheduler.notify(self, _PATIENCE_MS)
+        except BaseException:
+            # A KeyboardInterrupt: whoever leaves something after this is not the first.
+            self._scheduler.notify(self)
+            raise
 
     def run_once(self, _now_ms: int) -> int | None:
         """Work on every partition that was left, once."""
@@ -52,8 +57,13 @@ class PartitionDuty:
             return None
         with self._lock:
             left, self._left = self._left, {}
-        for partition in left:
-            self._work(partition)
+        try:
+            for partition in left:
+                self._work(partition)
+        except BaseException:
+            for partition in left:
+                self.add(partition)
+            raise
         return 0 if self._left else None
 
     def close(self) -> None:

@@ -146,9 +146,14 @@ class OsLock(DirectoryLock):
             listed = f"at {' '.join(addresses)}\n" if addresses else ""
             _replace(self._descriptor, self._owner + listed)
 
-    def close(self) -> None:
+    def close(self, _close: Callable[[int], None] = os.close) -> None:
         descriptor, self._descriptor = self._descriptor, -1
-        _close(descriptor)
+        if descriptor >= 0:
+            # A KeyboardInterrupt must not leave the directory locked to this process.
+            try:
+                _open.pop(descriptor, None)
+            finally:
+                _close(descriptor)
 
     def __del__(self) -> None:
         self.close()

@@ -22,7 +22,7 @@ from _thread import get_ident
 
 from embedlog.common import T
 from embedlog.runtime.duty_thread import DutyThread
-from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
+from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.runtime.threads import Parked, Thread
 
 TYPE_CHECKING = False
@@ -46,7 +46,7 @@ class Scheduler:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = ranked_rlock(Rank.SCHEDULER)  # for the reason given in `embedlog.pending`
-        self._running = ranked_lock(Rank.RUNNING)
+        self._running = ranked_rlock(Rank.RUNNING)
         """Held while duties run: they never run side by side."""
         self._runner = 0
         """The thread that runs them."""
@@ -128,10 +128,12 @@ class Scheduler:
         hurried = self._hurried
         if now_ms < self._next_due and not hurried:
             return _delay(self._next_due, now_ms)
-        if not self._running.acquire(blocking=False):
-            return 1  # another thread runs them at this moment
-        self._runner = get_ident()
+        if self._runner == get_ident():
+            return 1
         try:
+            if not self._running.acquire(blocking=False):
+                return 1  # another thread runs them at this moment
+            self._runner = get_ident()
             for duty in hurried.copy():  # in one step, unlike a tuple of it
                 if is_call and self._patient.get(duty, now_ms) > now_ms:
                     continue
@@ -144,13 +146,13 @@ class Scheduler:
                 if due <= now_ms:
                     self._run(duty, now_ms)
         finally:
-            with self._lock:
-                self._next_due = min(self._due.values(), default=_NEVER)
-                patient = self._patient
-                left = [patient.get(duty, now_ms) for duty in hurried.copy()] if hurried else ()
-                self._note_next_call(min(left, default=_NEVER))
-            self._runner = 0
-            self._running.release()
+            # Asked of the lock: a KeyboardInterrupt may come before anything else could be noted.
+            if self._running._is_owned():  # type: ignore[attr-defined]  # not in the stubs
+                try:
+                    self._note_next_due(now_ms)
+                finally:
+                    self._runner = 0
+                    self._running.release()
         return 0 if hurried else _delay(self._next_due, now_ms)
 
     def drive(self) -> None:
@@ -222,6 +224,13 @@ class Scheduler:
         return bool(self._parked or self._listeners)
 
     # Driving
+
+    def _note_next_due(self, now_ms: int) -> None:
+        with self._lock:
+            self._next_due = min(self._due.values(), default=_NEVER)
+            patient, hurried = self._patient, self._hurried
+            left = [patient.get(duty, now_ms) for duty in hurried.copy()] if hurried else ()
+            self._note_next_call(min(left, default=_NEVER))
 
     def _snapshot(self) -> list[tuple[Duty, float]]:
         with self._lock:

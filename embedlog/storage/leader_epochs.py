@@ -61,11 +61,11 @@ class LeaderEpochs:
         epochs, starts = self._epochs, self._starts
         if epochs and epoch == epochs[-1] and start_offset >= starts[-1]:
             return False
-        while epochs and (epochs[-1] >= epoch or starts[-1] >= start_offset):
-            epochs.pop()
-            starts.pop()
-        epochs.append(epoch)
-        starts.append(start_offset)
+        keep = len(epochs)
+        while keep and (epochs[keep - 1] >= epoch or starts[keep - 1] >= start_offset):
+            keep -= 1
+        # Both at once: no interrupt may come between them.
+        self._epochs, self._starts = [*epochs[:keep], epoch], [*starts[:keep], start_offset]
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
@@ -110,8 +110,7 @@ class LeaderEpochs:
 
     def clear(self) -> None:
         """Forget every epoch (the log restarts somewhere else)."""
-        self._epochs.clear()
-        self._starts.clear()
+        self._epochs, self._starts = [], []
 
     def encode(self) -> bytes:
         """The content of the checkpoint file."""

@@ -355,6 +355,11 @@ class LogManager:
         with self._checkpoints_lock:
             return self._checkpoints.write_high_watermarks(self._logs.copy())
 
+    @property
+    def has_directory(self) -> bool:
+        """Is the directory this manager's, and nobody else's? Not once it is closed."""
+        return self._directory_lock.is_held
+
     def close(self) -> None:
         """Close every log, and leave the directory marked as clean if all of them are."""
         self._tasks.stop()

@@ -469,9 +469,10 @@ class LogState:
 
     def replace_segments(self, segments: tuple[Segment, ...]) -> None:
         """Go on with other segments, whose end is lower or whose begin is higher."""
-        self._segments = segments
         end = segments[-1].end[0]
-        self.log_start_offset = min(max(self.log_start_offset, segments[0].base_offset), end)
+        start = min(max(self.log_start_offset, segments[0].base_offset), end)
+        # Both at once: no interrupt may come between them.
+        self._segments, self.log_start_offset = segments, start
         self.synced_offset = min(self.synced_offset, end)
         if self.leader_epochs.truncate_from_end(end):
             self.leader_epochs.truncate_from_start(self.log_start_offset)

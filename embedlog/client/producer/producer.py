@@ -193,8 +193,7 @@ class Producer:
         ):
             return self._send_any(topic, value, key, partition, timestamp_ms, headers, on_delivery)
         stamp = self._wall_source.time_ns() // 1_000_000  # ms
-        size = len(value)
-        queue = queues.sticky_queue
+        size, queue = len(value), queues.sticky_queue
         if key is not None:
             queue = queues.by_key.get(key) if type(key) is bytes else None
             size += 0 if queue is None else len(key)
@@ -203,20 +202,22 @@ class Producer:
             with self._lock:
                 batch = queue.open
                 if batch is not None:
-                    keys = batch.keys
-                    filled = batch.size + size
+                    keys, filled = batch.keys, batch.size + size
                     if filled < batch.small_size_limit and (key is None or keys is not None):
                         batch.size = filled
-                        values = batch.values
                         future = DeliveryFuture()
                         future.batch = batch
-                        future.index = len(values)
-                        values.append(value)
-                        batch.timestamps.append(stamp)
-                        if keys is not None:
-                            keys.append(key)
-                        if on_delivery is not None:
-                            batch.add_callback(on_delivery)
+                        future.index = len(batch.values)
+                        try:
+                            batch.values.append(value)
+                            batch.timestamps.append(stamp)
+                            if keys is not None:
+                                keys.append(key)
+                            if on_delivery is not None:
+                                batch.add_callback(on_delivery)
+                        except BaseException:
+                            batch.trim(future.index)
+                            raise
                         return future
             # It begins a batch, or may be the last of one, or is the first with its key.
             record = (size, stamp, key, value, None, on_delivery, key is None)

@@ -158,6 +158,14 @@ class ProducerBatch:
             self.callbacks = deque()
         self.callbacks.append((len(self.values) - 1, callback))
 
+    def trim(self, count: int) -> None:
+        """Keep `count` records: a KeyboardInterrupt left a part of the next one."""
+        for column in (self.values, self.timestamps, self.keys, self.headers):
+            if column is not None:
+                del column[count:]
+        while self.callbacks and self.callbacks[-1][0] >= count:
+            self.callbacks.pop()
+
     def call_for_each(self, callback: DeliveryCallback) -> None:
         """Call `callback` with the outcome of each record, in order. Requires: none has one."""
         self.callbacks = deque([(index, callback) for index in range(len(self.values))])
@@ -199,9 +207,9 @@ class ProducerBatch:
 
     def close(self) -> None:
         """No record is added from here on."""
+        self.record_count = len(self.values)
         self.is_closed = True
         self.small_size_limit = 0
-        self.record_count = len(self.values)
 
     # Sending
 

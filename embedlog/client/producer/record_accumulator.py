@@ -126,7 +126,7 @@ class RecordAccumulator:
         """
         with self.lock:
             batch = queue.open
-            if batch is None:
+            if batch is None or batch.is_closed:  # closed: a KeyboardInterrupt came just then
                 if is_sticky and queue is not queue.topic.sticky_queue:
                     batch = self._next_batch(queue, size, is_sticky)
                 else:
@@ -140,12 +140,16 @@ class RecordAccumulator:
             batch.size += size
             values = batch.values
             index = len(values)
-            values.append(value)
-            batch.timestamps.append(timestamp)
-            if key is not None or batch.keys is not None:
-                batch.add_key(key)
-            if headers is not None or batch.headers is not None:
-                batch.add_headers(headers or ())
+            try:
+                values.append(value)
+                batch.timestamps.append(timestamp)
+                if key is not None or batch.keys is not None:
+                    batch.add_key(key)
+                if headers is not None or batch.headers is not None:
+                    batch.add_headers(headers or ())
+            except BaseException:
+                batch.trim(index)
+                raise
             if size > SMALL_VALUE_MAX:
                 batch.small_size_limit = 0
             if callback is not None:
