@@ -103,13 +103,23 @@ class ForeignLog:
 
     def _follow(self, limit: int | None) -> None:
         """Bring the tail to the end of the last segment, from where it was."""
+        tail = self._tail
+        if tail is not None and tail.segment.is_replaced():
+            self._tail = None
+        is_fresh = False
         while True:
             tail = self._tail
             if tail is None:
+                is_fresh = True
                 base = self._bases[-1]
-                known = transactions_at(self._files, self._directory, self._bases)
-                tail = self._tail = ForeignTail(self._segment(base), known)
+                undecided = transactions_at(self._files, self._directory, self._bases)
+                tail = self._tail = ForeignTail(self._segment(base), undecided)
+            known = tail.damage
             tail.advance(limit)
+            if tail.damage is not None and not is_fresh and known is None:
+                # Perhaps an append was taken back, of which the tail had seen the batch.
+                self._tail = None
+                continue
             slot = bisect_right(self._bases, tail.segment.base_offset)
             if slot == len(self._bases) or tail.damage is not None:
                 return

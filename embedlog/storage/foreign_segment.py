@@ -52,6 +52,15 @@ class ForeignSegment:
         """Bytes of the file, of which the last may be no batches."""
         return self._file.size()
 
+    def is_replaced(self) -> bool:
+        """Whether the segment's name means another file, or none."""
+        before = self.size()
+        stat = self._files.stat(self.path)
+        if stat is None:
+            return True
+        low, high = sorted((before, self.size()))
+        return not low <= stat.size <= high
+
     def batches(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, Batch]]:
         """Yield (position, batch) for the good batches of [position, end), or to the file's end.
 

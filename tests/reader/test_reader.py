@@ -221,6 +221,39 @@ def test_damage_is_told_with_file_and_position(durability: str, rolled: bool) ->
             part.wait(1, 1000)
 
 
+def test_an_append_that_was_taken_back_is_forgotten() -> None:
+    disk = SimFiles()
+    log = manager(disk).get_or_create(PARTITION)
+    _append(log, b"a")
+    segment = log.segments[0]
+    phantom = bytearray(batch(b"interrupted"))
+    phantom[:8] = (1).to_bytes(8, "big")
+    phantom[12:16] = bytes(4)
+    disk.open(segment.path).write([bytes(phantom)], segment.size)
+    part = _reader(disk).partition("events", 0)
+    assert _values(part) == [b"a", b"interrupted"]
+    for value in (b"b" * 200, b"c"):
+        _append(log, value)
+    part.refresh()
+    assert _values(part) == [b"a", b"b" * 200, b"c"]
+    assert part.wait(2, 100)
+
+
+def test_a_segment_that_a_salvage_has_written_anew_is_followed() -> None:
+    disk = SimFiles()
+    owner = manager(disk)
+    log = owner.get_or_create(PARTITION)
+    for value in (b"a", b"b", b"c"):
+        _append(log, value)
+    part = _reader(disk).partition("events", 0)
+    file = disk.open(log.segments[0].path)
+    file.write([b"\xff"], len(batch(b"a")) + 65)
+    log = owner.salvage(PARTITION)
+    _append(log, b"d")
+    part.refresh()
+    assert _values(part) == [b"a", b"c", b"d"]
+
+
 def test_a_gap_without_compaction_is_damage() -> None:
     disk = SimFiles()
     log = manager(disk).get_or_create(PARTITION)
