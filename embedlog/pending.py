@@ -7,7 +7,7 @@ can do the waiting. Making one costs 0.1 us; a `concurrent.futures.Future` costs
 from __future__ import annotations
 
 from embedlog.common import Generic, T
-from embedlog.runtime.locks import Rank, ranked_rlock
+from embedlog.runtime.locks import Rank, process_wide, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _FAILED = 2
 # One lock for all: it is held for a few reference moves, never while a callback runs. A lock a
 # Pending would cost more than the Pending, and most are completed before anyone else sees them.
 # Nobody takes it twice; but CPython runs `with` on an RLock in 1240 instructions, a Lock in 2000.
-_lock = ranked_rlock(Rank.PENDING)
+_lock = process_wide(ranked_rlock(Rank.PENDING))
 
 
 class Pending(Generic[T]):

@@ -18,7 +18,7 @@ from _thread import get_ident
 from embedlog.client.turn_lock import TurnLock
 from embedlog.errors import EmbedlogError
 from embedlog.pending import Pending
-from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
+from embedlog.runtime.locks import Rank, process_wide, ranked_lock, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -288,4 +288,4 @@ class Driver:
         self._ended.complete(None)
 
 
-_starting = ranked_lock(Rank.NEWS)
+_starting = process_wide(ranked_lock(Rank.NEWS))

@@ -19,7 +19,7 @@ import os
 import sys
 
 from embedlog.runtime.files import Volume
-from embedlog.runtime.locks import Rank, ranked_lock
+from embedlog.runtime.locks import Rank, process_wide, ranked_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ for _name in ("O_CLOEXEC", "O_NOINHERIT", "O_BINARY"):
 _COUNT_MAX_UNKNOWN = 8192
 """What Windows allows."""
 
-_seeking = ranked_lock(Rank.SEEKING)
+_seeking = process_wide(ranked_lock(Rank.SEEKING))
 """Between a seek and what follows it, for systems that cannot do both in one call."""
 
 

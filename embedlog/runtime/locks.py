@@ -10,14 +10,16 @@ run so. Otherwise these are the interpreter's own locks, at no cost.
 
 from __future__ import annotations
 
+import os
 from _thread import RLock, allocate_lock
-from os import environ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _thread import LockType
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
+
+    L = TypeVar("L", LockType, RLock)
 
 
 class Rank:
@@ -87,7 +89,9 @@ class Rank:
     """The index of aborted transactions of a segment."""
     FILE = 62
     """What was read of a file that is not mapped."""
-    SEEKING = 63
+    LOCK_FILE = 63
+    """The files that lock a directory: one is opened where no other of this process holds it."""
+    SEEKING = 64
     """Between a seek and what follows it."""
     WAKER = 70
     """The descriptor that ends a wait for sockets; the lock is wire's own. The very last, as a
@@ -98,7 +102,7 @@ RING_FREE = frozenset({Rank.OPERATION})
 """Ranks of which a thread may hold several; `DelayedOperation` says why that is no ring."""
 
 _checked: Callable[[int, bool], Any] | None = None
-if environ.get("EMBEDLOG_CHECK_LOCKS"):
+if os.environ.get("EMBEDLOG_CHECK_LOCKS"):
     from embedlog.runtime.lock_order import CheckedLock as _checked
 
 
@@ -116,6 +120,28 @@ def ranked_rlock(rank: int) -> RLock:
         return RLock()
     lock: RLock = _checked(rank, True)
     return lock
+
+
+def process_wide(lock: L) -> L:
+    """Let a forked child find the lock free: a thread that held it is not in the child.
+
+    For those that every object of the process shares. What belongs to one object is the parent's,
+    and no child uses it: see `forks`.
+    """
+    _process_wide.append(lock)
+    return lock
+
+
+_process_wide: list[Any] = []
+
+
+def _free_in_child() -> None:
+    for lock in _process_wide:
+        lock._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_in_child)
 
 
 def closed_gate() -> LockType:

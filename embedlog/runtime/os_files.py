@@ -23,6 +23,7 @@ from embedlog.runtime import descriptors
 from embedlog.runtime.files import DirectoryLock, File, Files, FileStat, Volume
 from embedlog.runtime.forks import FORKED
 from embedlog.runtime.lock_owner import why_locked
+from embedlog.runtime.locks import Rank, process_wide, ranked_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ _NOTHING = memoryview(b"")
 
 _open: dict[int, ref[OsFile | OsLock]] = {}
 """Everything open in this process, by descriptor: what a child must let go of after fork."""
+
+_locks: dict[tuple[int, int], ref[OsLock]] = {}
+"""The lock files that this process holds, by device and number of the file."""
+_locking = process_wide(ranked_lock(Rank.LOCK_FILE))
 
 
 class OsFile(File):
@@ -113,29 +118,41 @@ class OsLock(DirectoryLock):
     """A lock on a file that names its owner.
 
     On POSIX systems it is an flock, and not a POSIX lock alone, because that one vanishes as soon
-    as any descriptor of the file is closed. The POSIX lock is taken too: it is the one that a Java
-    broker looks at.
+    as this process closes any descriptor of the file. The POSIX lock is taken too: it is the one
+    that a Java broker looks at. So that it is kept, nobody in this process opens the file as long
+    as the lock is held, neither to ask for it again nor to read who has it.
 
         pid 4711 since 2026-01-31T12:00:00+0000 boot 6e0b2a5c-...
         at 127.0.0.1:9092 ...                                       while it listens
     """
 
-    __slots__ = ("__weakref__", "_descriptor", "_owner")
+    __slots__ = ("__weakref__", "_descriptor", "_file", "_owner", "content")
 
     def __init__(self, path: str, owner: str) -> None:
         self._descriptor = -1
         self._owner = owner
+        self.content = owner
+        """What the file says."""
+        with _locking:
+            held = _lock_of_this_process(path)
+            if held is not None:
+                raise DirectoryLocked(why_locked(path, held.content, os.getpid()))
+            self._take(path)
+
+    def _take(self, path: str) -> None:
         descriptor = descriptors.open_descriptor(path, create=True)
         try:
             if not descriptors.lock(descriptor):
                 holder = descriptors.read(descriptor, _OWNER_SIZE_MAX, 0).decode("utf-8", "replace")
                 raise DirectoryLocked(why_locked(path, holder, os.getpid()))
-            _replace(descriptor, owner)
+            _replace(descriptor, self._owner)
+            self._file = _identity(os.fstat(descriptor))
         except BaseException:
             os.close(descriptor)
             raise
         self._descriptor = descriptor
         _open[descriptor] = ref(self)
+        _locks[self._file] = ref(self)
 
     @property
     def is_held(self) -> bool:
@@ -145,6 +162,7 @@ class OsLock(DirectoryLock):
         if self._descriptor >= 0:
             listed = f"at {' '.join(addresses)}\n" if addresses else ""
             _replace(self._descriptor, self._owner + listed)
+            self.content = self._owner + listed
 
     def close(self, _close: Callable[[int], None] = os.close) -> None:
         descriptor, self._descriptor = self._descriptor, -1
@@ -152,11 +170,25 @@ class OsLock(DirectoryLock):
             # A KeyboardInterrupt must not leave the directory locked to this process.
             try:
                 _open.pop(descriptor, None)
+                _locks.pop(self._file, None)
             finally:
                 _close(descriptor)
 
     def __del__(self) -> None:
         self.close()
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _lock_of_this_process(path: str) -> OsLock | None:
+    """Who of this process has the file at `path` locked."""
+    try:
+        held = _locks.get(_identity(os.stat(path)))
+    except OSError:
+        return None
+    return None if held is None else held()
 
 
 def _replace(descriptor: int, text: str) -> None:
@@ -196,6 +228,9 @@ class OsFiles(Files):
         return self._file_type(descriptors.open_descriptor(path, create=create))
 
     def read(self, path: str) -> bytes:
+        held = _lock_of_this_process(path) if _locks else None
+        if held is not None:
+            return held.content.encode()
         with open(path, "rb", buffering=0) as file:
             return file.readall()
 

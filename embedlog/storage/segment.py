@@ -18,7 +18,7 @@ from _bisect import bisect_right
 
 from embedlog.errors import CorruptRecord, KafkaStorageError
 from embedlog.runtime.files import read_view, write_fully, write_whole
-from embedlog.runtime.locks import Rank, ranked_rlock
+from embedlog.runtime.locks import Rank, process_wide, ranked_rlock
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import ends_with, locate, walk
 from embedlog.storage.events import events
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     SegmentEnd = tuple[int, int, int, int]
     """(next offset, size in bytes, largest timestamp, last offset of the batch that has it)."""
 
-_aborted_lock = ranked_rlock(Rank.ABORTED)
+_aborted_lock = process_wide(ranked_rlock(Rank.ABORTED))
 HINTS_MAX = 256
 ALL_FILES = (paths.LOG, *paths.SIDECARS, paths.SNAPSHOT)
 """In the order of their removal: an index without its log is swept up at the next open."""

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -236,3 +237,71 @@ def test_a_client_over_the_network_goes_on_in_the_child(cluster: embedlog.Cluste
         said = _in_child(lambda: admin.create_topics({"childs": 1}).check())
         assert not said
         assert {"parents", "childs"} <= set(admin.list_topics())
+
+
+def test_children_of_a_process_whose_threads_are_in_the_middle_of_something(
+    cluster: embedlog.Cluster, tmp_path: Path
+) -> None:
+    """Locks may be held at the moment of the fork, which nobody releases in the child."""
+    is_over = threading.Event()
+
+    def work() -> None:
+        with cluster.producer() as producer:
+            while not is_over.is_set():
+                producer.send("events", b"parent's").result(30)
+
+    def in_the_child() -> None:
+        consumer.close()
+        cluster.close()
+        # Of its own, with everything that the process shares.
+        with embedlog.open(tmp_path / f"child-{os.getpid()}") as own:
+            with own.producer() as producer, own.consumer() as reader:
+                producer.send("events", b"child's").result(30)
+                reader.assign([("events", 0)])
+                reader.seek_to_beginning()
+                assert [each.value for each in reader.poll(5_000)] == [b"child's"]
+            _refused(lambda: cluster.create_topic("childs"))
+            assert not _in_child(lambda: own.close())  # noqa: PLW0108  looked up there
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        with cluster.consumer(group_id="g") as consumer:
+            consumer.subscribe(["events"])
+            consumer.poll(1_000)
+            for _ in range(20):
+                assert not _in_child(in_the_child)
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_a_child_finds_what_the_process_shares_free() -> None:
+    from embedlog import pending
+    from embedlog.client import driver
+    from embedlog.runtime import descriptors, os_files
+    from embedlog.storage import segment
+
+    shared = [
+        pending._lock,
+        driver._starting,
+        descriptors._seeking,
+        os_files._locking,
+        segment._aborted_lock,
+    ]
+    for lock in shared:
+        is_taken, is_over = threading.Event(), threading.Event()
+
+        def hold(lock: Any = lock, taken: Any = is_taken, over: Any = is_over) -> None:
+            with lock:
+                taken.set()
+                over.wait()
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        is_taken.wait()
+        assert not _in_child(lambda lock=lock: lock.acquire())
+        is_over.set()
+        thread.join()

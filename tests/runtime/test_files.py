@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -250,6 +251,57 @@ def test_the_lock_names_the_process_that_holds_it(tmp_path: Path) -> None:
     )
     assert f"pid {os.getpid()} " in done.stdout
     lock.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX locks")
+def test_a_java_broker_is_kept_out_whatever_this_process_asks_of_its_lock(tmp_path: Path) -> None:
+    (tmp_path / "linked").symlink_to(tmp_path)
+    path, other = f"{tmp_path}/.lock", f"{tmp_path}/linked/.lock"
+    lock = OsFiles().lock(path)
+
+    def posix_lock() -> str:
+        code = (
+            "import fcntl, sys\n"
+            "file = open(sys.argv[1], 'r+')\n"
+            "try:\n    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+            "except OSError:\n    print('held')\n"
+            "else:\n    print('free')\n"
+        )
+        command = [sys.executable, "-c", code, path]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert posix_lock() == "held"
+    for name in (path, other):
+        with pytest.raises(DirectoryLocked, match=f"pid {os.getpid()}, this process"):
+            OsFiles().lock(name)
+        assert b"pid " in OsFiles().read(name)
+        assert posix_lock() == "held"
+    lock.note_addresses(["127.0.0.1:9092"])
+    assert OsFiles().read(other).endswith(b"at 127.0.0.1:9092\n")
+    assert posix_lock() == "held"
+    lock.close()
+    assert posix_lock() == "free"
+    again = OsFiles().lock(other)
+    assert posix_lock() == "held"
+    again.close()
+
+
+def test_of_many_threads_one_has_the_lock_and_keeps_it(tmp_path: Path) -> None:
+    held: list[object] = []
+    refused: list[BaseException] = []
+
+    def take() -> None:
+        try:
+            held.append(OsFiles().lock(f"{tmp_path}/.lock"))
+        except DirectoryLocked as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=take) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(held), len(refused)) == (1, 15)
 
 
 def test_a_forked_child_loses_lock_and_handles_and_the_parent_keeps_them(tmp_path: Path) -> None:
