@@ -109,7 +109,8 @@ class Listener:
         self._accept_second = 0
         self._accepted_count = 0
         self._unwritten_size = 0
-        self._large_count = 0
+        self._favourite: Connection | None = None
+        """Has room for whatever it sends."""
         self._waker = Waker()
         # What the connections share; see `peer`.
         self.handle = service.handle
@@ -117,7 +118,7 @@ class Listener:
         self.receive_view = memoryview(bytearray(RECEIVE_SIZE))
         self.quick_size_max = min(_QUICK_SIZE_MAX, self.limits.request_size_max)
         self.receive_size = 0
-        self.starved: deque[Connection] = deque()
+        self.starved: list[Connection] = []
         self.poller = poller if poller is not None else make_poller()
         self.poller.register(self._sock.fileno(), READ)
         self.poller.register(self._waker.fd, READ)
@@ -210,29 +211,40 @@ class Listener:
         """The shared buffer was given away with a parked request: take another."""
         self.receive_view = memoryview(bytearray(RECEIVE_SIZE))
 
-    def has_room_for(self, capacity: int) -> bool:
-        """May one more buffer of `capacity` be taken for a large frame?"""
-        if self._has_room_for(capacity):
-            return True
-        for connection in self._connections.values():
-            connection.trim(now=_NEVER)
-        return self._has_room_for(capacity)
+    def starve(self, connection: Connection) -> None:
+        """Let a connection wait until there is room for its frame."""
+        self.starved.append(connection)
+        # Those that have the room must make progress now.
+        self.sweep_by(self.now)
 
-    def _has_room_for(self, capacity: int) -> bool:
-        # Without a large frame on its way none would end and make room: the next one may come,
-        # however much lies aside behind parked requests, and however large it is.
+    def has_room_for(self, connection: Connection, capacity: int, *, instead_of: int = 0) -> bool:
+        """May `connection` take a buffer of `capacity` for a large frame?
+
+        `instead_of`: the size of the buffer that it replaces.
+        """
+        held = instead_of if instead_of > RECEIVE_SIZE else 0
+        if self._has_room_for(connection, capacity - held):
+            return True
+        for other in self._connections.values():
+            other.trim(now=_NEVER)
+        return self._has_room_for(connection, capacity - held)
+
+    def _has_room_for(self, connection: Connection, more: int) -> bool:
         return (
-            capacity <= RECEIVE_SIZE
-            or not self._large_count
-            or self.receive_size + capacity <= self.limits.receive_size_max
+            more <= RECEIVE_SIZE
+            or self.receive_size + more <= self.limits.receive_size_max
+            or connection is self._favourite
         )
 
-    def count_buffer(self, capacity: int, *, is_read_into: bool) -> None:
+    def count_buffer(self, capacity: int) -> None:
         """A connection took a buffer of its own, or gave one back (negative)."""
         if abs(capacity) > RECEIVE_SIZE:
             self.receive_size += capacity
-            if is_read_into:
-                self._large_count += 1 if capacity > 0 else -1
+
+    def done_with(self, connection: Connection) -> None:
+        """A frame of the connection's has come, been handled, and holds no bytes any more."""
+        if connection is self._favourite:
+            self._favourite = None
 
     def count_unwritten(self, difference: int) -> None:
         """More or fewer bytes wait for peers; too many, and the slowest peer has to go."""
@@ -426,10 +438,19 @@ class Listener:
         self._sweep_at = max(next_at, now + _SWEEP_S)
 
     def _feed_starved(self) -> None:
-        while self.starved:
-            if self.starved[0].is_open and not self.starved[0].feed():
-                return
-            self.starved.popleft()
+        # Who misses least comes first. When frames that take the room wait for each other, that one
+        # may go on without room; no other may until it is done with.
+        for connection in sorted(self.starved, key=Connection.missing_size):
+            if connection.is_open and not connection.feed():
+                if self._favourite is not None or not self._misses_least(connection):
+                    return
+                self._favourite = connection
+                connection.feed()
+            self.starved.remove(connection)
+
+    def _misses_least(self, connection: Connection) -> bool:
+        size = connection.missing_size()
+        return all(other.missing_size() >= size for other in self._connections.values())
 
 
 _running: set[Listener] = set()

@@ -12,8 +12,8 @@ nothing more is read or handled: a peer that does not read its answers is soon n
 from __future__ import annotations
 
 from socket import MSG_PEEK, SHUT_RDWR
-from struct import Struct
 
+from wire.net.frame_head import SIZE, may_be_large, size_at, size_needed
 from wire.net.poller import READ, WRITE
 from wire.net.send_queue import SendQueue
 
@@ -27,12 +27,9 @@ if TYPE_CHECKING:
 RECEIVE_SIZE = 64 * 1024
 """What one read takes in, unless a larger frame is on its way."""
 
-_SIZE = Struct(">i")
-_SIZE_AND_KEY = Struct(">ih")
-_size_at = _SIZE.unpack_from
-_PRODUCE_KEY = 0
 _OWN_SIZE_MIN = 4 * 1024
 _STEP_SIZE = 256 * 1024
+_GROWTH = 2
 _KEPT_SIZE_MAX = 4 * 1024 * 1024
 _GATHER_SIZE = 256 * 1024
 _KEPT_S = 5.0
@@ -53,9 +50,9 @@ class Connection:
         "_held_size",
         "_is_closing",
         "_is_parked",
-        "_is_read_into",
         "_is_starved",
         "_last_active_at",
+        "_lent_size",
         "_listener",
         "_mask",
         "_needed",
@@ -85,13 +82,14 @@ class Connection:
         self._is_parked = False
         self._is_closing = False
         self._is_starved = False
+        self._lent_size = 0
+        """Of a large buffer that the service has for as long as the request is parked."""
         # Received and not yet handled: _buffer[_start:_end]. Without a buffer of its own, which
         # only part of a frame or a backlog needs, a connection reads into the listener's.
         self._buffer: bytearray | None = None
-        self._is_read_into = False
         self._start = 0
         self._end = 0
-        self._needed = _SIZE.size
+        self._needed = SIZE.size
         self._held_size = 0
         self._frame_started_at = 0.0
         self._last_active_at = listener.now
@@ -151,7 +149,7 @@ class Connection:
             listener.drop(self)
             return
         self._last_active_at = listener.now
-        if end == 0 and count > 4 and _size_at(view)[0] == count - 4 <= listener.quick_size_max:
+        if end == 0 and count > 4 and size_at(view)[0] == count - 4 <= listener.quick_size_max:
             # One small request and nothing else, as mostly: a shorter way to the same end. It is
             # copied, so that the buffer that all share need not be made anew when it is parked.
             answer = listener.handle(self, view[4:count].tobytes())
@@ -189,6 +187,7 @@ class Connection:
         """The parked request is answered: write, then handle what was received meanwhile."""
         assert self._is_parked, "a response without a request that waits for one"
         self._is_parked = False
+        self._take_back()
         self._last_active_at = self._listener.now
         if not buffers or self._send(buffers):
             self._go_on()
@@ -207,6 +206,7 @@ class Connection:
         Who waited has the news before that request is done with; its own next one comes after.
         """
         self._is_parked = False
+        self._take_back()
         self._last_active_at = self._listener.now
         buffers = make()
         is_all = not buffers or self._send(buffers)
@@ -239,10 +239,14 @@ class Connection:
         limits = self._listener.limits
         if self._queue.size:
             return self._stalled_at + limits.write_stall_ms / 1_000
-        if self._is_parked or self._is_starved:
+        if self._is_parked:
             return _NEVER
         if self._start < self._end:
-            seconds = limits.frame_grace_ms / 1_000 + self._needed / limits.frame_rate_min
+            size = self._needed
+            if self._listener.starved and not self._is_starved:
+                # Others wait for its room: what it announced has to come, and not only in the end.
+                size = min(size, self._end - self._start)
+            seconds = limits.frame_grace_ms / 1_000 + size / limits.frame_rate_min
             return self._frame_started_at + seconds
         return self._last_active_at + limits.idle_ms / 1_000
 
@@ -255,6 +259,13 @@ class Connection:
             reports.cut_off(self, "incomplete", "its request did not arrive in time")
         else:
             reports.idle(self)
+
+    def missing_size(self) -> float:
+        """How much of a large request has not arrived; infinity when none is on its way."""
+        size = self._end - self._start
+        is_incomplete = 0 < size < self._needed > RECEIVE_SIZE
+        is_read = not (self._is_parked or self._queue.size)
+        return self._needed - size if is_incomplete and is_read else _NEVER
 
     def stalled_at(self) -> float:
         """When the peer last took bytes of an answer it is owed; infinity if it is owed none."""
@@ -280,6 +291,8 @@ class Connection:
         self._queue.clear()
         self._count_unwritten()
         self._take_buffer(0)
+        self._take_back()
+        self._listener.done_with(self)
         try:  # noqa: SIM105 - not worth the import of contextlib
             # The end of the connection, whatever other process still holds the socket.
             self._sock.shutdown(SHUT_RDWR)
@@ -300,8 +313,10 @@ class Connection:
         answers: list[bytes | bytearray | memoryview] = []
         gathered_size = 0
         while end - start >= 4:
-            (size,) = _size_at(view, start)
-            if not 0 <= size <= request_size_max and not self._may_send(view, start, end):
+            (size,) = size_at(view, start)
+            if not 0 <= size <= request_size_max and not may_be_large(
+                view, start, end, listener.limits
+            ):
                 limit = listener.limits.produce_size_max
                 listener.reports.bad_size(self, bytes(view[start : start + 64]), size, limit)
                 self._is_closing = True
@@ -331,6 +346,8 @@ class Connection:
             self._send(answers)
         if start != begin:
             self._frame_started_at = 0.0
+            if not self._is_parked:
+                listener.done_with(self)
         self._keep_rest(view, start, end)
         if self._is_closing:
             self.close_when_written()
@@ -350,21 +367,15 @@ class Connection:
         if self._is_closing:
             self.close_when_written()
 
-    def _may_send(self, view: memoryview, start: int, end: int) -> bool:
-        """May this peer send a frame that is larger than an ordinary request?"""
-        (size,) = _size_at(view, start)
-        if not 0 <= size <= self._listener.limits.produce_size_max:
-            return False
-        if end - start < _SIZE_AND_KEY.size:
-            return True  # asked again when the api key is here
-        return bool(_SIZE_AND_KEY.unpack_from(view, start)[1] == _PRODUCE_KEY)
-
     def _keep_rest(self, view: memoryview, start: int, end: int) -> None:
         """Keep what was received beyond the last frame handled, and see to the buffers."""
         if self._is_parked:
             # The service owns the bytes now, and what follows the frame moves out of their way.
             if self._buffer is None:
                 self._listener.renew_receive_view()
+            else:
+                self._lent_size = len(self._buffer)
+                self._listener.count_buffer(self._lent_size)
             self._set_aside(view, start, end)
         elif start == end:
             self._start = self._end = 0
@@ -376,7 +387,7 @@ class Connection:
             self._set_aside(view, start, end)
             self._is_starved = True
             self._set_mask(0)
-            self._listener.starved.append(self)
+            self._listener.starve(self)
 
     def _set_aside(self, view: memoryview, start: int, end: int) -> None:
         """Keep view[start:end] for later, in a buffer of that size: nothing is read meanwhile."""
@@ -385,55 +396,55 @@ class Connection:
         self._end = len(rest)
 
     def _store(self, view: memoryview, start: int, end: int) -> bool:
-        """Keep view[start:end] where the rest of its first frame can be read behind it.
+        """Keep view[start:end] where more of its first frame can be read behind it.
 
-        False, and nothing is changed, when there is no memory for a frame of its size.
+        The room grows with what has arrived: announcing a size takes none.
+        False, and nothing is changed, when there is no memory for more.
         """
-        self._needed = needed = self._size_needed(view, start, end)
-        size = end - start
         listener, buffer = self._listener, self._buffer
-        if buffer is None or len(buffer) < max(needed, size):
+        self._needed = needed = size_needed(view, start, end, listener.limits)
+        size = end - start
+        if not self._frame_started_at:
+            self._frame_started_at = listener.now
+        if buffer is None or len(buffer) < size or size == len(buffer) < needed:
             capacity = max(needed, size, _OWN_SIZE_MIN)
             if capacity > RECEIVE_SIZE:
                 # The next ones may be a little larger, and shall find room in it.
-                capacity += -capacity % _STEP_SIZE
-            if not listener.has_room_for(capacity):
+                capacity = min(capacity, max(_GROWTH * size, RECEIVE_SIZE))
+                capacity += -capacity % (_STEP_SIZE if capacity > RECEIVE_SIZE else 1)
+            held = 0 if buffer is None else len(buffer)
+            if not listener.has_room_for(self, capacity, instead_of=held):
                 return False
-            if start and end == RECEIVE_SIZE and listener.has_room_for(_STEP_SIZE):
+            if start and end == RECEIVE_SIZE and listener.has_room_for(self, _STEP_SIZE):
                 # As much as could be read, of several frames: such a peer is read in larger steps.
                 capacity = max(capacity, _STEP_SIZE)
             rest = view[start:end]
-            self._take_buffer(capacity, is_read_into=True)[:size] = rest
+            self._take_buffer(capacity)[:size] = rest
             self._end = size
-        elif start + needed > len(buffer) or (start and len(buffer) - end < RECEIVE_SIZE > size):
+        elif start and (start + needed > len(buffer) or len(buffer) - end < RECEIVE_SIZE > size):
             # It would not fit, or is soon moved, and leaves room for a read as large as any.
             buffer[:size] = bytes(view[start:end])
             self._start, self._end = 0, size
         else:
             self._start, self._end = start, end
-        if not self._frame_started_at:
-            self._frame_started_at = listener.now
         listener.sweep_by(self.deadline())
         return True
 
-    def _size_needed(self, view: memoryview, start: int, end: int) -> int:
-        """How many bytes from `start` on make the next decision: a whole frame, or its head."""
-        if end - start < _SIZE.size:
-            return _SIZE.size
-        (size,) = _size_at(view, start)
-        if size > self._listener.limits.request_size_max and end - start < _SIZE_AND_KEY.size:
-            return _SIZE_AND_KEY.size
-        return _SIZE.size + int(size)
+    def _take_back(self) -> None:
+        """The parked request is answered, or nobody is left to answer: its bytes can go."""
+        if self._lent_size:
+            self._listener.count_buffer(-self._lent_size)
+            self._listener.done_with(self)
+            self._lent_size = 0
 
-    def _take_buffer(self, capacity: int, *, is_read_into: bool = False) -> bytearray:
+    def _take_buffer(self, capacity: int) -> bytearray:
         """Replace the connection's own buffer by an empty one of `capacity`; 0 for none."""
         listener = self._listener
         if self._buffer is not None:
-            listener.count_buffer(-len(self._buffer), is_read_into=self._is_read_into)
-        listener.count_buffer(capacity, is_read_into=is_read_into)
+            listener.count_buffer(-len(self._buffer))
+        listener.count_buffer(capacity)
         fresh = bytearray(capacity)
         self._buffer = fresh if capacity else None
-        self._is_read_into = is_read_into
         self._start = self._end = 0
         return fresh
 

@@ -63,6 +63,73 @@ def test_large_requests_wait_for_each_other_when_memory_is_short() -> None:
         assert served.listener.receive_size == 0
 
 
+def test_announcing_a_size_takes_no_memory_from_others() -> None:
+    with serve(Echo(), limits=ListenerLimits(receive_size_max=1_000_000)) as served:
+        idle = [served.connect() for _ in range(20)]
+        for client in idle:
+            client.send((90_000_000).to_bytes(4, "big") + b"\0\0")
+        served.settle()
+        assert served.listener.receive_size == 0
+        client = served.connect()
+        client.send(request(b"x" * 900_000, key=0))
+        assert len(client.receive_frame()) == 900_002
+
+
+def test_a_request_that_misses_least_comes_through_without_room() -> None:
+    with serve(Echo(), limits=ListenerLimits(receive_size_max=300_000)) as served:
+        served.connect().send(request(b"x" * 90_000_000, key=0)[:131_072])
+        served.settle()
+        client = served.connect()
+        client.send(request(b"x" * 200_000, key=0))
+        assert len(client.receive_frame()) == 200_002
+
+
+def test_who_has_the_room_that_others_wait_for_must_go_on() -> None:
+    with serve(Echo(), limits=ListenerLimits(receive_size_max=300_000)) as served:
+        holder, waiting = served.connect(), served.connect()
+        holder.send(request(b"x" * 90_000_000, key=0)[:131_072])
+        served.settle()
+        waiting.send(request(b"x" * 95_000_000, key=0)[:131_072])
+        served.settle()
+        assert served.listener.starved
+        served.pass_time(20)  # of the 1,383 s that so large a request may take
+        assert holder.is_closed(), "131,072 bytes are worth 12 s"
+        served.settle()
+        assert not served.listener.starved
+
+
+def test_who_waits_for_room_in_vain_is_closed_in_the_end() -> None:
+    service = Parking()
+    with serve(service, limits=ListenerLimits(receive_size_max=300_000)) as served:
+        for _ in range(2):
+            served.connect().send(request(b"x" * 200_000, key=0))
+            service.next_parked()
+            served.settle()
+        waiting = served.connect()
+        waiting.send(request(b"x" * 200_000, key=0)[:100_000])
+        served.settle()
+        assert served.listener.starved
+        served.pass_time(20)
+        assert waiting.is_closed()
+
+
+def test_requests_that_the_service_works_on_count_until_they_are_answered() -> None:
+    service = Parking()
+    with serve(service, limits=ListenerLimits(receive_size_max=300_000)) as served:
+        clients = [served.connect() for _ in range(5)]
+        for client in clients:
+            client.send(request(b"x" * 200_000, key=0))
+        for _ in clients:
+            connection, _frame = service.next_parked()
+            served.settle()
+            assert service.parked_count <= 1, "one has room, and one may go on without"
+            connection.respond([framed(b"done")])
+        for client in clients:
+            assert client.receive_frame() == b"done"
+        served.settle()
+        assert served.listener.receive_size == 0
+
+
 def test_a_request_larger_than_all_of_the_memory_comes_through_alone() -> None:
     with serve(Echo(), limits=ListenerLimits(receive_size_max=100_000)) as served:
         client = served.connect()
