@@ -20,9 +20,8 @@ class Simulated:
     is_patient = False
 
     def __init__(self, settings: dict[str, str]) -> None:
-        self._runtime = sim_runtime(seed=1)
         # Wall time is the present one, which answers are compared with.
-        self._runtime.clock.set_wall(int(time.time() * 1000))
+        self._runtime = sim_runtime(seed=1, wall_ms=int(time.time() * 1000))
         self._cluster = Cluster(config=settings, runtime=self._runtime)
 
     def connect(self) -> LoopbackLink:
