@@ -185,10 +185,11 @@ def _identity(found: os.stat_result) -> tuple[int, int]:
 def _lock_of_this_process(path: str) -> OsLock | None:
     """Who of this process has the file at `path` locked."""
     try:
-        held = _locks.get(_identity(os.stat(path)))
+        reference = _locks.get(_identity(os.stat(path)))
     except OSError:
         return None
-    return None if held is None else held()
+    held = None if reference is None else reference()
+    return None if held is None or not held.is_held else held
 
 
 def _replace(descriptor: int, text: str) -> None:
