@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from embedlog.runtime.scheduler import Scheduler
 
 
+_RETRY_MS = 100
+"""A process that is short of descriptors may have some again by then."""
 _PATIENCE_MS = 1000
 """Where nobody waits there is no hurry, and one sync then serves the appends of a second."""
 
@@ -27,13 +29,14 @@ class PartitionDuty:
     What is left while it works is done in the next round.
     """
 
-    __slots__ = ("_left", "_lock", "_scheduler", "_work")
+    __slots__ = ("_again", "_left", "_lock", "_scheduler", "_work")
 
     def __init__(self, scheduler: Scheduler, work: Callable[[Partition], None]) -> None:
         self._scheduler = scheduler
         self._work = work
         self._lock = ranked_lock(Rank.PARTITION_DUTY)
         self._left: dict[Partition, None] = {}
+        self._again: dict[Partition, None] = {}
         scheduler.add(self)
 
     def add(self, partition: Partition) -> None:
@@ -51,12 +54,19 @@ class PartitionDuty:
             self._scheduler.notify(self)
             raise
 
+    def try_again(self, partition: Partition) -> None:
+        """Leave a partition that could not be worked on now. Callable with any lock held."""
+        with self._lock:
+            self._again[partition] = None
+        self._scheduler.notify(self, _RETRY_MS)
+
     def run_once(self, _now_ms: int) -> int | None:
         """Work on every partition that was left, once."""
-        if not self._left:
+        if not self._left and not self._again:
             return None
         with self._lock:
-            left, self._left = self._left, {}
+            left = {**self._again, **self._left}
+            self._left, self._again = {}, {}
         try:
             for partition in left:
                 self._work(partition)
@@ -64,7 +74,9 @@ class PartitionDuty:
             for partition in left:
                 self.add(partition)
             raise
-        return 0 if self._left else None
+        if self._left:
+            return 0
+        return _RETRY_MS if self._again else None
 
     def close(self) -> None:
         """Do what was left, and nothing more."""

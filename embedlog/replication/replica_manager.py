@@ -200,8 +200,11 @@ class ReplicaManager:
         try:
             partition.sync()
         except errors.KafkaStorageError:
+            if partition.log.failure is None:
+                # Without a descriptor nothing was synced, nor lost: it is as if it took longer.
+                self._to_sync.try_again(partition)
+                return
             # The log remembers, and refuses writes; those who wait learn of it below.
-            assert partition.log.failure is not None, partition.topic_partition
         self._wake_readers(partition)
         self.produce_purgatory.check_and_complete(partition.topic_partition)
 

@@ -12,6 +12,7 @@ import pytest
 
 from embedlog.broker.cluster import Cluster
 from embedlog.testing import SimFiles, sim_runtime
+from embedlog.testing.sim_files import SimFile
 from tests.apis.ask import ask
 from wire.records import build_batch
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -100,6 +101,26 @@ with embedlog.open(sys.argv[1], durability="os") as cluster:
             print(repr(transport.disk_error("t", 0)))
             break
 """
+
+
+def test_a_sync_without_a_descriptor_is_made_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusals = [errno.EMFILE] * 3
+    real_sync = SimFile.sync
+
+    def sync(file: SimFile) -> None:
+        if refusals:
+            raise OSError(refusals.pop(), "Too many open files")
+        real_sync(file)
+
+    with Cluster("data", runtime=sim_runtime(), durability="fsync") as cluster:
+        cluster.create_topic("t", 1)
+        with cluster.producer() as producer:
+            monkeypatch.setattr(SimFile, "sync", sync)
+            sent = producer.send("t", b"x")
+            assert sent.result().offset == 0
+            assert not refusals
+            assert producer.send("t", b"y").result().offset == 1
+        assert cluster.health() == []
 
 
 def test_a_real_disk_says_it_as_well(tmp_path: Path) -> None:
