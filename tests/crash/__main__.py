@@ -11,6 +11,7 @@ from tests.crash.report import Options, Report
 
 VERBS = {
     "kill": "SIGKILL of a writer at any moment",
+    "disks": "a full disk, a process without descriptors",
     "forks": "fork while other threads append and read",
     "interrupts": "KeyboardInterrupt at every opcode",
     "openers": "two processes open one directory at the same time",
