@@ -15,6 +15,7 @@ VERBS = {
     "forks": "fork while other threads append and read",
     "interrupts": "KeyboardInterrupt at every opcode",
     "openers": "two processes open one directory at the same time",
+    "power": "copies of a mounted disk; a disk whose syncs fail",
     "flips": "every bit of a small directory is flipped in turn",
     "images": "the disk after a crash at every file call of many workloads",
     "faults": "every file call of every workload fails in turn",

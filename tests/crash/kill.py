@@ -119,7 +119,7 @@ def run(options: Options) -> Report:
     report = Report("kill", options)
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory(prefix="crash-kill-") as base:
-        _warm(f"{base}/warm")
+        warm(f"{base}/warm")
         made = len(_DIRECTORIES)
         victims = [Victim(base, number, level) for number, level in enumerate(_DIRECTORIES)]
         for _ in range(options.count):
@@ -148,7 +148,7 @@ def _keep(victim: Victim, report: Report) -> None:
     report.note(f"{victim.directory} is kept in {kept}")
 
 
-def _warm(directory: str) -> None:
+def warm(directory: str) -> None:
     """Import all that a writer needs: children are forked with it, in 5 ms and not in 300."""
     logging.getLogger("embedlog").setLevel(logging.ERROR)  # each cut of a torn tail is a warning
     writer = Writer(directory, Ledger("os"), 1, lambda _: None)
