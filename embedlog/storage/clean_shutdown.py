@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from embedlog.runtime.files import Files
 
 
-def holds_marker(files: Files, directory: str) -> bool:
-    """Whether there is a marker that still holds."""
+def holds_marker(files: Files, directory: str, *, in_any_boot: bool = False) -> bool:
+    """Whether there is a marker that still holds; `in_any_boot`: would after a loss of power."""
     try:
         content = files.read(f"{directory}/{CLEAN_SHUTDOWN}")
     except FileNotFoundError:
@@ -28,7 +28,7 @@ def holds_marker(files: Files, directory: str) -> bool:
     # Kafka's own holds: it syncs first. An empty one may be ours, with its bytes lost.
     is_foreign = b'"version"' in content and b'"bootId"' not in content
     is_same_boot = files.boot_id != "" and f'"bootId":"{files.boot_id}"'.encode() in content
-    return is_foreign or is_same_boot or b'"synced":true' in content
+    return is_foreign or (is_same_boot and not in_any_boot) or b'"synced":true' in content
 
 
 def take_marker(files: Files, directory: str, *, sync: bool) -> bool:

@@ -6,18 +6,16 @@ first asked for. After an unclean stop every log is recovered at once.
 
 from __future__ import annotations
 
-from errno import EMFILE, ENFILE
-
 from embedlog import errors
 from embedlog.common import uuid_to_text
 from embedlog.errors import ClosedError, CorruptRecord
-from embedlog.logs import Log as Logger
 from embedlog.runtime.files import make_directory, remove_tree, write_fully
 from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage import partition_metadata, paths
 from embedlog.storage.checkpoints import Checkpoints
 from embedlog.storage.clean_shutdown import (
     end_recovery,
+    holds_marker,
     take_marker,
     was_written_in_this_boot,
     write_marker,
@@ -27,6 +25,7 @@ from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_directories import find_logs, why_foreign
 from embedlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
 from embedlog.storage.opening import Opening, create_log
+from embedlog.storage.shutdown import unless_out_of_files
 from embedlog.storage.tasks import RETENTION_FIRST_MS, RETENTION_INTERVAL_MS, Tasks
 
 TYPE_CHECKING = False
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from embedlog.storage.cleaner_settings import Settings
     from embedlog.storage.degradation import Degradation
     from embedlog.storage.log import Log
-
-_log = Logger("storage")
 
 
 class LogManager:
@@ -88,11 +85,11 @@ class LogManager:
         self._closed = False
         self.has_compacted = False
         """Whether any log may be one of a compacted topic."""
-        self.clean = take_marker(files, directory, sync=self._durable)
-        """Whether the directory was closed cleanly before, or is new."""
-        self._unloaded = find_logs(files, directory)
-        self._checkpoints = Checkpoints(files, directory, self._unloaded, sync=self._durable)
-        self.clean = self.clean or not self._unloaded
+        try:
+            self._read_directory()
+        except BaseException:
+            self._directory_lock.close()
+            raise
         self.recovered_count = 0
         self.cut_size = 0
         """Logs that were recovered after an unclean shutdown, and bytes that were cut off them."""
@@ -383,6 +380,15 @@ class LogManager:
 
     # Steps
 
+    def _read_directory(self) -> None:
+        files, directory = self._files, self.directory
+        self._was_synced = holds_marker(files, directory, in_any_boot=True)
+        self.clean = take_marker(files, directory, sync=self._durable)
+        """Whether the directory was closed cleanly before, or is new."""
+        self._unloaded = find_logs(files, directory)
+        self.clean = self.clean or not self._unloaded
+        self._checkpoints = Checkpoints(files, directory, self._unloaded, sync=self._durable)
+
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError(f"the data directory {self.directory!r} is closed")
@@ -427,8 +433,11 @@ class LogManager:
         foreign = why_foreign(self._files, opening.directory)
         if foreign:
             raise errors.KafkaStorageError(f"cannot create {topic_partition}: {foreign}")
-        # By the topic's level: it may promise more than others here.
-        make_directory(self._files, opening.directory, sync=opening.config.durability == "fsync")
+        self._files.make_directory(opening.directory)
+        if opening.config.durability == "fsync":
+            # By the topic's level: it may promise more than others here. Also if the directory is
+            # there: an earlier attempt may have made it and then failed.
+            self._files.sync_directory(self.directory)
         log = create_log(opening, self.checkpoint)
         self._logs[topic_partition] = log
         self.stir()
@@ -443,7 +452,7 @@ class LogManager:
                     log.close()
             except errors.KafkaStorageError as error:
                 is_clean = False
-                refusal = _unless_out_of_files(error) or refusal
+                refusal = unless_out_of_files(error) or refusal
             # Rot must be found again by the next opener, so it must not skip the recovery.
             is_clean = is_clean and log.failure is None
         if not self._volatile:
@@ -451,13 +460,18 @@ class LogManager:
                 self.checkpoint_positions()
                 self.checkpoint_high_watermarks()
                 if is_clean:
-                    write_marker(self._files, self.directory, synced=self._durable)
+                    write_marker(self._files, self.directory, synced=self._is_synced())
             except OSError as error:
-                refusal = refusal or _unless_out_of_files(error)
+                refusal = refusal or unless_out_of_files(error)
         for log in self._logs.values():
             log.retire(ClosedError("the data directory was closed"))
         if refusal is not None:
             raise refusal
+
+    def _is_synced(self) -> bool:
+        """Does everything survive a loss of power, also what nobody has asked for yet?"""
+        levels = {log.config.durability for log in self._logs.values()}
+        return levels <= {"fsync"} and self._durable and (self._was_synced or not self._unloaded)
 
     def _identify(self, log: Log, topic_id: bytes | None) -> None:
         """Note the topic's id beside the log, the first time it is known."""
@@ -488,20 +502,3 @@ class LogManager:
         except CorruptRecord as error:
             events.warning("a damaged topic id is written anew: %s", error)
             return None
-
-
-def _unless_out_of_files(
-    error: errors.KafkaError | OSError,
-) -> errors.KafkaError | OSError | None:
-    """The error, to be raised, but for a process that has no descriptors left.
-
-    That one can do nothing about it, and loses nothing but time: the next open recovers the logs.
-    """
-    cause = error if isinstance(error, OSError) else error.__cause__
-    if not isinstance(cause, OSError) or cause.errno not in (EMFILE, ENFILE):
-        return error
-    try:
-        _log.warning("the directory is not marked as closed, and will be recovered: %s", error)
-    except OSError:  # `logging` may not be loaded yet, and needs a descriptor for that
-        return None
-    return None

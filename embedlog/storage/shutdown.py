@@ -6,12 +6,16 @@ four files for each of 10,000 logs took 5 s of a stop, and the file system nearl
 
 from __future__ import annotations
 
+from errno import EMFILE, ENFILE
+
 from embedlog.runtime.files import write_whole
 from embedlog.storage import paths
+from embedlog.storage.events import events
 from embedlog.storage.producer_append import remove_stale_snapshots, write_snapshot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.errors import KafkaError
     from embedlog.storage.log_state import LogState
 
 
@@ -70,3 +74,18 @@ def _is_soon_read(log: LogState) -> bool:
         and log.producers.first_unstable_offset(log.log_end_offset) is None
         and log.files.stat(active.sidecar(paths.OFFSET_INDEX)) is None
     )
+
+
+def unless_out_of_files(error: KafkaError | OSError) -> KafkaError | OSError | None:
+    """The error of a close, to be raised, but for a process that has no descriptors left.
+
+    That one can do nothing about it, and loses nothing but time: the next open recovers the logs.
+    """
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if not isinstance(cause, OSError) or cause.errno not in (EMFILE, ENFILE):
+        return error
+    try:
+        events.warning("the directory is not marked as closed, and will be recovered: %s", error)
+    except OSError:  # `logging` may not be loaded yet, and needs a descriptor for that
+        return None
+    return None

@@ -4,6 +4,9 @@ What a loss of power may leave: of every file what was synced, and of what was w
 subset of its 512-byte sectors; of every directory what was synced, and a prefix of the changes to
 names since. `crash_images` enumerates such states, each as a new `SimFiles`.
 
+A sync that fails has written nothing, and what it was to write is not dirty any more, as in Linux:
+programs read it until the power goes, and no later sync writes it.
+
 Every call counts. A test makes the n-th call fail, makes a write short, or lets the process die
 there; `calls` says how many there were, so that a test can go through all of them.
 """
@@ -84,8 +87,14 @@ class SimNode(MemoryNode):
                 self.dirty.setdefault(sector)
 
     def sync(self) -> None:
-        """Everything written so far is on the platter."""
-        self.synced = bytes(self.view(0, self.size))
+        """What is dirty is on the platter."""
+        synced = bytearray(self.synced[: self.size])
+        synced.extend(bytes(self.size - len(synced)))
+        for sector in self.dirty:
+            start, end = sector * SECTOR_SIZE, min(self.size, (sector + 1) * SECTOR_SIZE)
+            if start < end:
+                synced[start:end] = self.view(start, end)
+        self.synced = bytes(synced)
         self.dirty.clear()
 
     def image(self, sectors: set[int], keeps_size: bool) -> SimNode:
@@ -102,10 +111,15 @@ class SimNode(MemoryNode):
             start, stop = sector * SECTOR_SIZE, min(end, (sector + 1) * SECTOR_SIZE)
             if start < stop:
                 content[start:stop] = self.view(start, stop)
-        made = SimNode()
-        made.write([content], 0)
-        made.sync()
-        return made
+        return _durable(content)
+
+
+def _durable(content: Bytes) -> SimNode:
+    """A file that is on the platter as it is."""
+    made = SimNode()
+    made.write([content], 0)
+    made.sync()
+    return made
 
 
 class SimFile(MemoryFile):
@@ -129,7 +143,11 @@ class SimFile(MemoryFile):
         return written
 
     def sync(self) -> None:
-        self._sim.begin("sync", self._path)
+        try:
+            self._sim.begin("sync", self._path)
+        except OSError:
+            self._node.dirty.clear()
+            raise
         self._node.sync()
         self._sim.end()
 
@@ -220,9 +238,20 @@ class SimFiles(MemoryFiles):
 
     def survivor(self) -> SimFiles:
         """The disk as the next process finds it when this one was killed: nothing is lost."""
-        every = {(node, sector) for node in self._nodes() for sector in node.dirty}
-        survivor = self._image(every, names=len(self._unsynced), keeps_sizes=True)
+        survivor = SimFiles(self.clock)
         survivor.boot_id = self.boot_id
+
+        def copy(directory: MemoryDirectory) -> SimDirectory:
+            made = SimDirectory()
+            for name, entry in directory.entries.items():
+                if isinstance(entry, MemoryDirectory):
+                    made.entries[name] = copy(entry)
+                else:
+                    made.entries[name] = _durable(entry.view(0, entry.size))
+            made.synced = dict(made.entries)
+            return made
+
+        survivor._root = copy(self._root)
         return survivor
 
     def crash_images(self, random: Random, count: int) -> Iterator[SimFiles]:

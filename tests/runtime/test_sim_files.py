@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from embedlog.runtime.files import write_whole
@@ -83,6 +85,19 @@ def test_a_killed_process_loses_nothing_that_was_written() -> None:
     assert survivor.read("f") == b"unsynced"
     assert survivor.boot_id == disk.boot_id
     assert next(disk.crash_images(seeded(1), 1)).boot_id != disk.boot_id
+
+
+def test_what_a_failed_sync_was_to_write_is_never_written() -> None:
+    disk = SimFiles()
+    _durable_file(disk, b"old")
+    file = disk.open("f")
+    file.write([b"new"], 0)
+    disk.fail(disk.calls, errno.EIO)
+    with pytest.raises(OSError, match="simulated"):
+        file.sync()
+    file.sync()
+    assert disk.read("f") == b"new"
+    assert {image.read("f") for image in disk.crash_images(seeded(1), 20)} == {b"old"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,99 @@
+"""A disk that refuses for a moment costs nothing afterwards; a clean stop promises what is so."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from errno import EMFILE
+
+import pytest
+
+from embedlog.broker.cluster import Cluster
+from embedlog.errors import KafkaError
+from embedlog.runtime.randomness import seeded
+from embedlog.testing import SimFiles, sim_runtime
+
+
+def _open(disk: SimFiles, level: str = "fsync") -> Cluster:
+    return Cluster("data", durability=level, runtime=sim_runtime(files=disk))
+
+
+def _values(disk: SimFiles, topic: str) -> list[bytes | None]:
+    cluster = _open(disk)
+    log = cluster.broker.replica_manager.partition(topic, 0).log
+    consumer = cluster.consumer(enable_auto_commit=False, auto_offset_reset="earliest")
+    consumer.assign([(topic, 0)])
+    found: list[bytes | None] = []
+    while consumer.position((topic, 0)) < log.log_end_offset:
+        found += [record.value for record in consumer.poll(100)]
+    return found
+
+
+class _Refusing(SimFiles):
+    """Has no descriptor for the next sync of one directory."""
+
+    refused = "nothing"
+
+    def sync_directory(self, path: str) -> None:
+        if path == self.refused:
+            self.refused = "nothing"
+            raise OSError(EMFILE, "Too many open files", path)
+        super().sync_directory(path)
+
+
+def test_a_clean_stop_does_not_vouch_for_topics_that_are_not_synced() -> None:
+    disk = SimFiles()
+    for _ in range(2):  # the second process asks for no record of the topic
+        cluster = _open(disk)
+        if "t" not in cluster.topics:
+            cluster.create_topic("t", 1, config={"embedlog.durability": "os"})
+            cluster.producer().send("t", b"x").result()
+        cluster.close()
+    image = next(iter(disk.crash_images(seeded(1), 1)))
+    epoch = _open(disk).broker.controller.image.partition("t", 0)
+    lost = _open(image)
+    assert lost.broker.replica_manager.partition("t", 0).log.log_end_offset == 0
+    after = lost.broker.controller.image.partition("t", 0)
+    assert epoch is not None
+    assert after is not None
+    assert after.leader_epoch > epoch.leader_epoch
+
+
+def test_a_directory_whose_open_failed_can_be_opened_again() -> None:
+    disk = SimFiles()
+    _open(disk).close()
+    first = disk.survivor()
+    _open(first)
+    calls = [n for n in range(first.calls) if first.trace[n][0] in ("list", "read")]
+    assert calls
+    for call in calls:
+        again = disk.survivor()
+        again.fail(call, EMFILE)
+        try:
+            cluster = _open(again)
+        except (OSError, KafkaError):
+            cluster = _open(again)
+        assert cluster.topics == []
+
+
+def test_a_topic_that_is_made_at_the_second_attempt_outlives_a_loss_of_power() -> None:
+    disk = _Refusing()
+    cluster = _open(disk)
+    disk.refused = "data"
+    with suppress(KafkaError):
+        cluster.create_topic("t", 1)
+    assert disk.refused == "nothing"
+    cluster.producer().send("t", b"x").result()
+    assert _values(next(iter(disk.crash_images(seeded(1), 1))), "t") == [b"x"]
+
+
+@pytest.mark.parametrize("enable_idempotence", [True, False])
+def test_a_sync_without_a_descriptor_is_made_later(enable_idempotence: bool) -> None:
+    disk = _Refusing()
+    cluster = _open(disk)
+    producer = cluster.producer(enable_idempotence=enable_idempotence)
+    cluster.create_topic("t", 1)
+    disk.refused = "data/t-0"
+    assert producer.send("t", b"x").result().offset == 0
+    assert disk.refused == "nothing"
+    assert cluster.runtime.clock.monotonic_ms() < 1000
+    assert _values(next(iter(disk.crash_images(seeded(1), 1))), "t") == [b"x"]
