@@ -4,7 +4,8 @@ A call that can fail so fails with EIO, ENOSPC or EMFILE, or a write takes only 
 all of them from there on until the disk is well again. Then:
 
 - no call but the failing one's own told of it, and by a typed error;
-- what was acknowledged is read, before and after a kill and an open, and after a close and an open;
+- what was acknowledged is read: before and after a kill and an open, after a loss of power as far
+  as the level promises, and after a close and an open;
 - no log refuses writes, unless a sync failed, or the disk had an I/O error with that log's files;
 - every other log takes records again.
 """
@@ -15,16 +16,18 @@ from errno import EIO, EMFILE, ENOSPC
 from typing import TYPE_CHECKING, NamedTuple
 
 from embedlog.errors import EmbedlogError
+from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles
 from tests.crash import history as histories
-from tests.crash.history import OPERATIONS, History
-from tests.crash.promises import KILLED, Broken, Ending, check
+from tests.crash.history import OPERATIONS, Healing, History
+from tests.crash.promises import KILLED, LOST_POWER, Broken, Ending, check
 from tests.crash.report import Options, Report
 from tests.crash.simulated import log_of, open_cluster, silence
 
 if TYPE_CHECKING:
     from embedlog.runtime.files import File
 
+METADATA = "__cluster_metadata"
 CI_COUNT = 1
 """Operations in a row, the last of which meets the fault."""
 SOAK_COUNT = 2
@@ -36,6 +39,7 @@ TOUCHING = GROWING | OPENING | frozenset(("sync", "truncate", "remove"))
 SHORT_SIZE = 7
 
 LIVE = Ending(KILLED.keeps, is_exact=False, is_live=True)
+CUT_OFF = Ending(LOST_POWER.keeps, is_exact=False)
 REOPENED = Ending(KILLED.keeps, is_exact=False)
 
 
@@ -55,7 +59,7 @@ KINDS = (
 )
 
 
-class FaultyFiles(SimFiles):
+class FaultyFiles(Healing):
     """A simulated disk whose n-th call from `arm` on fails, of the calls that a kind has."""
 
     def __init__(self) -> None:
@@ -96,19 +100,20 @@ class FaultyFiles(SimFiles):
         return SHORT_SIZE
 
 
-def run(options: Options, *, is_broken: bool = False) -> Report:
-    """`is_broken`: the project is, on purpose; stop at the first failure."""
+def run(options: Options) -> Report:
     report = Report("faults", options)
     silence()
-    report.add("faults", 0)
     for operations in _workloads(options.count):
         for level in ("os", "fsync"):
-            for kind in KINDS:
-                for forever in (False, True):
-                    _sweep(report, level, operations, kind, forever=forever)
-                    if is_broken and report.failure_count:
-                        return report
+            sweep(report, level, operations)
     return report
+
+
+def sweep(report: Report, level: str, operations: tuple[str, ...]) -> None:
+    """Let each call of the last operation fail in every way."""
+    for kind in KINDS:
+        for forever in (False, True):
+            _sweep(report, level, operations, kind, forever=forever)
 
 
 def _workloads(length: int) -> list[tuple[str, ...]]:
@@ -148,22 +153,31 @@ def _sweep(
 
 def _check(history: History, failed: list[tuple[str, str]], kind: Kind) -> None:
     cluster = history.cluster
-    check(history, cluster, LIVE)
     poisoned = set()
     for log in cluster._log_manager.logs():
         if log.failure is not None:
             poisoned.add(log.topic_partition.topic)
             is_own = any(
-                path.startswith(log.directory) and (kind.errno == EIO or call in SYNCS)
+                (path.startswith(log.directory) and (kind.errno == EIO or call in SYNCS))
+                or (kind.errno == EIO and path.count("/") < 2)  # what all logs share
                 for call, path in failed
             )
             if not is_own:
                 raise Broken(f"{log.topic_partition} refuses writes: {log.failure}")
+    check(history, cluster, LIVE._replace(tells_offsets=METADATA not in poisoned))
+    if kind.errno == EIO:
+        # A log that could not even be made is missing until the next open.
+        poisoned |= {path.split("/")[1].rpartition("-")[0] for _, path in failed if "-0" in path}
     history.tolerated = False
+    if METADATA in poisoned:
+        # There is no producer id to be had, and nothing else that the metadata would note.
+        history.producer = cluster.producer(enable_idempotence=False)
     for topic, promise in history.topics.items():
         if promise.existence == "there" and topic not in poisoned:
             history.send(topic, history.value(), key=b"on")
     _check_reopened(history, history.disk.survivor())
+    for image in history.disk.crash_images(seeded(1), 2):
+        check(history, open_cluster(image, history.level), CUT_OFF)
     history.tolerated = True
     try:
         history.producer.close()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from embedlog.broker.cluster import Cluster
 from embedlog.client.errors import RecordUnreadable
 from embedlog.errors import EmbedlogError
+from embedlog.storage.degradation import CUT, QUARANTINED
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.crash.report import Options, Report
 from tests.crash.simulated import (
@@ -35,6 +36,7 @@ CI_COUNT = 20_000
 """Bits of each of the four directories; they have fewer."""
 SOAK_COUNT = 1 << 30
 
+FOREIGN = "data/photos-to-delete"
 RESERVED_STEP = 211
 CALLS_MAX = 5_000
 """File calls of an open and a look at everything; more is a program that does not end."""
@@ -73,12 +75,20 @@ def run(options: Options) -> Report:
     return report
 
 
-def _flip_all(report: Report, disk: SimFiles, level: str, ending: str) -> None:
+def flip_files(report: Report, level: str, fragment: str, *, is_clean: bool) -> None:
+    """Flip the bits of the files with `fragment` in their path only."""
+    disk = _directory(level, is_clean=is_clean, size=1)
+    _flip_all(report, disk, level, "clean" if is_clean else "killed", fragment)
+
+
+def _flip_all(report: Report, disk: SimFiles, level: str, ending: str, fragment: str = "") -> None:
     expected = _state(disk.survivor(), level)
     del expected["health"]
+    if expected["foreign"] is None:
+        report.fail(f"{ending} {level}: {FOREIGN} is gone without any flip")
     untold = [name for name, value in expected.items() if isinstance(value, Told)]
     assert not untold, expected
-    bits = list(_bits(disk))
+    bits = [(path, bit) for path, bit in _bits(disk) if fragment in path]
     step = -(-len(bits) // report.options.count)
     for path, bit in bits[report.options.seed % step :: step]:
         _flip(report, disk, level, ending, path, bit, expected)
@@ -135,6 +145,8 @@ def _directory(level: str, *, is_clean: bool, size: int) -> SimFiles:
     """Plain records, an aborted transaction, rolls, deleted records, compaction, a commit."""
     disk = SimFiles()
     cluster = open_cluster(disk, level)
+    disk.make_directory(FOREIGN)
+    disk.open(f"{FOREIGN}/album", create=True).write([b"of somebody else"], 0)
     clock = cluster.runtime.clock
     tiny = {"internal.segment.bytes": "160", "index.interval.bytes": "0"}
     cluster.create_topic("p", 1, config=tiny)
@@ -163,6 +175,8 @@ def _directory(level: str, *, is_clean: bool, size: int) -> SimFiles:
 
 def _bits(disk: SimFiles) -> Iterator[tuple[str, int]]:
     for path, content in disk.contents().items():
+        if path.startswith(FOREIGN):
+            continue
         filled = len(content.rstrip(b"\0")) * 8
         # A log's last bytes may well be zeros: its content goes on for a little.
         filled = min(filled + 64, len(content) * 8)
@@ -184,6 +198,7 @@ def _state(disk: SimFiles, level: str) -> dict[str, Any]:
         return {"open": Told(error)}
     image = cluster.broker.controller.image
     state: dict[str, Any] = {"open": None, "cluster": image.cluster_id}
+    state["foreign"] = disk.contents().get(f"{FOREIGN}/album")
     for name, topic in image.topics_by_name.items():
         state[f"topic {name}"] = (
             topic.topic_id,
@@ -193,7 +208,9 @@ def _state(disk: SimFiles, level: str) -> dict[str, Any]:
         if not topic.is_internal:
             state[f"records of {name}"] = _records(cluster, name)
     state["committed"] = _committed(cluster)
-    state["health"] = [str(each) for each in cluster.health()]
+    state["health"] = [
+        each.reason for each in cluster.health() if each.kind not in (CUT, QUARANTINED)
+    ]
     return state
 
 

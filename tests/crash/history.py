@@ -66,6 +66,13 @@ class Promise:
         return max(self.acknowledged, default=-1) + 1
 
 
+class Healing(SimFiles):
+    """A disk that can be mended."""
+
+    def heal(self) -> None:
+        """Nothing fails from here on."""
+
+
 class History:
     """One life of a directory, over restarts. `errors` has the typed errors of calls that failed,
     if failures are `tolerated`."""
@@ -146,12 +153,21 @@ class History:
     def reopen(self) -> None:
         """Close cleanly and open again."""
         self.attempt(self.producer.close)
-        if not self.attempt(self.cluster.close):
+        if not self._attempt_on_directory(self.cluster.close):
             self.disk = self.disk.survivor()  # its process ends
-        for _ in range(2):
-            if self.attempt(self._open):
-                return
-        raise self.errors[-1]
+        if not self._attempt_on_directory(self._open):
+            if isinstance(self.disk, Healing):
+                self.disk.heal()
+            self._open()
+
+    def _attempt_on_directory(self, call: Callable[[], object]) -> bool:
+        """Opening and closing a directory may say what the system said."""
+        try:
+            return self.attempt(call)
+        except OSError:
+            if not self.tolerated:
+                raise
+            return False
 
     def _open(self) -> None:
         self.cluster: Cluster = open_cluster(self.disk, self.level)

@@ -45,6 +45,8 @@ POWER_IMAGES = 3
 RANDOM_LENGTH_MAX = 8
 CRASHED_OPENS = 12
 """One image in so many is opened by a process that crashes while it recovers."""
+CALLS_MAX = 10_000
+"""File calls of an open and a look at everything; more is a program that does not end."""
 WRITTEN_TO = 6
 """One in so many is written to, and opened again."""
 
@@ -83,17 +85,14 @@ class WatchedFiles(SimFiles):
         return WatchedFile(node, self, path)
 
 
-def run(options: Options, *, is_broken: bool = False) -> Report:
-    """`is_broken`: the project is, on purpose; stop at the first failure."""
+def run(options: Options) -> Report:
     report = Report("images", options)
     silence()
-    images = Images(report)
+    images = Images(report, is_thorough=options.soak)
     for level, operations in _short_workloads(3 if options.soak else 2):
         images.run(level, operations)
-        if is_broken and report.failure_count:
-            return report
     chance = random.Random(options.seed)
-    while report.figures["images"] < options.count and not is_broken:
+    while report.figures["images"] < options.count:
         length = chance.randrange(3, RANDOM_LENGTH_MAX + 1)
         operations = tuple(chance.choice(list(OPERATIONS)) for _ in range(length))
         images.run(chance.choice(("os", "fsync")), operations, share=0.2)
@@ -111,8 +110,10 @@ def _short_workloads(length_max: int) -> Iterator[tuple[str, tuple[str, ...]]]:
 class Images:
     """Runs workloads and checks what crashes leave of them."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, *, is_thorough: bool) -> None:
+        """`is_thorough`: every call gets images of all kinds, whatever the workload."""
         self._report = report
+        self._is_thorough = is_thorough
         self._chance = random.Random(report.options.seed)
         self._sectors = seeded(report.options.seed)
         self._where = ""
@@ -128,7 +129,7 @@ class Images:
         are a workload of their own; of others `share` of the calls of all."""
         self._report.add("workloads")
         self._share = share or 1.0
-        self._takes_turns = len(operations) > 1 and not self._report.options.soak
+        self._takes_turns = len(operations) > 1 and not self._is_thorough
         self._seen.clear()
         disk = WatchedFiles()
         if not operations:
@@ -144,11 +145,14 @@ class Images:
                 self._where = f"{level} {', '.join(operations[: number + 1])}"
                 disk.changed = lambda call: self._look(disk, call)
             histories.perform(history, operation)
+            if disk.changed is not None:
+                disk.changed("the last call")
             disk.changed = None
 
     def _look(self, disk: SimFiles, call: str) -> None:
         if self._share < 1 and self._chance.random() > self._share:
             return
+        self._check_live(call)
         self._turn += 1
         turn = self._turn % (POWER_IMAGES + 1)
         if call == "half a write":
@@ -162,6 +166,16 @@ class Images:
                 if not self._takes_turns or number == turn:
                     self._check_new(image, LOST_POWER, f"power lost after {call}, image {number}")
 
+    def _check_live(self, call: str) -> None:
+        """Nothing that a loss of power may take is shown where a topic promises more."""
+        for log in self._history.cluster._log_manager.logs():
+            is_shown = log.high_watermark > log.synced_offset
+            if log.config.durability == "fsync" and is_shown and log.failure is None:
+                self._report.fail(
+                    f"{self._where}: {call}: {log.topic_partition} shows records up to "
+                    f"{log.high_watermark}, synced are those up to {log.synced_offset}"
+                )
+
     def _check_new(self, image: SimFiles, ending: Ending, what: str) -> None:
         key = ending, self._history.version, hash(tuple(image.contents().items()))
         if key in self._seen:
@@ -172,11 +186,14 @@ class Images:
             if number % CRASHED_OPENS == 0:
                 self._crash_opening(image, ending)
             self._check(image, ending, writes=number % WRITTEN_TO == 0)
+        except SimulatedCrash:
+            self._report.fail(f"{self._where}: {what}: does not end")
         except Exception as error:
             self._report.fail(f"{self._where}: {what}: {type(error).__name__}: {error}")
 
     def _check(self, image: SimFiles, ending: Ending, *, writes: bool) -> None:
         self._report.add("images")
+        image.crash(image.calls + CALLS_MAX)
         cluster = open_cluster(image, self._history.level)
         found = check(self._history, cluster, ending)
         if writes:

@@ -1,0 +1,86 @@
+"""Bugs that are planted on purpose: each must be found by one of the other programs.
+
+A bug replaces a function or constant of the project by a wrong one, from outside, while a part of
+a program runs at the size of CI. Each of these parts is run once without a bug, and must be silent
+then: a program that always finds something finds nothing.
+"""
+
+from __future__ import annotations
+
+from tests.crash import faults, flips, images
+from tests.crash.planted_bugs import BUGS
+from tests.crash.report import Options, Report
+from tests.crash.simulated import silence
+
+CI_COUNT = len(BUGS)
+SOAK_COUNT = CI_COUNT
+
+
+class Found(BaseException):
+    """The first failure ends the search. Nothing of the project may catch it."""
+
+
+class _Searching(Report):
+    """A report that ends the search at its first failure."""
+
+    def fail(self, what: str) -> None:
+        self.failure_count += 1
+        self.failures.append(what)
+        raise Found
+
+
+def run(options: Options) -> Report:
+    report = Report("planted", options)
+    silence()
+    silent: dict[str, bool] = {}
+    for bug in BUGS[: options.count]:
+        if bug.part not in silent:
+            found, count = _search(bug.part, options)
+            silent[bug.part] = found is None
+            report.add("parts that are silent without a bug", int(found is None))
+            if found is not None:
+                report.fail(f"{bug.part} finds, without any bug, after {count} cases: {found}")
+        if not silent[bug.part]:
+            continue
+        with bug.plant():
+            found, count = _search(bug.part, options)
+        if found is None:
+            report.fail(f"{bug.name}: not found by {bug.part} in {count} cases")
+            continue
+        report.add("bugs found")
+        report.note(f"{bug.name:<58} {bug.part:<40} {count:>5} cases: {found[:110]}")
+    return report
+
+
+def _search(part: str, options: Options) -> tuple[str | None, int]:
+    """(the first failure, how many cases it took) of one part of a program."""
+    report = _Searching(part, options)
+    try:
+        _run_part(report, part)
+    except Found:
+        pass
+    except Exception as error:
+        # A bug may break the workload itself.
+        report.failures.append(f"{type(error).__name__}: {error}")
+    except BaseException as error:
+        if type(error).__name__ != "LockOrderViolation":
+            raise
+        report.failures.append(f"{type(error).__name__}: {error}")
+    cases = sum(report.figures.get(name, 0) for name in ("images", "faults", "bits"))
+    return (report.failures[0] if report.failures else None), cases
+
+
+def _run_part(report: Report, part: str) -> None:
+    """`part` is "images LEVEL OPERATION, ...", "faults LEVEL OPERATION, ..." or
+    "flips ENDING LEVEL FRAGMENT"."""
+    program, _, rest = part.partition(" ")
+    if program == "flips":
+        ending, level, fragment = rest.split(" ", 2)
+        flips.flip_files(report, level, fragment, is_clean=ending == "clean")
+        return
+    level, _, names = rest.partition(" ")
+    operations = tuple(names.split(", "))
+    if program == "images":
+        images.Images(report, is_thorough=True).run(level, operations)
+    else:
+        faults.sweep(report, level, operations)

@@ -1,0 +1,392 @@
+"""The bugs of `planted`: what each makes of the project, and which program must find it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from errno import EMFILE, ENFILE
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from embedlog.controller.controller import Controller
+from embedlog.controller.metadata_log import MetadataLog
+from embedlog.coordinator import loading
+from embedlog.errors import CorruptRecord
+from embedlog.runtime import lock_order, locks
+from embedlog.runtime.files import parent, write_fully
+from embedlog.storage import (
+    checkpoints,
+    log_manager,
+    log_state,
+    opening,
+    paths,
+    producer_snapshot,
+    recovery,
+    retention,
+    sealed_file,
+    segment_scan,
+)
+from embedlog.storage.checkpoints import Checkpoints
+from embedlog.storage.cleaner_filter import BatchFilter
+from embedlog.storage.cleaner_output import CleanedOutput
+from embedlog.storage.log import Log
+from embedlog.storage.log_state import LogState
+from embedlog.storage.segment import Segment
+from embedlog.storage.tasks import Tasks
+from wire.records.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, RecordBatch
+
+
+class Bug(NamedTuple):
+    """`plant` is entered while the bug shall be there; `part` of a program must find it."""
+
+    name: str
+    part: str
+    plant: Callable[[], AbstractContextManager[object]]
+
+
+def _replace(owner: object, name: str, wrong: object) -> Callable[[], AbstractContextManager[Any]]:
+    return lambda: patch.object(owner, name, wrong)
+
+
+def _with_original(
+    owner: Any, name: str, wrong: Callable[..., object]
+) -> Callable[[], AbstractContextManager[Any]]:
+    """`wrong` is called with the original before the arguments."""
+    right = getattr(owner, name)
+
+    def call(*arguments: Any, **keywords: Any) -> object:
+        return wrong(right, *arguments, **keywords)
+
+    return _replace(owner, name, call)
+
+
+# Syncs
+
+
+def _acknowledge(log: LogState, offset: int) -> None:
+    log.synced_offset = max(log.synced_offset, offset)
+
+
+def _unsynced(right: Callable[..., object], *arguments: Any, **keywords: Any) -> object:
+    return right(*arguments, **{**keywords, "sync": False})
+
+
+def _rename_unsynced(files: Any, path: str, content: Any, *, sync: bool) -> None:
+    file = files.open(path + ".tmp", create=True)
+    file.truncate(0)
+    write_fully(file.write, [content], 0)
+    file.close()
+    files.rename(path + ".tmp", path)
+    if sync:
+        files.sync_directory(parent(path))
+
+
+def _append_unsynced(right: Callable[..., int], log: MetadataLog, records: Any) -> int:
+    log._sync = False
+    return right(log, records)
+
+
+def _show_at_once(log: Log, _synced_only: bool) -> None:
+    log.update_high_watermark(log.log_end_offset)
+
+
+def _sync_that_may_fail(log: LogState, end: int, segments: tuple[Segment, ...]) -> None:
+    for segment in segments:
+        try:
+            segment.sync()
+        except OSError as error:
+            raise log_state.errors.KafkaStorageError(str(error)) from error
+    log.synced_offset = max(log.synced_offset, end)
+
+
+def _sync_that_never_fails(log: LogState, end: int, segments: tuple[Segment, ...]) -> None:
+    for segment in segments:
+        try:
+            segment.sync()
+        except OSError:
+            continue
+    log.synced_offset = max(log.synced_offset, end)
+
+
+# What was promised
+
+
+def _recovery_points_too_high(right: Callable[..., bool], known: Checkpoints, logs: Any) -> bool:
+    ends = {name: log.log_end_offset for name, log in logs.items()}
+    right(known, logs)
+    known._recovery_points.update(ends)
+    return known._write(paths.RECOVERY_POINTS, known._recovery_points)
+
+
+def _marker_always_synced(right: Callable[..., object], *arguments: Any, **_: Any) -> object:
+    return right(*arguments, synced=True)
+
+
+def _marker_stays(files: Any, directory: str, *, sync: bool) -> bool:
+    return files.stat(f"{directory}/{paths.CLEAN_SHUTDOWN}") is not None
+
+
+def _forget_the_start(log: LogState, offset: int) -> bool:
+    log.log_start_offset = max(log.log_start_offset, offset)
+    return True
+
+
+# Checks that are left out
+
+
+def _batch_unchecked(view: memoryview, position: int, end: int) -> Any:
+    if end - position < HEADER_SIZE or view[position + 16] != 2:
+        return "no batch"
+    fields = HEADER.unpack_from(view, position)
+    size = fields[1] + LOG_OVERHEAD
+    if not HEADER_SIZE <= size <= end - position:
+        return "no whole batch"
+    return size, fields[0], fields[0] + fields[6], fields[8], fields[2]
+
+
+def _sealed_unchecked(files: Any, path: str) -> bytes | None:
+    try:
+        return bytes(files.read(path)[sealed_file._HEADER.size :])
+    except FileNotFoundError:
+        return None
+
+
+def _snapshot_unchecked(content: Any, path: str = "") -> Any:
+    rows = memoryview(content)[producer_snapshot._HEADER.size :]
+    size = len(rows) - len(rows) % producer_snapshot._ENTRY.size
+    found = producer_snapshot._ENTRY.iter_unpack(rows[:size])
+    return [producer_snapshot._unpack(row) for row in found]
+
+
+def _index_believed(_segment: Segment, entry: tuple[int, int], _view: Any, size: int) -> int:
+    return min(entry[1], size)
+
+
+def _until_the_damage(right: Callable[..., Iterator[Any]], log: Log) -> Iterator[Any]:
+    try:
+        yield from right(log)
+    except CorruptRecord:
+        return
+
+
+# Retention and compaction
+
+
+def _one_more(right: Callable[[Log], Any], log: Log) -> Any:
+    rule = right(log)
+    spare = [True] if len(log.segments) > 2 else []
+    return lambda segment, following: rule(segment, following) or bool(spare and spare.pop())
+
+
+def _drop_one(right: Callable[..., Any], rules: BatchFilter, batch: Any, expired: bool) -> Any:
+    kept, is_mortal = right(rules, batch, expired)
+    return list(kept)[1:], is_mortal
+
+
+def _tombstones_at_once(
+    right: Callable[..., Any], rules: BatchFilter, batch: Any, _expired: bool
+) -> Any:
+    return right(rules, batch, True)
+
+
+# Other
+
+
+def _believe_all(_name: str) -> bool:
+    return _name.endswith("-delete")
+
+
+@contextmanager
+def _no_new_epochs() -> Iterator[None]:
+    def mark_opened(log: LogState, *, recovered: bool, failure: CorruptRecord | None) -> None:
+        right(log, recovered=False, failure=failure)
+
+    right = LogState.mark_opened
+    with (
+        patch.object(LogState, "mark_opened", mark_opened),
+        patch.object(Controller, "bump_leader_epochs", lambda *_: None),
+    ):
+        yield
+
+
+@contextmanager
+def _locks_swapped() -> Iterator[None]:
+    """A checkpoint takes the manager's mutex, which its callers hold a partition lock under."""
+
+    def checkpoint(manager: log_manager.LogManager) -> bool:
+        with manager._mutex:
+            return right(manager)
+
+    right = log_manager.LogManager.checkpoint_positions
+    with (
+        patch.object(locks, "_checked", lock_order.CheckedLock),
+        patch.object(log_manager.LogManager, "checkpoint_positions", checkpoint),
+        patch.object(lock_order, "print", lambda *_, **__: None, create=True),
+    ):
+        yield
+
+
+_HARMLESS = tuple(set(log_state.HARMLESS_ERRORS) - {EMFILE, ENFILE})
+
+BUGS: tuple[Bug, ...] = (
+    Bug(
+        "a record is acknowledged before it is synced",
+        "images fsync append",
+        _replace(LogState, "sync", _acknowledge),
+    ),
+    Bug(
+        "records are shown before they are synced",
+        "images fsync large",
+        _replace(Log, "commit", _show_at_once),
+    ),
+    Bug(
+        "a segment's name is not synced",
+        "images fsync roll",
+        _replace(Segment, "sync_name", lambda _: None),
+    ),
+    Bug(
+        "a topic's directory is not synced",
+        "images fsync create",
+        _with_original(log_manager, "make_directory", _unsynced),
+    ),
+    Bug(
+        "a change of the metadata is not synced",
+        "images fsync configure",
+        _with_original(MetadataLog, "append", _append_unsynced),
+    ),
+    Bug(
+        "a small file is renamed before it is synced",
+        "images fsync delete records",
+        _replace(sealed_file, "write_whole", _rename_unsynced),
+    ),
+    Bug(
+        "small files are not synced",
+        "images fsync delete records",
+        _with_original(sealed_file, "write_whole", _unsynced),
+    ),
+    Bug(
+        "compaction's output is not synced",
+        "images fsync compact",
+        _replace(CleanedOutput, "_sync", lambda _: None),
+    ),
+    Bug(
+        "recovery points beyond what is synced",
+        "images fsync other level, time",
+        _with_original(Checkpoints, "write_positions", _recovery_points_too_high),
+    ),
+    Bug(
+        "the marker of a clean stop vouches for what is not synced",
+        "images os append, restart",
+        _with_original(log_manager, "write_marker", _marker_always_synced),
+    ),
+    Bug(
+        "the marker of a clean stop stays while the directory is open",
+        "images os restart, large",
+        _replace(log_manager, "take_marker", _marker_stays),
+    ),
+    Bug(
+        "no leader epoch begins after an unclean stop",
+        "images os append",
+        _no_new_epochs,
+    ),
+    Bug(
+        "a torn tail is accepted, as recovery looks at no checksum",
+        "images os large",
+        _replace(segment_scan, "read_batch", _batch_unchecked),
+    ),
+    Bug(
+        "producers are forgotten by an unclean open",
+        "images os append",
+        _replace(opening, "load_producers", lambda *_, **__: None),
+    ),
+    Bug(
+        "records of aborted transactions are shown",
+        "images os abort",
+        _replace(Log, "aborted_transactions", lambda *_: []),
+    ),
+    Bug(
+        "a deletion of records is not noted",
+        "images os delete records",
+        _replace(LogState, "increment_log_start_offset", _forget_the_start),
+    ),
+    Bug(
+        "retention deletes one segment too many",
+        "images os retain",
+        _with_original(retention, "_size_rule", _one_more),
+    ),
+    Bug(
+        "compaction drops the last record of a key",
+        "images os compact",
+        _with_original(BatchFilter, "_latest_records", _drop_one),
+    ),
+    Bug(
+        "tombstones go at once",
+        "images os compact",
+        _with_original(BatchFilter, "_latest_records", _tombstones_at_once),
+    ),
+    Bug(
+        "a full disk poisons a log",
+        "faults os append",
+        _replace(log_state, "HARMLESS_ERRORS", ()),
+    ),
+    Bug(
+        "too many open files poison a log",
+        "faults os roll",
+        _replace(log_state, "HARMLESS_ERRORS", _HARMLESS),
+    ),
+    Bug(
+        "a failed sync is tried again",
+        "faults fsync append",
+        _replace(LogState, "_sync", _sync_that_may_fail),
+    ),
+    Bug(
+        "a failed sync is taken for a sync",
+        "faults fsync append",
+        _replace(LogState, "_sync", _sync_that_never_fails),
+    ),
+    Bug(
+        "an error of background work comes out of an unrelated call",
+        "faults os time",
+        _replace(Tasks, "_does", lambda _self, work, now_ms, *_: work(now_ms)),
+    ),
+    Bug(
+        "two locks are taken in the wrong order",
+        "images os delete records",
+        _locks_swapped,
+    ),
+    Bug(
+        "rot of synced data is cut like a torn tail",
+        "flips killed fsync p-0/00000000000000000006.log",
+        _replace(recovery, "_is_rot", lambda *_: False),
+    ),
+    Bug(
+        "a sealed file's checksum is not looked at",
+        "flips killed fsync log-start-offset-checkpoint",
+        _replace(checkpoints, "read_sealed", _sealed_unchecked),
+    ),
+    Bug(
+        "a snapshot's checksum is not looked at",
+        "flips clean fsync .snapshot",
+        _replace(producer_snapshot, "decode", _snapshot_unchecked),
+    ),
+    Bug(
+        "an index is believed, whatever lies where it points",
+        "flips clean fsync p-0/00000000000000000002.index",
+        _replace(Segment, "_checked", _index_believed),
+    ),
+    Bug(
+        "the metadata log is replayed without a look at checksums",
+        "flips clean fsync __cluster_metadata-0/00000000000000000000.log",
+        _replace(RecordBatch, "check_crc", lambda _: None),
+    ),
+    Bug(
+        "a damaged shard answers that nothing is committed",
+        "flips killed fsync __consumer_offsets-0/00000000000000000000.log",
+        _with_original(loading, "read_checked", _until_the_damage),
+    ),
+    Bug(
+        "directories of others are removed",
+        "flips clean os meta.properties",
+        _replace(paths, "is_deleted_log", _believe_all),
+    ),
+)
