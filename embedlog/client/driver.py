@@ -14,6 +14,7 @@ that wait sleep until something has arrived, or until they are to poll.
 from __future__ import annotations
 
 from _thread import get_ident
+from _weakref import ref
 
 from embedlog.client.turn_lock import TurnLock
 from embedlog.errors import EmbedlogError
@@ -82,22 +83,28 @@ class Driver:
         self._is_unnoted = False
         """Ctrl-C came between the start of the thread that loops and the note of it."""
         self._is_closed = False
+        key = id(self)
+        _drivers[key] = ref(self, lambda _: _drivers.pop(key, None))
 
     def run(self) -> None:
         """Do what can be done now: a pass in this thread, or a word to the thread that does it.
 
-        Called from a user's callback it does nothing: the pass below it goes on by itself.
+        Called from a user's callback it does nothing: the pass below it goes on by itself. Nor in
+        a callback of another client while a third thread is in a pass here: of two threads whose
+        callbacks use each other's client each would wait for the other. That pass does it, or one
+        of `UnattendedPasses`.
         """
         if self._threaded:
             self._start()
             self._transport.wake()
         elif self._turns is not None:
-            if self._runner != get_ident():
+            runner, me = self._runner, get_ident()
+            if runner != me and not (runner and _is_in_a_pass(me)):
                 self._pass()
         else:
             # In process: the pass itself, without a call for it, as one happens for each record.
-            me = get_ident()
-            if self._runner != me:
+            runner, me = self._runner, get_ident()
+            if runner != me and not (runner and _is_in_a_pass(me)):
                 with self._own_turn:
                     self._runner = me
                     try:
@@ -286,6 +293,19 @@ class Driver:
             raise
         self._looping.release()
         self._ended.complete(None)
+
+
+_drivers: dict[int, ref[Driver]] = {}
+"""Every driver of this process, by id."""
+
+
+def _is_in_a_pass(thread: int) -> bool:
+    """Is the thread in a pass of any driver, that is in a user's callback?"""
+    for reference in list(_drivers.values()):
+        driver = reference()
+        if driver is not None and driver._runner == thread:
+            return True
+    return False
 
 
 _starting = process_wide(ranked_lock(Rank.NEWS))

@@ -36,7 +36,8 @@ class Rank:
     """Duties of the scheduler: they never run side by side. Whoever drives only tries it. Under it
     whatever a duty takes."""
     DRIVER = 14
-    """A producer's state machine: one pass at a time. Under it a call to the broker."""
+    """A producer's state machine: one pass at a time. Under it a call to the broker, and in a
+    user's callback whatever that uses."""
     ACCUMULATOR = 15
     """A producer's queues. Under it nothing but leaves."""
     CATCHING_UP = 20
@@ -98,8 +99,9 @@ class Rank:
     signal handler may take it anywhere."""
 
 
-RING_FREE = frozenset({Rank.OPERATION})
-"""Ranks of which a thread may hold several; `DelayedOperation` says why that is no ring."""
+RING_FREE = frozenset({Rank.DRIVER, Rank.OPERATION})
+"""Ranks of which a thread may hold several; `Driver.run` and `DelayedOperation` say why that is no
+ring."""
 
 _checked: Callable[[int, bool], Any] | None = None
 if os.environ.get("EMBEDLOG_CHECK_LOCKS"):

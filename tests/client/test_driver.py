@@ -294,3 +294,33 @@ def test_a_partition_that_is_being_added_is_waited_for(
             admin.create_partitions({"grows": 2}).check()
         thread.join(30)
     assert [metadata.partition for metadata in where] == [1]
+
+
+@pytest.mark.parametrize("kind", ["in process", "tcp"])
+def test_two_producers_whose_callbacks_use_each_other(kind: str) -> None:
+    with embedlog.open() as cluster:
+        cluster.create_topic("events", 1)
+        target = cluster if kind == "in process" else cluster.listen("127.0.0.1", 0).address
+        with Producer(target) as one, Producer(target) as two:
+            both_in_callbacks = threading.Barrier(2)
+            answers: list[Any] = []
+
+            def work(mine: Any, other: Any) -> None:
+                def called(_metadata: object, _error: object) -> None:
+                    both_in_callbacks.wait(60)
+                    answers.append(other.send_batch("events", [b"from a", b"callback"]))
+
+                mine.send("events", b"first", on_delivery=called).result(60)
+
+            threads = [
+                threading.Thread(target=work, args=pair, daemon=True)
+                for pair in ((one, two), (two, one))
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60)
+            assert not any(thread.is_alive() for thread in threads), "they wait for each other"
+            for answer in answers:
+                answer.result(60)
+            assert len(answers) == 2
