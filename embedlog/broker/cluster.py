@@ -482,7 +482,7 @@ def open(
     Raises:
         DirectoryLocked: another process, or another cluster of this one, has the directory.
         ConfigError: a setting with a value that it does not take, a path that is none, or a
-            directory of another node or cluster.
+            directory of another node or cluster, or of something else.
         CorruptRecord: the metadata log was damaged; the message says where.
     """
     return Cluster(
