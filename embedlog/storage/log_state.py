@@ -401,6 +401,20 @@ class LogState:
             # Never again: the kernel may have dropped the pages it could not write.
             raise self.poison(error) from error
 
+    def sync_sealed(self, offset: int) -> None:
+        """`sync` the segments before the one that begins at `offset`: nothing is added to them.
+
+        Not beside a removal of segments.
+
+        Raises:
+            KafkaStorageError: as `sync`.
+        """
+        with self._sync_lock:
+            offset = min(offset, self._segments[-1].base_offset)
+            if self._failure is None and offset > self.synced_offset:
+                segments = segments_from(self._segments, self.synced_offset)
+                self._sync(offset, tuple(one for one in segments if one.base_offset < offset))
+
     def flush(self) -> None:
         """`sync` everything appended so far."""
         self.sync(self.log_end_offset)

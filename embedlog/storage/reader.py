@@ -122,6 +122,7 @@ def _check(
     """How far the batches are good, in bytes and as an offset, and what is wrong behind that."""
     view = segment.view(0, end)
     expected = segment.base_offset if position == 0 else -1
+    offset_end = segment.end[0]
     gaps_allowed = log.cleaned_offset >= 0 or log.config.compact
     epoch_of, read_crc = log.leader_epochs.epoch_for_offset, _CRC.unpack_from
     good_end, good_offset, reason = position, offset, ""
@@ -129,7 +130,7 @@ def _check(
         for at, size, base_offset, last_offset, _, epoch in walk(view, position, end, segment.path):
             is_next = base_offset == expected if expected >= 0 else base_offset <= offset
             known = epoch_of(base_offset)
-            if last_offset < offset or (
+            if not offset <= last_offset < offset_end or (
                 not is_next and not (gaps_allowed and base_offset > expected)
             ):
                 reason = f"offsets {base_offset}..{last_offset}, expected {expected}"

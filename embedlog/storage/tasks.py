@@ -55,6 +55,7 @@ class Tasks:
         "_flushed",
         "_manager",
         "_refusal",
+        "_sealed",
         "_useless",
         "cleaner",
         "clock_guard",
@@ -84,6 +85,8 @@ class Tasks:
         self._cleaner_settings = cleaner_settings or DefaultSettings()
         self._useless: list[tuple[int, list[str]]] = []
         """(monotonic time, files to remove then)."""
+        self._sealed: dict[Log, int] = {}
+        """Log -> where its last segment began at the last checkpoint, if that was not synced."""
         self._flushed: dict[Log, int] = {}
         """Log -> monotonic time of its last flush."""
         self.is_resting = True
@@ -210,7 +213,26 @@ class Tasks:
     # Each says whether it wants to come back after its interval
 
     def _checkpoint(self, _now_ms: int) -> bool:
-        return self._manager.checkpoint_positions()
+        is_any_unsynced = self._sync_sealed()
+        return self._manager.checkpoint_positions() or is_any_unsynced
+
+    def _sync_sealed(self) -> bool:
+        """Give the logs that sync nothing else a recovery point: Kafka's flush at a roll.
+
+        A round later, when the system has written nearly everything by itself: it costs little
+        then. Recovery reads nothing below, and takes what is bad there for rot. Returns whether
+        there is more for the next round.
+        """
+        former, self._sealed = self._sealed, {}
+        for log in self._manager.logs():
+            end = log.segments[-1].base_offset
+            if log.config.durability != "os" or log.failure is not None:
+                continue
+            if former.get(log, 0) > log.synced_offset:
+                self._guarded(log, lambda log: log.sync_sealed(former[log]))
+            if end > log.synced_offset:
+                self._sealed[log] = end
+        return bool(self._sealed)
 
     def _high_watermarks(self, _now_ms: int) -> bool:
         return self._manager.checkpoint_high_watermarks()

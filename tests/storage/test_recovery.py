@@ -7,12 +7,14 @@ import pytest
 from embedlog import errors
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import remove_tree
+from embedlog.runtime.randomness import seeded
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
 from embedlog.storage.log_state import SYNC_WINDOW_SIZE
 from embedlog.storage.segment_scan import has_good_batch_after
-from embedlog.testing import SimFiles
+from embedlog.storage.tasks import CHECKPOINT_INTERVAL_MS
+from embedlog.testing import SimFiles, sim_runtime
 from tests.storage.logs import (
     DATA,
     NOW,
@@ -614,3 +616,24 @@ def test_a_log_whose_producers_are_not_known_takes_no_more() -> None:
     assert again.failure.position == 0
     with pytest.raises(errors.KafkaStorageError):
         append(again, b"never", producer=(7, 0, 3))
+
+
+def test_at_os_segments_that_are_full_get_a_recovery_point() -> None:
+    """Two checkpoints later they outlive a loss of power."""
+    runtime = sim_runtime()
+    owner = manager(config=LogConfig(durability="os", segment_bytes=300), runtime=runtime)
+    runtime.scheduler.add(owner)
+    log = owner.get_or_create(PARTITION)
+    for number in range(7):
+        append(log, b"%d" % number * 100)
+        owner.stir()
+    last = log.segments[-1].base_offset
+    assert last >= 5
+    runtime.scheduler.run_for(2 * CHECKPOINT_INTERVAL_MS + 1000)
+    assert log.synced_offset == last
+    for name in ("", DATA):
+        runtime.files.sync_directory(name)  # the level leaves that to the system
+    for image in runtime.files.crash_images(seeded(1), 20):
+        again = _open(image, segment_bytes=300)
+        assert again.failure is None
+        assert values(again)[:last] == [b"%d" % number * 100 for number in range(last)]
