@@ -185,6 +185,19 @@ def lock(descriptor: int) -> bool:
     return True
 
 
+def lock_holder(descriptor: int) -> int | None:
+    """The pid of who has the POSIX lock of a file, 0 for nobody, None where that is not told."""
+    if sys.platform != "linux" or sys.maxsize < 1 << 32:
+        return None
+    from fcntl import F_GETLK, F_UNLCK, F_WRLCK, fcntl
+    from struct import pack, unpack
+
+    # struct flock: type, whence, start, length, pid.
+    asked = pack("hhqqi", F_WRLCK, 0, 0, 0, 0)
+    kind, _, _, _, pid = unpack("hhqqi", fcntl(descriptor, F_GETLK, asked))
+    return 0 if kind == F_UNLCK else pid or None
+
+
 def _has_msvcrt() -> bool:
     try:
         import msvcrt  # noqa: F401  is it there?

@@ -143,8 +143,7 @@ class OsLock(DirectoryLock):
         descriptor = descriptors.open_descriptor(path, create=True)
         try:
             if not descriptors.lock(descriptor):
-                holder = descriptors.read(descriptor, _OWNER_SIZE_MAX, 0).decode("utf-8", "replace")
-                raise DirectoryLocked(why_locked(path, holder, os.getpid()))
+                raise DirectoryLocked(why_locked(path, _holder(descriptor), os.getpid()))
             _replace(descriptor, self._owner)
             self._file = _identity(os.fstat(descriptor))
         except BaseException:
@@ -190,6 +189,15 @@ def _lock_of_this_process(path: str) -> OsLock | None:
         return None
     held = None if reference is None else reference()
     return None if held is None or not held.is_held else held
+
+
+def _holder(descriptor: int) -> str:
+    """What the owner of a lock says of itself; its pid alone if it had no time to say it yet."""
+    text = descriptors.read(descriptor, _OWNER_SIZE_MAX, 0).decode("utf-8", "replace")
+    pid = descriptors.lock_holder(descriptor)
+    if pid is None or text.startswith(f"pid {pid} "):
+        return text
+    return f"pid {pid}\n" if pid else ""
 
 
 def _replace(descriptor: int, text: str) -> None:

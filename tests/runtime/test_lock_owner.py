@@ -63,3 +63,31 @@ def test_another_process_hears_of_the_listeners_there_are_at_that_moment(tmp_pat
         with pytest.raises(embedlog.DirectoryLocked, match="this process"):
             embedlog.open(tmp_path)
     assert not _refusal(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells who holds a lock on Linux")
+def test_an_owner_that_has_not_said_who_it_is_is_not_taken_for_the_one_before(
+    tmp_path: Path,
+) -> None:
+    """An owner writes who it is after it has the lock; others may come in between."""
+    lock = tmp_path / ".lock"
+    lock.write_text("pid 1 since 2026-01-31T12:00:00+0000 boot an-earlier-one\n")
+    program = (
+        "import fcntl, sys\n"
+        "file = open(sys.argv[1], 'r+')\n"
+        "fcntl.flock(file, fcntl.LOCK_EX)\n"
+        "fcntl.lockf(file, fcntl.LOCK_EX)\n"
+        "print('held', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(lock)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "held\n"
+        with pytest.raises(embedlog.DirectoryLocked, match=f"held by pid {owner.pid};"):
+            embedlog.open(tmp_path)
+        owner.communicate()
