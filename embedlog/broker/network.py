@@ -1,35 +1,16 @@
-"""The broker as a listener sees it: frames to requests, answers to frames, and the open address.
-
-    wire.net.Listener -> BrokerService.handle -> Broker.handle -> answer, now or later -> frame
-
-What cannot be understood closes the connection, as in Kafka: a version that is not served, an
-unknown API, a body that is no such request. One exception: an ApiVersions request of an unknown
-version is answered in the form of version 0, which names the versions that are served, so that a
-newer client can ask again.
-"""
+"""The broker's open addresses: from the settings to a listener and the thread that serves it."""
 
 from __future__ import annotations
 
 from _thread import get_ident
-from struct import Struct
 
-from embedlog.broker import dispatch
-from embedlog.broker.context import RequestContext
+from embedlog.broker.service import LISTENER_NAME, BrokerService
 from embedlog.errors import ConfigError
 from embedlog.logs import Log
-from embedlog.pending import Pending
-from wire.api_keys import ApiKey
-from wire.compiler import decode_from
-from wire.connection import ServerConnection
-from wire.error_codes import ErrorCode
-from wire.errors import MalformedMessage, UnknownApi, UnknownVersion
-from wire.headers import decode_request_header
-from wire.lone_produce import LoneProduce
-from wire.registry import request_class
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
 
     from embedlog.broker.broker import Broker
@@ -37,165 +18,12 @@ if TYPE_CHECKING:
     from embedlog.runtime.threads import Thread
     from wire.net.limits import ListenerLimits
     from wire.net.listener import Listener
-    from wire.net.peer import Connection
-    from wire.net.reports import Reports
-    from wire.schema import Payload
 
 _log = Log("listener")
 
-LISTENER_NAME = "PLAINTEXT"
 LOOPBACK = "127.0.0.1"
 ANY_ADDRESS = "0.0.0.0"
-_PRODUCE = ApiKey.PRODUCE
-_API_VERSIONS = ApiKey.API_VERSIONS
-_SOFTWARE_NAMED_FROM = 3
 _JOIN_TIMEOUT_MS = 10_000
-_NO_ANSWER: tuple[Payload, ...] = ()
-_CORRELATION_ID = Struct(">i")
-
-
-class BrokerService:
-    """Serves one broker to the connections of one listener, in the listener's thread.
-
-    A defect, in a handler or here, is the listener's to report; it costs one connection.
-
-    `advertised` is the (host, port) that clients are told; None tells each the address that it
-    connected to, which is right whatever name or network it came by. So does a host of "".
-    """
-
-    def __init__(
-        self,
-        broker: Broker,
-        advertised: tuple[str, int] | None = None,
-        reports: Reports | None = None,
-    ) -> None:
-        self._broker = broker
-        self._reports = reports
-        self._advertised = advertised
-        self._respond = ServerConnection().respond
-        self._lone_produce = LoneProduce()
-        # By API key: the versions that are served, and the class of the requests.
-        self._served: dict[int, tuple[int, int, type[Any]]] = {}
-        # By version: an ApiVersions response, and its frame but for the correlation id.
-        self._api_versions: dict[int, tuple[object, bytes, bytes]] = {}
-
-    def connected(self, connection: Connection) -> None:
-        """Give the connection the context of its requests."""
-        host, port = self._advertised or (connection.local_host, connection.local_port)
-        host = host or connection.local_host
-        # One for all requests of the connection: there is one in flight at a time.
-        connection.state = RequestContext(
-            -1,
-            -1,
-            listener_name=LISTENER_NAME,
-            client_host=connection.peer_host,
-            advertised_host=host,
-            advertised_port=port,
-            connection=connection,
-            in_process=False,
-        )
-
-    def disconnected(self, connection: Connection) -> None:
-        """Let the broker forget what the connection waited for."""
-        self._broker.connection_closed(connection)
-
-    def handle(self, connection: Connection, frame: Payload) -> Sequence[Payload] | None:
-        """Answer one request; an empty answer for acks 0 and for what closes the connection."""
-        context = connection.state
-        assert isinstance(context, RequestContext), context
-        try:
-            api_key, version, correlation_id, client_id, position = decode_request_header(frame)
-            context.api_key = api_key
-            context.api_version = version
-            context.correlation_id = correlation_id
-            context.client_id = client_id
-            first, last, request_type = self._served.get(api_key) or self._serve(api_key)
-            if not first <= version <= last:
-                return self._refuse(context)
-            if api_key == _PRODUCE:
-                request: Any = self._lone_produce.decode(version, frame, position)
-            else:
-                request, _ = decode_from(request_type, version, frame, position)
-        except (MalformedMessage, UnknownApi, UnknownVersion) as error:
-            self._cut_off(connection, error)
-            return _NO_ANSWER
-        answer = self._broker.handle(context, request)
-        if type(answer) is Pending and not answer.done():
-            answer.add_callback(self._when_answered(context, request))
-            return None
-        return self._encode(context, request, answer)
-
-    def _serve(self, api_key: int) -> tuple[int, int, type[Any]]:
-        """What `_served` will say of the API; no versions for one that is not served."""
-        first, last = dispatch.served_versions(api_key)
-        if last < first:
-            return first, last, object
-        self._served[api_key] = served = (first, last, request_class(api_key))
-        return served
-
-    def _cut_off(self, connection: Connection, error: Exception | str) -> None:
-        """Close the connection: nobody knows what its peer wants."""
-        if self._reports is not None:
-            self._reports.cut_off(connection, "request", f"a request was not understood: {error}")
-        connection.close()
-
-    def turn(self) -> int | None:
-        """Run the broker's duties that are due."""
-        runtime = self._broker.runtime
-        return runtime.scheduler.run_due(runtime.clock.monotonic_ms())
-
-    def _when_answered(self, context: RequestContext, request: Any) -> Callable[[Any], None]:
-        connection: Any = context.connection
-
-        def answered(pending: Pending[Any]) -> None:
-            # This may be a thread of the application: the work is left to the listener's.
-            connection.respond_with(lambda: self._encode(context, request, pending))
-
-        return answered
-
-    def _encode(self, context: RequestContext, request: Any, answer: Any) -> Sequence[Payload]:
-        """The frame of an answer that is there; empty when there is none to send."""
-        if type(answer) is Pending:
-            error = answer.error()
-            if error is None:
-                answer = answer.result()
-            else:
-                assert isinstance(error, Exception), error
-                answer = dispatch.error_response(request, context, error)
-        if answer is None:
-            return _NO_ANSWER
-        api_key = context.api_key
-        if api_key == _PRODUCE:
-            version, correlation_id = context.api_version, context.correlation_id
-            return self._lone_produce.respond(correlation_id, version, answer)
-        if api_key == _API_VERSIONS:
-            _remember_software(context, request, answer)
-            return self._encode_api_versions(context, answer)
-        return self._respond(context.correlation_id, api_key, context.api_version, answer)
-
-    def _encode_api_versions(self, context: RequestContext, answer: Any) -> Sequence[Payload]:
-        """As `_encode`; every client asks for it first, and nearly all get the same."""
-        version = context.api_version
-        known = self._api_versions.get(version)
-        if known is None or known[0] is not answer:
-            frame = b"".join(self._respond(0, ApiKey.API_VERSIONS, version, answer))
-            known = self._api_versions[version] = (answer, frame[:4], frame[8:])
-        return (known[1] + _CORRELATION_ID.pack(context.correlation_id) + known[2],)
-
-    def _refuse(self, context: RequestContext) -> Sequence[Payload]:
-        """Answer a version that is not served; None of them but ApiVersions has an answer."""
-        if context.api_key != ApiKey.API_VERSIONS:
-            connection: Any = context.connection
-            self._cut_off(connection, _why_not_served(context.api_key, context.api_version))
-            return _NO_ANSWER
-        from wire.schemas.api_versions import ApiVersion, ApiVersionsResponse
-
-        _, first, last = dispatch.HANDLERS[ApiKey.API_VERSIONS]
-        response = ApiVersionsResponse(
-            error_code=ErrorCode.UNSUPPORTED_VERSION,
-            api_keys=[ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=first, max_version=last)],
-        )
-        return self._respond(context.correlation_id, ApiKey.API_VERSIONS, 0, response)
 
 
 class ServedAddress:
@@ -203,8 +31,16 @@ class ServedAddress:
     one that is forgotten can be told so, and closed, although its listener's thread runs.
     """
 
-    def __init__(self, broker: Broker, listener: Listener, endpoint: tuple[str, str, int]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        listener: Listener,
+        endpoint: tuple[str, str, int],
+        closed: Callable[[], None],
+    ) -> None:
+        """`closed` is called when the address is no longer served."""
         self._broker = broker
+        self._closed = closed
         self._listener = listener
         self._endpoint = endpoint
         self._thread: Thread | None = None
@@ -252,6 +88,7 @@ class ServedAddress:
 
     def _give_back(self) -> None:
         self.is_closed = True
+        self._closed()
         self._resign()
         if self._endpoint in self._broker.endpoints:
             self._broker.endpoints.remove(self._endpoint)
@@ -288,9 +125,10 @@ class BrokerListener:
         self._owner = owner
         advertised = advertised_address(broker.config)
         reports = Reports(_log)
+        service = BrokerService(broker, advertised, reports, has_thread=True)
         try:
             listener = Listener(
-                BrokerService(broker, advertised, reports),
+                service,
                 host,
                 port,
                 limits=limits_from(broker.config),
@@ -305,7 +143,7 @@ class BrokerListener:
         self.host, self.port = listener.address
         told_host, told_port = advertised or listener.address
         endpoint = (LISTENER_NAME, told_host or self.host, told_port)
-        self.served = ServedAddress(broker, listener, endpoint)
+        self.served = ServedAddress(broker, listener, endpoint, service.close)
         """What goes on when this object is gone."""
         self._show_address(broker.config, is_first=len(broker.endpoints) == 1)
 
@@ -446,22 +284,5 @@ def _address(config: BrokerConfig, setting: str) -> tuple[str, int] | None:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-def _why_not_served(api_key: int, version: int) -> str:
-    from wire.api_keys import NAMES
-
-    if api_key in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE):
-        return "SASL is not served: the client's security.protocol must be PLAINTEXT"
-    first, last = dispatch.served_versions(api_key)
-    served = f"versions {first} to {last} are" if last >= first else "it is not"
-    return f"{NAMES.get(api_key, api_key)} version {version}: {served} served"
-
-
 def _joined(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _remember_software(context: RequestContext, request: Any, response: Any) -> None:
-    # The names were checked by the handler; what it refused is not repeated anywhere.
-    if context.api_version >= _SOFTWARE_NAMED_FROM and not response.error_code:
-        context.client_software_name = request.client_software_name
-        context.client_software_version = request.client_software_version

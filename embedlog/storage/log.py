@@ -293,6 +293,13 @@ class Log(LogState):
         """(epoch, end offset) as OffsetForLeaderEpoch answers; see `LeaderEpochs`."""
         return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
 
+    def knows_aborted(self, offset: int) -> bool:
+        """Is what `aborted_transactions` tells about the segment of `offset` in memory?
+
+        Otherwise the first who asks has the segment's batches looked at, all of them.
+        """
+        return self.segment_of(offset).aborted is not None
+
     def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions that a read_committed reader of [start, end) must filter."""
         found: list[AbortedTransaction] = []

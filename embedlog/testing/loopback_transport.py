@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from struct import Struct
 
-from embedlog.broker.network import BrokerService
+from embedlog.broker.service import BrokerService
 from embedlog.client.network.network_client import NetworkClient
 from embedlog.client.settings import COMMON, parse
 from embedlog.pending import Pending

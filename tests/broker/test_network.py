@@ -12,7 +12,8 @@ import pytest
 
 import embedlog
 from embedlog.broker.context import RequestContext
-from embedlog.broker.network import BrokerListener, BrokerService, advertised_address, limits_from
+from embedlog.broker.network import BrokerListener, advertised_address, limits_from
+from embedlog.broker.service import BrokerService
 from embedlog.config import BrokerConfig
 from embedlog.errors import ConfigError, error_for
 from embedlog.pending import Pending

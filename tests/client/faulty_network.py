@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Any
 
 from embedlog.broker.cluster import Cluster
-from embedlog.broker.network import BrokerService
+from embedlog.broker.service import BrokerService
 from embedlog.client.network.network_client import NetworkClient
 from embedlog.client.settings import COMMON, parse
 from embedlog.pending import Pending

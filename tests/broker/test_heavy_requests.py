@@ -1,0 +1,158 @@
+"""Requests that take long: which they are, and that nobody else waits for them."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import embedlog
+from embedlog.broker.heavy_requests import is_heavy, is_heavy_produce
+from embedlog.broker.network import BrokerListener
+from tests.broker.wire_client import WireClient
+from wire.api_keys import ApiKey
+from wire.records.batch import Codec
+from wire.records.builder import build_batch
+from wire.schemas.api_versions import ApiVersionsRequest
+from wire.schemas.create_topics import CreatableTopic, CreateTopicsRequest
+from wire.schemas.metadata import MetadataRequest
+from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+TIMEOUT_S = 30
+
+
+@pytest.fixture
+def cluster() -> Iterator[embedlog.Cluster]:
+    with embedlog.open() as cluster:
+        cluster.create_topic("events", 1)
+        yield cluster
+
+
+@pytest.fixture
+def listener(cluster: embedlog.Cluster) -> BrokerListener:
+    return cluster.listen()
+
+
+def connect(listener: BrokerListener) -> WireClient:
+    return WireClient((listener.host, listener.port))
+
+
+class Blocked:
+    """Lets requests of one API wait inside the broker until `release`."""
+
+    def __init__(self, cluster: embedlog.Cluster, api_key: int) -> None:
+        self.entered = threading.Event()
+        self.release = threading.Event()
+        self.threads: set[str] = set()
+        handle = cluster.broker.handle
+
+        def blocked(context: Any, request: Any) -> Any:
+            if context.api_key == api_key:
+                self.threads.add(threading.current_thread().name)
+                self.entered.set()
+                assert self.release.wait(TIMEOUT_S)
+            return handle(context, request)
+
+        cluster.broker.handle = blocked  # type: ignore[method-assign]
+
+
+def creation(*names: str) -> CreateTopicsRequest:
+    topics = [CreatableTopic(name=each, num_partitions=1, replication_factor=1) for each in names]
+    return CreateTopicsRequest(topics=topics, timeout_ms=60_000)
+
+
+@pytest.mark.parametrize(
+    ("api_key", "light_size", "heavy_size"),
+    [
+        (ApiKey.HEARTBEAT, 8_192, 8_193),
+        (ApiKey.DESCRIBE_CONFIGS, 128, 129),
+        (ApiKey.METADATA, 512, 513),
+        (ApiKey.FETCH, 65_536, 65_537),
+        (ApiKey.CREATE_TOPICS, 0, 1),
+    ],
+)
+def test_the_api_and_the_size_say_what_is_heavy(
+    api_key: int, light_size: int, heavy_size: int
+) -> None:
+    assert not is_heavy(api_key, light_size)
+    assert is_heavy(api_key, heavy_size)
+
+
+def produced(*records: bytes | None) -> ProduceRequest:
+    data = [PartitionProduceData(index=n, records=each) for n, each in enumerate(records)]
+    return ProduceRequest(topic_data=[TopicProduceData(name="events", partition_data=data)])
+
+
+def test_what_a_batch_says_of_itself_makes_a_produce_heavy() -> None:
+    large = build_batch([bytes(1_000_000)], timestamps=1)
+    assert not is_heavy_produce(produced(large, None, b"short"))
+    assert not is_heavy_produce(produced(build_batch([b""] * 10_000, timestamps=1)))
+    assert is_heavy_produce(produced(build_batch([b""] * 10_001, timestamps=1)))
+    small = build_batch([b"x" * 100_000], timestamps=1, codec=Codec.GZIP)
+    assert not is_heavy_produce(produced(small))
+    noise = random.Random(1).randbytes(20_000)
+    assert is_heavy_produce(produced(small, build_batch([noise], timestamps=1, codec=Codec.LZ4)))
+    assert is_heavy_produce(produced(*[None] * 201))
+
+
+def test_nobody_waits_for_a_heavy_request(
+    cluster: embedlog.Cluster, listener: BrokerListener
+) -> None:
+    blocked = Blocked(cluster, ApiKey.CREATE_TOPICS)
+    with connect(listener) as heavy, connect(listener) as other:
+        heavy.send(creation("made"), 5)
+        assert blocked.entered.wait(TIMEOUT_S)
+        assert other.ask(ApiVersionsRequest(), 0).error_code == 0
+        assert other.ask(MetadataRequest(topics=None), 9).topics
+        blocked.release.set()
+        assert [topic.error_code for topic in heavy.receive().topics] == [0]
+    assert "made" in cluster.topics
+    assert blocked.threads == {"embedlog-heavy-requests"}
+
+
+def test_heavy_requests_are_answered_in_their_order(listener: BrokerListener) -> None:
+    with connect(listener) as client:
+        names = [f"t{n}" for n in range(20)]
+        for name in names:
+            client.send(creation(name), 5)
+        assert [client.receive().topics[0].name for _ in names] == names
+
+
+def test_a_heavy_request_that_is_none_closes_its_connection(listener: BrokerListener) -> None:
+    with connect(listener) as client, connect(listener) as other:
+        head = ApiKey.CREATE_TOPICS.to_bytes(2, "big") + (5).to_bytes(2, "big") + bytes(6)
+        frame = head + b"\0" + b"\xff" * 20
+        client.send_bytes(len(frame).to_bytes(4, "big") + frame)
+        assert client.is_closed()
+        assert other.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+def test_a_peer_may_leave_while_its_request_is_worked_on(
+    cluster: embedlog.Cluster, listener: BrokerListener
+) -> None:
+    blocked = Blocked(cluster, ApiKey.CREATE_TOPICS)
+    with connect(listener) as client:
+        client.send(creation("a"), 5)
+        assert blocked.entered.wait(TIMEOUT_S)
+    blocked.release.set()
+    with connect(listener) as other:
+        assert other.ask(creation("b"), 5).topics[0].error_code == 0
+    assert {"a", "b"} <= set(cluster.topics)
+
+
+def test_closing_waits_for_the_request_that_is_worked_on(cluster: embedlog.Cluster) -> None:
+    listener = cluster.listen()
+    blocked = Blocked(cluster, ApiKey.CREATE_TOPICS)
+    with connect(listener) as client:
+        client.send(creation("a"), 5)
+        assert blocked.entered.wait(TIMEOUT_S)
+        closing = threading.Thread(target=listener.close)
+        closing.start()
+        blocked.release.set()
+        closing.join(TIMEOUT_S)
+        assert not closing.is_alive()
+    names = {thread.name for thread in threading.enumerate()}
+    assert "embedlog-heavy-requests" not in names
