@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from embedlog.storage.validated_batch import ValidatedBatch
     from wire.records.scan import ScanResult
 
-_RECORD_SIZE_MIN = 7
+_PLAIN_RECORD_SIZE = 10
+"""Least size of a record, with a byte of value and a header or a key."""
 _FOUND_BEFORE_THE_LOG = (2, 10)
 """CORRUPT_MESSAGE and MESSAGE_TOO_LARGE never carry the log start offset."""
 
@@ -163,11 +164,11 @@ def _check_client_header(
     count = batch.record_count
     delta = batch.last_offset_delta
     if count == delta + 1 and count > 0:
-        if batch.attributes & CODEC_MASK and count > max_message_bytes // _RECORD_SIZE_MIN:
-            # No plain batch can hold so many. Clients split it, and send it again.
+        if batch.attributes & CODEC_MASK and count > max_message_bytes // _PLAIN_RECORD_SIZE:
+            # A plain batch holds so many at most. Clients split this one, and send it again.
             raise errors.MessageTooLarge(
                 f"{count} records in a batch in append to partition {topic_partition}; at most "
-                f"{max_message_bytes // _RECORD_SIZE_MIN} may be compressed into one."
+                f"{max_message_bytes // _PLAIN_RECORD_SIZE} may be compressed into one."
             )
         if batch.attributes & CONTROL_BIT:
             raise errors.InvalidRecord(

@@ -19,6 +19,7 @@ VERBS = {
     "flips": "every bit of a small directory is flipped in turn",
     "images": "the disk after a crash at every file call of many workloads",
     "faults": "every file call of every workload fails in turn",
+    "peers": "hostile requests, random frames and idle connections",
 }
 """The programs, one file each: CI_COUNT, SOAK_COUNT and `run(options) -> Report`."""
 

@@ -728,5 +728,5 @@ def test_old_messages_obey_size_keys_and_times():
 
 def test_a_compressed_batch_holds_no_more_records_than_a_plain_one_could():
     batch = build_batch([b""] * 1_000, timestamps=NOW, codec=Codec.GZIP)
-    refused(10, batch, log_start=False, max_message_bytes=6_999)
-    check(batch, max_message_bytes=7_000)
+    refused(10, batch, log_start=False, max_message_bytes=9_999)
+    check(batch, max_message_bytes=10_000)

@@ -1,0 +1,45 @@
+"""`peers`: hostile requests, frames and connections; what others wait, and what memory they cost.
+
+Each attack has a broker of its own in a child process. While the attack is on its way another
+client asks for something small again and again. The count is that of the random frames.
+"""
+
+from __future__ import annotations
+
+from tests.crash.peers.attacks import ATTACKS
+from tests.crash.peers.frames import send_random_frames
+from tests.crash.peers.idlers import hold_connections
+from tests.crash.peers.victim import Victim
+from tests.crash.report import Options, Report
+
+CI_COUNT = 100_000
+SOAK_COUNT = 1_000_000
+
+MEMORY_MAX_KB = 64 * 1024
+"""Over what the idle broker had."""
+SOAK_WAIT_MAX_S = 0.05
+CI_WAIT_MAX_S = 1.0
+"""A machine that runs other things as well says little about milliseconds."""
+SOAK_HOLD_S = 600
+CI_HOLD_S = 10
+
+
+def run(options: Options) -> Report:
+    """Every attack in turn, then random frames, then all the connections there may be."""
+    report = Report("peers", options)
+    wait_max = SOAK_WAIT_MAX_S if options.soak else CI_WAIT_MAX_S
+    attacks = dict(ATTACKS)
+    attacks["random frames"] = lambda victim: send_random_frames(victim, options)
+    seconds = SOAK_HOLD_S if options.soak else CI_HOLD_S
+    attacks["idle and slow peers"] = lambda victim: hold_connections(victim, seconds)
+    for name, attack in attacks.items():
+        with Victim() as victim:
+            attack(victim)
+            wait, memory = victim.longest_wait, victim.memory_kb()
+        report.add("attacks")
+        print(f"{name}: others waited {wait * 1_000:.1f} ms, {memory / 1024:.1f} MB", flush=True)
+        if wait > wait_max:
+            report.fail(f"{name}: another client waited {wait:.3f} s")
+        if memory > MEMORY_MAX_KB:
+            report.fail(f"{name}: {memory / 1024:.1f} MB more than when idle")
+    return report
