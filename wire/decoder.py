@@ -42,8 +42,8 @@ COPY_SIZE_MAX = 16 * 1024
 """Messages without records are copied out of a memoryview up to this size: bytes are faster."""
 
 
-REQUEST_ELEMENTS_MAX = 100_000
-"""Elements, and unknown tagged fields, of one request: about 30 MB of objects."""
+REQUEST_ELEMENTS_MAX = 50_000
+"""Elements, and unknown tagged fields, of one request: 40 MB with its answer."""
 TAGS_MAX = 100
 """Tagged fields of one section."""
 

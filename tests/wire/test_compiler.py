@@ -331,21 +331,21 @@ def test_tracebacks_show_generated_lines() -> None:
         pytest.fail("a string was packed as a number")
 
 
-def test_a_request_has_a_hundred_thousand_elements_at_most() -> None:
+def test_a_request_has_fifty_thousand_elements_at_most() -> None:
     def metadata(count: int) -> bytes:
         return wire.encode(MetadataRequest(topics=[MetadataRequestTopic(name="")] * count), 1)
 
-    assert len(wire.decode(MetadataRequest, 1, metadata(100_000)).topics) == 100_000
-    with pytest.raises(wire.MalformedMessage, match="more than the 100000 elements"):
-        wire.decode(MetadataRequest, 1, metadata(100_001))
+    assert len(wire.decode(MetadataRequest, 1, metadata(50_000)).topics) == 50_000
+    with pytest.raises(wire.MalformedMessage, match="more than the 50000 elements"):
+        wire.decode(MetadataRequest, 1, metadata(50_001))
 
 
 def test_elements_count_together_however_deep_they_are() -> None:
     topic = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0)] * 1_000)
-    request = ProduceRequest(topic_data=[topic] * 100)
-    with pytest.raises(wire.MalformedMessage, match="more than the 100000 elements"):
+    request = ProduceRequest(topic_data=[topic] * 50)
+    with pytest.raises(wire.MalformedMessage, match="more than the 50000 elements"):
         wire.decode(ProduceRequest, 9, wire.encode(request, 9))
-    request.topic_data = [topic] * 99
+    request.topic_data = [topic] * 49
     assert wire.decode(ProduceRequest, 9, wire.encode(request, 9)) == request
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from embedlog.controller.metadata import TopicImage
 
+    Described = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
+
 VERSIONS = (0, 7)
 
 _REQUEST_TIMED_OUT = 7
@@ -46,10 +48,11 @@ def handle(
         )
     except KafkaError as error:
         made = {topic.name: error for topic in wanted}
+    described: Described = {}
     results = [
         _failure(topic.name, result)
         if isinstance(result := made[topic.name], KafkaError)
-        else _success(broker, topic, result)
+        else _success(described, broker, topic, result)
         for topic in wanted
     ]
     results.extend(_failure(name, error) for name, error in errors.items())
@@ -91,23 +94,34 @@ def _failure(name: str, error: KafkaError) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=error.code, error_message=message_of(error))
 
 
-def _success(broker: Broker, asked: CreatableTopic, topic: TopicImage) -> CreatableTopicResult:
+def _success(
+    described: Described, broker: Broker, asked: CreatableTopic, topic: TopicImage
+) -> CreatableTopicResult:
     texts = {config.name: config.value for config in asked.configs if config.value is not None}
+    # Topics with the same settings share one description: thousands may be made at once.
+    key = tuple(texts.items())
+    configs = described.get(key)
+    if configs is None:
+        configs = described[key] = _configs(broker, texts)
     return CreatableTopicResult(
         name=topic.name,
         topic_id=topic.topic_id,
         error_message=None,
         num_partitions=len(topic.partitions),
         replication_factor=topic.replication_factor,
-        configs=[
-            CreatableTopicConfigs(
-                name=entry.name,
-                # What was asked for comes back as it was written: " 5 ", "TRUE".
-                value=texts.get(entry.name, entry.value),
-                read_only=entry.read_only,
-                config_source=entry.source,
-                is_sensitive=entry.sensitive,
-            )
-            for entry in describe_topic(texts, broker.config)
-        ],
+        configs=configs,
     )
+
+
+def _configs(broker: Broker, texts: dict[str, str]) -> list[CreatableTopicConfigs]:
+    return [
+        CreatableTopicConfigs(
+            name=entry.name,
+            # What was asked for comes back as it was written: " 5 ", "TRUE".
+            value=texts.get(entry.name, entry.value),
+            read_only=entry.read_only,
+            config_source=entry.source,
+            is_sensitive=entry.sensitive,
+        )
+        for entry in describe_topic(texts, broker.config)
+    ]
