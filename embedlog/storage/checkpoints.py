@@ -196,7 +196,7 @@ class Checkpoints:
             self._recovery_points[topic_partition] = log.synced_offset
             if log.cleaned_offset >= 0:
                 self._cleaned[topic_partition] = log.cleaned_offset
-            if log.log_start_offset > log.segments[0].base_offset:
+            if log.log_start_offset > log.segments[0].base_offset or log.doomed:
                 self._start_offsets[topic_partition] = log.log_start_offset
             else:
                 self._start_offsets.pop(topic_partition, None)

@@ -14,7 +14,7 @@ answering reads. A full disk poisons nothing: the append fails and the log is as
 
 from __future__ import annotations
 
-from embedlog.errors import CorruptRecord, KafkaError
+from embedlog.errors import CorruptRecord, KafkaError, KafkaStorageError
 from embedlog.storage.append_origin import AppendOrigin
 from embedlog.storage.log_state import LogState
 from embedlog.storage.log_validator import validate
@@ -306,7 +306,10 @@ class Log(LogState):
         for segment in segments_from(self._segments, start):
             index = segment.aborted
             if index is None:
-                index = load_aborted(self.files, self.directory, self._segments, segment)
+                try:
+                    index = load_aborted(self.files, self.directory, self._segments, segment)
+                except OSError as error:
+                    raise KafkaStorageError(f"{self.topic_partition}: {error}") from error
             some, complete = index.collect_aborted(start, end)
             found += some
             if complete:

@@ -6,6 +6,8 @@ first asked for. After an unclean stop every log is recovered at once.
 
 from __future__ import annotations
 
+from errno import EDQUOT, ENOSPC
+
 from embedlog import errors
 from embedlog.common import uuid_to_text
 from embedlog.errors import ClosedError, CorruptRecord
@@ -197,8 +199,14 @@ class LogManager:
             self._unloaded.add(topic_partition)
             doomed = paths.deleted_log_name(topic_partition, self._runtime.random.uuid())
             path = f"{self.directory}/{doomed}"
+            directory = paths.log_directory(self.directory, topic_partition)
             try:
-                self._files.rename(paths.log_directory(self.directory, topic_partition), path)
+                try:
+                    self._files.rename(directory, path)
+                except OSError as error:
+                    if error.errno not in (ENOSPC, EDQUOT):
+                        raise
+                    remove_tree(self._files, directory)  # no room for another name
             except OSError as error:
                 message = f"cannot delete {topic_partition}: {error}"
                 raise errors.KafkaStorageError(message) from error
@@ -366,13 +374,10 @@ class LogManager:
             if not self._directory_lock.is_held:
                 self._closed = True  # a forked child: everything here is its parent's
                 return
-            if not self.clean:
-                for topic_partition in list(self._unloaded):
-                    self.get(topic_partition)
-                self.end_recovery()
+            refusal = None if self.clean else self._recover_all()
             self._closed = True
             try:
-                self._close_logs()
+                self._close_logs(refusal)
                 if not self._volatile:
                     events.info("closed %s", self.directory)
             finally:
@@ -388,6 +393,16 @@ class LogManager:
         self._unloaded = find_logs(files, directory)
         self.clean = self.clean or not self._unloaded
         self._checkpoints = Checkpoints(files, directory, self._unloaded, sync=self._durable)
+
+    def _recover_all(self) -> errors.KafkaError | OSError | None:
+        """Open the logs that nobody has asked for since an unclean stop; why one cannot be."""
+        try:
+            for topic_partition in list(self._unloaded):
+                self.get(topic_partition)
+            self.end_recovery()
+        except (errors.KafkaError, OSError) as error:
+            return error
+        return None
 
     def _check_open(self) -> None:
         if self._closed:
@@ -443,9 +458,11 @@ class LogManager:
         self.stir()
         return log
 
-    def _close_logs(self) -> None:
-        is_clean = True
-        refusal: errors.KafkaError | OSError | None = None
+    def _close_logs(self, refusal: errors.KafkaError | OSError | None) -> None:
+        """Close the logs, and raise what went wrong; `refusal` is what did before."""
+        is_clean = refusal is None
+        if refusal is not None:
+            refusal = unless_out_of_files(refusal)
         for log in self._logs.values():
             try:
                 with log.lock:

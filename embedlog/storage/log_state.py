@@ -54,7 +54,6 @@ class LogState:
         "_runtime",
         "_segment_age_max",
         "_segments",
-        "_sync_lock",
         "_tell_from_ms",
         "cleaned_offset",
         "config",
@@ -71,6 +70,7 @@ class LogState:
         "lock",
         "log_start_offset",
         "producers",
+        "sync_lock",
         "synced_offset",
         "topic_id",
         "topic_partition",
@@ -128,7 +128,7 @@ class LogState:
         """What the disk last refused a write with; the log may have gone on since."""
         self._checkpoint = checkpoint
         # Re-entrant, so that an interrupt at its release does not lock this thread out for good.
-        self._sync_lock = ranked_rlock(Rank.SYNC)
+        self.sync_lock = ranked_rlock(Rank.SYNC)
         self.lock = ranked_rlock(Rank.PARTITION)
         """The partition lock."""
         self.configure(config)
@@ -166,7 +166,12 @@ class LogState:
             self.assign_epoch(self._latest_epoch + 1, end)
         if self.config.durability == "fsync":
             # What was recovered must not vanish in the next crash, once somebody has read it.
-            self.flush()
+            try:
+                self.flush()
+            except errors.KafkaStorageError:
+                if self._failure is None:
+                    raise
+                # The log stays, read-only: a second opening would be told that all is well.
 
     # Facts
 
@@ -337,7 +342,7 @@ class LogState:
             if self.config.durability == "fsync":
                 # Also when its records are synced: so that the cut is, too. Not beside a group
                 # commit: the kernel tells of a failed write once, and one of two would not hear.
-                with self._sync_lock:
+                with self.sync_lock:
                     if self._failure is not None:
                         raise self._refusal()
                     self._sync(self.log_end_offset, (former,))
@@ -360,7 +365,7 @@ class LogState:
         Raises:
             KafkaStorageError: the disk refuses.
         """
-        with self._sync_lock:
+        with self.sync_lock:
             if self._failure is not None:
                 raise self._refusal()
             self._do_sync(self._segments[-1:], Segment.sync_name)
@@ -378,7 +383,7 @@ class LogState:
         """
         if offset <= self.synced_offset:
             return
-        with self._sync_lock:
+        with self.sync_lock:
             if offset > self.synced_offset:
                 if self._failure is not None:
                     raise self._refusal()
@@ -391,15 +396,17 @@ class LogState:
         self.synced_offset = max(self.synced_offset, end)
 
     def _do_sync(self, segments: tuple[Segment, ...], do_sync: Callable[[Segment], None]) -> None:
-        try:
-            for segment in segments:
+        for segment in segments:
+            try:
                 do_sync(segment)
-        except OSError as error:
-            error.filename = segment.path
-            if error.errno in NO_DESCRIPTOR:
-                raise self.refused(error) from error
-            # Never again: the kernel may have dropped the pages it could not write.
-            raise self.poison(error) from error
+            except OSError as error:
+                if isinstance(error, FileNotFoundError) and segment not in self._segments:
+                    continue  # retention has removed it meanwhile
+                error.filename = segment.path
+                if error.errno in NO_DESCRIPTOR:
+                    raise self.refused(error) from error
+                # Never again: the kernel may have dropped the pages it could not write.
+                raise self.poison(error) from error
 
     def sync_sealed(self, offset: int) -> None:
         """`sync` the segments before the one that begins at `offset`: nothing is added to them.
@@ -409,7 +416,7 @@ class LogState:
         Raises:
             KafkaStorageError: as `sync`.
         """
-        with self._sync_lock:
+        with self.sync_lock:
             offset = min(offset, self._segments[-1].base_offset)
             if self._failure is None and offset > self.synced_offset:
                 segments = segments_from(self._segments, self.synced_offset)
@@ -543,15 +550,19 @@ class LogState:
     def _reload_producers(self) -> None:
         """Make the producer state anew from the last good snapshot and the batches behind it."""
         end = self.log_end_offset
-        load_producers(
-            self.files,
-            self.directory,
-            self._segments,
-            self.producers,
-            log_end_offset=end,
-            log_start_offset=self.log_start_offset,
-            now_ms=self.wall_ms(),
-        )
+        self._applied_offset = -1
+        try:
+            load_producers(
+                self.files,
+                self.directory,
+                self._segments,
+                self.producers,
+                log_end_offset=end,
+                log_start_offset=self.log_start_offset,
+                now_ms=self.wall_ms(),
+            )
+        except OSError as error:
+            raise self.refused(error) from error
         self._first_unstable_offset = self.producers.first_unstable_offset(self.high_watermark)
         self._applied_offset = end
 

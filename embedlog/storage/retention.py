@@ -8,6 +8,7 @@ all must go, an empty one is begun first.
 from __future__ import annotations
 
 from embedlog.errors import KafkaStorageError
+from embedlog.storage.log_state import HARMLESS_ERRORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,14 +71,22 @@ def _remove_doomed(log: Log, remove: Remove | None) -> None:
     is_now = remove is None or log.config.durability == "memory" or delay_ms == 0
     try:
         while log.doomed:
-            segment = log.doomed[0]
             if remove is None or is_now:
-                segment.remove()
+                log.doomed[0].remove()
             else:
-                remove(segment.put_away(), delay_ms)
+                _put_away(log.doomed[0], remove, delay_ms)
             del log.doomed[0]
     except OSError as error:
         raise log.refused(error) from error
+
+
+def _put_away(segment: Segment, remove: Remove, delay_ms: int) -> None:
+    try:
+        remove(segment.put_away(), delay_ms)
+    except OSError as error:
+        if error.errno not in HARMLESS_ERRORS:
+            raise
+        segment.remove()  # a directory that is full has no room for longer names
 
 
 def _size_rule(log: Log) -> Rule:

@@ -314,13 +314,23 @@ class Segment:
         return useless
 
     def remove(self) -> None:
-        """Remove the segment's files. Views of its batches stay readable."""
+        """Remove the segment's files. Views of its batches stay readable.
+
+        Raises:
+            OSError: the log's own file is still there. A file beside it that cannot be removed is a
+                hint to nothing, and goes when the directory is next opened.
+        """
         files = self._open_files.files
         self._open_files.forget(self)
         for suffix in ALL_FILES:
             path = self.sidecar(suffix)
-            if files.stat(path) is not None:
-                files.remove(path)
+            try:
+                if files.stat(path) is not None:
+                    files.remove(path)
+            except OSError as error:
+                if suffix == paths.LOG:
+                    raise
+                events.debug("%s cannot be removed yet: %s", path, error)
 
     def sidecar(self, suffix: str) -> str:
         """The path of one of the segment's files."""
@@ -511,7 +521,7 @@ class Segment:
             time_index = TimeIndex.decode(
                 read_view(files, time_path), base_offset=self.base_offset, path=time_path
             )
-        except (FileNotFoundError, CorruptRecord) as error:
+        except (OSError, CorruptRecord) as error:
             events.debug("%s: the indexes are rebuilt: %s", self.path, error)
             self.rebuild_indexes()
             return

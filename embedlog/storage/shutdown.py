@@ -6,6 +6,7 @@ four files for each of 10,000 logs took 5 s of a stop, and the file system nearl
 
 from __future__ import annotations
 
+from contextlib import suppress
 from errno import EMFILE, ENFILE
 
 from embedlog.runtime.files import write_whole
@@ -37,6 +38,10 @@ def close_log(log: LogState) -> None:
     except OSError as error:
         raise log.refused(error) from error
     finally:
+        with suppress(OSError):
+            while log.doomed:
+                log.doomed[0].remove()
+                del log.doomed[0]
         for segment in log.segments:
             segment.release()
 

@@ -8,14 +8,19 @@ the old segment.
 
 from __future__ import annotations
 
+from _bisect import bisect_right
+
+from embedlog.errors import KafkaStorageError
 from embedlog.runtime.files import write_fully
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import walk
-from embedlog.storage.segment import Segment
+from embedlog.storage.segment import base_offset_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.runtime.files import File
     from embedlog.storage.log_state import LogState
+    from embedlog.storage.segment import Segment
 
 _COPY_SIZE = 1 << 20
 
@@ -30,65 +35,88 @@ def truncate_to(log: LogState, offset: int) -> bool:
     if offset < segments[0].base_offset:
         truncate_fully(log, offset)
         return True
-    kept = [segment for segment in segments if segment.base_offset <= offset]
-    position = kept[-1].position_of(offset, kept[-1].size)
-    log.before_truncation(offset)
-    try:
-        for segment in reversed(segments[len(kept) :]):
-            segment.remove()
-        kept[-1] = _shortened(log, kept[-1], position)
-    except OSError as error:
-        raise log.refused(error) from error
-    log.replace_segments(tuple(kept))
+    _check_settled(log)
+    kept = segments[bisect_right(segments, offset, key=base_offset_of) - 1]
+    position = kept.position_of(offset, kept.size)
+    with log.sync_lock:  # a sync that is under way shall not promise what goes
+        log.before_truncation(offset)
+        left = segments
+        try:
+            shortened, file = _copy(log, kept, position)
+            while left[-1] is not kept:
+                left[-1].remove()
+                left = left[:-1]
+            kept.part_with()
+            log.files.rename(shortened.path + paths.TEMPORARY, shortened.path)
+            left = (*left[:-1], shortened)
+            file.close()
+        except OSError as error:
+            raise log.refused(error) from error
+        finally:
+            # Also when it was cut short: the log has what the directory has.
+            if left is not segments:
+                log.replace_segments(left)
     return True
 
 
 def truncate_fully(log: LogState, offset: int) -> None:
     """See `Log.truncate_fully_and_start_at`. Requires: the partition lock."""
-    # The start offset first: if the segments go and a crash follows, the log restarts there.
-    log.log_start_offset = offset
-    log.before_truncation(offset)
-    try:
-        for segment in reversed(log.segments):
-            if segment.base_offset == offset:
-                segment.part_with()
-            segment.remove()
-        segment = log.new_segment(offset)
-        segment.create()
-    except OSError as error:
-        raise log.refused(error) from error
-    log.leader_epochs.clear()
-    log.epochs_changed()
-    log.replace_segments((segment,))
+    _check_settled(log)
+    with log.sync_lock:
+        # The start offset first: if the segments go and a crash follows, the log restarts there.
+        former, log.log_start_offset = log.log_start_offset, offset
+        try:
+            log.before_truncation(offset)
+        except KafkaStorageError:
+            log.log_start_offset = former
+            raise
+        try:
+            for segment in reversed(log.segments):
+                if segment.base_offset == offset:
+                    segment.part_with()
+                segment.remove()
+            segment = log.new_segment(offset)
+            segment.create()
+        except OSError as error:
+            # Whatever it is: the log is neither what it was nor what it should be.
+            raise log.poison(error) from error
+        log.leader_epochs.clear()
+        log.replace_segments((segment,))
+        log.epochs_changed()
 
 
-def _shortened(log: LogState, former: Segment, position: int) -> Segment:
-    """A segment of the batches of `former` before `position`, under the same name."""
+def _check_settled(log: LogState) -> None:
+    """Refuse while compaction puts a segment in place that may hold what is to be cut."""
+    if log.is_swapping:
+        raise KafkaStorageError(
+            f"{log.topic_partition}: a compacted segment is yet to take its place"
+        )
+
+
+def _copy(log: LogState, former: Segment, position: int) -> tuple[Segment, File]:
+    """A segment of the batches of `former` before `position`, in a file with a temporary name."""
     segment = log.new_segment(former.base_offset)
-    path = segment.path + paths.TEMPORARY
-    file = log.files.open(path, create=True)
+    file = log.files.open(segment.path + paths.TEMPORARY, create=True)
     file.truncate(0)
     for start in range(0, position, _COPY_SIZE):
         end = min(start + _COPY_SIZE, position)
         write_fully(file.write, [former.view(start, end)], start)
     if log.config.durability == "fsync":
         file.sync()
-    former.part_with()
-    log.files.rename(path, segment.path)
-    file.close()
-    next_offset, largest, holder = former.base_offset, -1, -1
-    for at, _, _, last_offset, timestamp, _ in walk(
+    segment.end = (former.base_offset, 0, -1, -1)
+    interval = log.config.index_interval_bytes
+    for at, size, _, last_offset, timestamp, _ in walk(
         former.view(0, position), 0, position, former.path
     ):
         if at == 0:
             segment.first_timestamp = timestamp
-        next_offset = last_offset + 1
+        _, _, largest, holder = segment.end
         if timestamp > largest:
             largest, holder = timestamp, last_offset
-    segment.end = (next_offset, position, largest, holder)
+        segment.end = (last_offset + 1, at + size, largest, holder)
+        segment.index(last_offset, at, size, interval)
     segment.capacity = position
     segment.dirty = True
-    segment.rebuild_indexes(log.config.index_interval_bytes)
     segment.aborted = None
-    segment.trusted_size, segment.loaded_size = former.trusted_size, former.loaded_size
-    return segment
+    segment.trusted_size = former.trusted_size
+    return segment, file
