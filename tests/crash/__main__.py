@@ -13,7 +13,7 @@ VERBS = {
     "kill": "SIGKILL of a writer at any moment",
     "disks": "a full disk, a process without descriptors",
     "forks": "fork while other threads append and read",
-    "interrupts": "KeyboardInterrupt at every opcode",
+    "interrupts": "KeyboardInterrupt wherever one may come",
     "openers": "two processes open one directory at the same time",
     "power": "copies of a mounted disk; a disk whose syncs fail",
     "flips": "every bit of a small directory is flipped in turn",

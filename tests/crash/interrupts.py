@@ -32,7 +32,10 @@ STUCK_AFTER_S = 20.0
 def run(options: Options) -> Report:
     report = Report("interrupts", options)
     chance = random.Random(options.seed)
-    with _finalizers_counted(report), tempfile.TemporaryDirectory(dir=_memory()) as base:
+    with (
+        _finalizers_counted(report),
+        tempfile.TemporaryDirectory(prefix="crash-", dir=_memory()) as base,
+    ):
         for name, kind in SCENARIOS.items():
             share = options.count // len(SCENARIOS) // kind.cost
             opcodes = _opcode_count(kind, base)
