@@ -21,6 +21,7 @@ from embedlog.storage import (
     opening,
     paths,
     producer_snapshot,
+    reader,
     recovery,
     retention,
     sealed_file,
@@ -33,6 +34,8 @@ from embedlog.storage.log import Log
 from embedlog.storage.log_state import LogState
 from embedlog.storage.segment import Segment
 from embedlog.storage.tasks import Tasks
+from embedlog.testing import SimFiles
+from tests.crash.simulated import DATA
 from wire.records.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, RecordBatch
 
 
@@ -69,6 +72,11 @@ def _acknowledge(log: LogState, offset: int) -> None:
 
 def _unsynced(right: Callable[..., object], *arguments: Any, **keywords: Any) -> object:
     return right(*arguments, **{**keywords, "sync": False})
+
+
+def _unless_of_logs(right: Callable[..., None], files: SimFiles, path: str) -> None:
+    if path != DATA:
+        right(files, path)
 
 
 def _rename_unsynced(files: Any, path: str, content: Any, *, sync: bool) -> None:
@@ -210,6 +218,18 @@ def _no_new_epochs() -> Iterator[None]:
 
 
 @contextmanager
+def _no_checksums() -> Iterator[None]:
+    def all_good(_log: Log, _segment: Segment, _position: int, end: int, offset: int) -> Any:
+        return end, offset, None
+
+    with (
+        patch.object(RecordBatch, "check_crc", lambda _: None),
+        patch.object(reader, "_check", all_good),
+    ):
+        yield
+
+
+@contextmanager
 def _locks_swapped() -> Iterator[None]:
     """A checkpoint takes the manager's mutex, which its callers hold a partition lock under."""
 
@@ -247,7 +267,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a topic's directory is not synced",
         "images fsync create",
-        _with_original(log_manager, "make_directory", _unsynced),
+        _with_original(SimFiles, "sync_directory", _unless_of_logs),
     ),
     Bug(
         "a change of the metadata is not synced",
@@ -377,7 +397,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "the metadata log is replayed without a look at checksums",
         "flips clean fsync __cluster_metadata-0/00000000000000000000.log",
-        _replace(RecordBatch, "check_crc", lambda _: None),
+        _no_checksums,
     ),
     Bug(
         "a damaged shard answers that nothing is committed",
