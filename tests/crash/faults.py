@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from embedlog.runtime.files import File
 
 METADATA = "__cluster_metadata"
+OFFSETS = "__consumer_offsets"
 CI_COUNT = 1
 """Operations in a row, the last of which meets the fault."""
 SOAK_COUNT = 2
@@ -164,7 +165,7 @@ def _check(history: History, failed: list[tuple[str, str]], kind: Kind) -> None:
             )
             if not is_own:
                 raise Broken(f"{log.topic_partition} refuses writes: {log.failure}")
-    check(history, cluster, LIVE._replace(tells_offsets=METADATA not in poisoned))
+    check(history, cluster, LIVE._replace(tells_offsets=not poisoned & {METADATA, OFFSETS}))
     if kind.errno == EIO:
         # A log that could not even be made is missing until the next open.
         poisoned |= {path.split("/")[1].rpartition("-")[0] for _, path in failed if "-0" in path}

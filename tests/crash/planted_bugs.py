@@ -371,7 +371,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "two locks are taken in the wrong order",
-        "images os delete records",
+        "faults os delete records",
         _locks_swapped,
     ),
     Bug(
