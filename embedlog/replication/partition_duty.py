@@ -29,11 +29,12 @@ class PartitionDuty:
     What is left while it works is done in the next round.
     """
 
-    __slots__ = ("_again", "_left", "_lock", "_scheduler", "_work")
+    __slots__ = ("_again", "_left", "_lock", "_scheduler", "_work", "_works")
 
     def __init__(self, scheduler: Scheduler, work: Callable[[Partition], None]) -> None:
         self._scheduler = scheduler
         self._work = work
+        self._works = False
         self._lock = ranked_lock(Rank.PARTITION_DUTY)
         self._left: dict[Partition, None] = {}
         self._again: dict[Partition, None] = {}
@@ -58,7 +59,8 @@ class PartitionDuty:
         """Leave a partition that could not be worked on now. Callable with any lock held."""
         with self._lock:
             self._again[partition] = None
-        self._scheduler.notify(self, _RETRY_MS)
+        if not self._works:
+            self._scheduler.notify(self, _RETRY_MS)
 
     def run_once(self, _now_ms: int) -> int | None:
         """Work on every partition that was left, once."""
@@ -67,6 +69,8 @@ class PartitionDuty:
         with self._lock:
             left = {**self._again, **self._left}
             self._left, self._again = {}, {}
+        # A notice of its own would have it called again at once, as long as somebody waits.
+        self._works = True
         try:
             for partition in left:
                 self._work(partition)
@@ -74,6 +78,8 @@ class PartitionDuty:
             for partition in left:
                 self.add(partition)
             raise
+        finally:
+            self._works = False
         if self._left:
             return 0
         return _RETRY_MS if self._again else None

@@ -32,10 +32,14 @@ class _Refusing(SimFiles):
     """Has no descriptor for the next sync of one directory."""
 
     refused = "nothing"
+    forever = False
+    count = 0
 
     def sync_directory(self, path: str) -> None:
         if path == self.refused:
-            self.refused = "nothing"
+            self.count += 1
+            if not self.forever:
+                self.refused = "nothing"
             raise OSError(EMFILE, "Too many open files", path)
         super().sync_directory(path)
 
@@ -97,3 +101,14 @@ def test_a_sync_without_a_descriptor_is_made_later(enable_idempotence: bool) -> 
     assert disk.refused == "nothing"
     assert cluster.runtime.clock.monotonic_ms() < 1000
     assert _values(next(iter(disk.crash_images(seeded(1), 1))), "t") == [b"x"]
+
+
+def test_a_sync_that_finds_no_descriptor_for_long_does_not_spin() -> None:
+    disk = _Refusing()
+    cluster = _open(disk)
+    producer = cluster.producer(request_timeout_ms=2000, delivery_timeout_ms=2000)
+    cluster.create_topic("t", 1)
+    disk.refused, disk.forever = "data/t-0", True
+    with pytest.raises(KafkaError):
+        producer.send("t", b"x").result()
+    assert 1 < disk.count < 100

@@ -170,7 +170,8 @@ class History:
             return False
 
     def _open(self) -> None:
-        self.cluster: Cluster = open_cluster(self.disk, self.level)
+        # Ids must not come again after a restart.
+        self.cluster: Cluster = open_cluster(self.disk, self.level, seed=self.version)
         self.producer = self.cluster.producer(
             enable_idempotence=True,
             linger_ms=0,
