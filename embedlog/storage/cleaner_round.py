@@ -17,7 +17,7 @@ from embedlog.storage.cleaner_output import CleanedOutput
 from embedlog.storage.cleaner_transactions import CleanedTransactions
 from embedlog.storage.offset_index import ENTRY_SIZE, RELATIVE_OFFSET_MAX
 from embedlog.storage.offset_map import OffsetMap
-from embedlog.storage.reader import verify
+from embedlog.storage.reader import cut, verify
 from embedlog.storage.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
 from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch, iter_batches
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     Group = tuple[Segment, ...]
 
 SLICE_SIZE = 64 << 10
+_VERIFY_SIZE = 1 << 20
 """Bytes read between two looks of the scheduler at its other work: some 5 ms."""
 
 
@@ -110,7 +111,7 @@ class CleaningRound:
         aborted: list[AbortedTransaction] = []
         for segment in self._sources:
             if segment.size > segment.trusted_size:
-                verify(self.log, segment, 0, segment.size, segment.base_offset)
+                yield from self._verify(segment)
             # One by one: of a segment that was loaded they are found by reading it.
             aborted += self.log.aborted_transactions(segment.base_offset, segment.next_offset)
             yield self.size_read
@@ -144,6 +145,17 @@ class CleaningRound:
             self._finish(group, output)
             while not self._swap(group, output):
                 yield self.size_read
+
+    def _verify(self, segment: Segment) -> Iterator[int]:
+        """Check what an earlier process wrote, a few batches at a time."""
+        position, offset, size = 0, segment.base_offset, segment.size
+        while position < size:
+            end, next_offset = cut(
+                segment, position, size, offset=offset, max_bytes=_VERIFY_SIZE, min_one=True
+            )
+            verify(self.log, segment, position, end, offset)
+            position, offset = end, next_offset
+            yield self.size_read
 
     def _fill_map(self, aborted: set[AbortedTransaction]) -> Iterator[int]:
         """Note the keys of the dirty range, or of as much of it as there is memory for."""

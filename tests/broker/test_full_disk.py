@@ -135,3 +135,31 @@ def test_a_real_disk_says_it_as_well(tmp_path: Path) -> None:
     path = f"{tmp_path}/t-0/00000000000000000000.log"
     assert told == f"56 t-0: [Errno 27] File too large: '{path}'"
     assert cause == "OSError(27, 'File too large')"
+
+
+def test_64_descriptors_are_enough_for_200_partitions(tmp_path: Path) -> None:
+    script = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+import embedlog
+path, is_first = sys.argv[1], sys.argv[2] == "write"
+with embedlog.open(path, durability="fsync") as cluster:
+    if is_first:
+        cluster.create_topic("big", 200)
+        with cluster.producer() as producer:
+            sent = [producer.send("big", b"%d" % n, partition=n) for n in range(200)]
+            assert {each.result().offset for each in sent} == {0}
+    with cluster.consumer() as consumer:
+        consumer.assign([("big", n) for n in range(200)])
+        consumer.seek_to_beginning()
+        found = set()
+        while len(found) < 200:
+            found |= {(record.partition, record.value) for record in consumer.poll(5000)}
+    assert found == {(n, b"%d" % n) for n in range(200)}
+    assert cluster.health() == []
+    if is_first:
+        import os
+        os._exit(0)  # as if it were killed: the next open recovers all of them
+"""
+    for way in ("write", "read"):
+        subprocess.run([sys.executable, "-c", script, str(tmp_path), way], check=True, timeout=100)

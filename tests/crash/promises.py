@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from embedlog.errors import EmbedlogError
@@ -171,16 +172,28 @@ def _check_some_compacted(name: str, promise: Promise, seen: Shown) -> None:
         )
 
 
+def _last_stable_offset(seen: Shown, aborted: set[bytes | None]) -> float:
+    """While a transaction's end is missing, it and what follows is held back."""
+    stable = math.inf
+    for record in seen.records:
+        if record.is_control:
+            stable = math.inf
+        elif record.value in aborted:
+            stable = min(stable, record.offset)
+    return stable
+
+
 def _check_committed(name: str, promise: Promise, seen: Shown) -> None:
     """A reader of what is committed gets nothing of aborted transactions, and all the rest."""
     aborted = {sent.value for sent in promise.attempts if sent.kind == "aborted"}
     shown_values = {record.value for record in seen.committed}
     _expect(not aborted & shown_values - {None}, f"{name} shows aborted {aborted & shown_values}")
-    expected = [r for r in seen.records if not r.is_control and r.value not in aborted]
-    # While the transaction's end is missing, what follows it is held back.
-    is_open = bool(seen.records) and seen.records[-1].value in aborted
+    stable = _last_stable_offset(seen, aborted)
+    expected = [
+        r for r in seen.records if not r.is_control and r.value not in aborted and r.offset < stable
+    ]
     _expect(
-        is_open or list(seen.committed) == expected or not aborted,
+        list(seen.committed) == expected or not aborted,
         f"{name} hides records from read_committed",
     )
 

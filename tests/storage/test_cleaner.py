@@ -9,6 +9,7 @@ import pytest
 
 from embedlog import errors
 from embedlog.common import TopicPartition
+from embedlog.storage import cleaner_round
 from embedlog.storage.checkpoints import decode_offsets
 from embedlog.storage.cleaner_range import dirty_range
 from embedlog.storage.log import Log
@@ -718,6 +719,24 @@ def test_rot_makes_a_log_uncleanable_and_keeps_every_byte() -> None:
     assert topic.log.failure is None
     names = topic.log.files.list(topic.log.directory)
     assert not [name for name in names if name.endswith((".cleaned", ".swap", ".deleted"))]
+
+
+@pytest.mark.parametrize("verify_size", [1, 300, 1 << 20])
+def test_what_an_earlier_process_wrote_is_checked_in_pieces(
+    verify_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cleaner_round, "_VERIFY_SIZE", verify_size)
+    topic = Compacted()
+    for number in range(20):
+        topic.put(("k", f"{number}" * 20))
+    topic.log.roll()
+    topic = topic.reopened()
+    segment = topic.log.segments[0]
+    second = segment.position_of(segment.base_offset + 1, segment.size)
+    file = topic.log.files.open(segment.path)
+    file.write([b"\x01"], second)  # its base offset, which no checksum covers
+    topic.wait(4 * BACKOFF_MS)
+    assert "offset" in topic.manager.uncleanable[PARTITION]
 
 
 def test_a_full_disk_postpones_the_round() -> None:

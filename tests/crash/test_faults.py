@@ -1,0 +1,13 @@
+"""No promise is broken by a file call that fails, once or for ever."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.crash.__main__ import run
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_call_that_fails_breaks_no_promise() -> None:
+    run("faults").check()

@@ -1,0 +1,13 @@
+"""A flipped bit in any file is told or harmless."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.crash.__main__ import run
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_flipped_bit_is_told_or_harmless() -> None:
+    run("flips").check()
