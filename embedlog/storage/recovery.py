@@ -69,7 +69,7 @@ def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool 
     settle_start_offset(opening, epochs, segments[-1].next_offset)
     if segments[-1].next_offset < opening.log_start_offset and failure is None:
         return _start_over(opening, segments, checkpoint)
-    if epochs is None or not (is_exact or opening.gaps_allowed or _are_true(epochs, segments)):
+    if epochs is None or not (is_exact or _may_be_true(opening, epochs, segments)):
         epochs = _rebuild_epochs(segments)
     log = make_log(opening, segments, epochs, checkpoint)
     log.mark_opened(recovered=recovered, failure=failure or opening.damage)
@@ -156,6 +156,17 @@ def _load_epochs(opening: Opening) -> tuple[LeaderEpochs | None, bool]:
     if text is not None and text.latest_epoch > sealed.latest_epoch:
         return text, False
     return sealed, opening.same_boot or opening.config.durability == "fsync"
+
+
+def _may_be_true(opening: Opening, epochs: LeaderEpochs, segments: list[Segment]) -> bool:
+    """Whether the batches say nothing else: of a compacted log those at an epoch's begin may be
+    gone, and only the last batch is known to be there.
+    """
+    if not opening.gaps_allowed:
+        return _are_true(epochs, segments)
+    last_offset = segments[-1].next_offset - 1
+    _, found = _batch_epoch(segments, last_offset)
+    return found in (-1, epochs.epoch_for_offset(last_offset))
 
 
 def _are_true(epochs: LeaderEpochs, segments: list[Segment]) -> bool:
