@@ -48,7 +48,6 @@ _API_VERSIONS = ApiKey.API_VERSIONS
 _SOFTWARE_NAMED_FROM = 3
 _NO_ANSWER: tuple[Payload, ...] = ()
 _CORRELATION_ID = Struct(">i")
-_HEAVY_PRODUCE_SIZE_MIN = 2 * 1024
 _COPIED_SIZE_MAX = 64 * 1024
 
 
@@ -122,7 +121,7 @@ class BrokerService:
                     self._decode_aside(connection, request_type, frame, position)
                     return None
                 request: Any = self._lone_produce.decode(version, frame, position)
-                if aside and size > _HEAVY_PRODUCE_SIZE_MIN and is_heavy_produce(request):
+                if aside and is_heavy_produce(request):
                     self._set_aside(connection, lambda: request)
                     return None
             else:

@@ -13,6 +13,7 @@ import embedlog
 from embedlog.broker.heavy_requests import is_heavy, is_heavy_produce
 from embedlog.broker.network import BrokerListener
 from tests.broker.wire_client import WireClient
+from tests.crash.peers.attacks import gzipped
 from wire.api_keys import ApiKey
 from wire.records.batch import Codec
 from wire.records.builder import build_batch
@@ -110,6 +111,23 @@ def test_nobody_waits_for_a_heavy_request(
         blocked.release.set()
         assert [topic.error_code for topic in heavy.receive().topics] == [0]
     assert "made" in cluster.topics
+    assert blocked.threads == {"embedlog-heavy-requests"}
+
+
+def test_a_small_frame_may_hold_many_records(
+    cluster: embedlog.Cluster, listener: BrokerListener
+) -> None:
+    batch = gzipped(bytes([12, 0, 0, 0, 1, 0, 0]) * 10_001, 10_001)
+    assert len(batch) < 512
+    request = produced(batch)
+    request.acks, request.timeout_ms = -1, 30_000
+    blocked = Blocked(cluster, ApiKey.PRODUCE)
+    with connect(listener) as heavy, connect(listener) as other:
+        heavy.send(request, 9)
+        assert blocked.entered.wait(TIMEOUT_S)
+        blocked.release.set()
+        assert heavy.receive().responses[0].partition_responses
+        assert other.ask(ApiVersionsRequest(), 0).error_code == 0
     assert blocked.threads == {"embedlog-heavy-requests"}
 
 

@@ -74,7 +74,7 @@ def bomb(victim: Victim) -> None:
     """63 MiB of records with a header each in 128 KB, and as many as are allowed."""
     record = bytes([16, 0, 0, 0, 1, 1, 2, 0, 1])
     for count in (63 * _MIB // len(record), 104_000):
-        victim.attack(_produce(_gzipped(record * count, count)), 9)
+        victim.attack(_produce(gzipped(record * count, count)), 9)
 
 
 def announced_frames(victim: Victim) -> None:
@@ -190,7 +190,7 @@ def _produce(records: bytes) -> ProduceRequest:
     )
 
 
-def _gzipped(payload: bytes, count: int) -> bytes:
+def gzipped(payload: bytes, count: int) -> bytes:
     """A batch of that many records, whatever is in them."""
     packed = gzip.compress(payload, 9)
     now_ms = _now_ms()
