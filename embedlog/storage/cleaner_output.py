@@ -118,20 +118,18 @@ class CleanedOutput:
             KafkaStorageError: the disk refuses.
         """
         log, segment = self._log, self.segment
-        is_over = is_left = False
+        is_left = False
         try:
             if not log.is_swapping:
                 self._decide(former)
             useless = self._complete(former)
-            is_over = True
         except OSError as error:
             refusal = log.refused(error)
             is_left = log.failure is None
             raise refusal from error
         finally:
-            if log.is_swapping and not (is_over or is_left):
+            if log.is_swapping and not is_left:
                 log.poison(KafkaStorageError(f"the swap of {segment.path} was interrupted"))
-        log.is_swapping = False
         self._store_indexes()
         return useless
 
@@ -153,6 +151,7 @@ class CleanedOutput:
         useless = _put_away(former)
         files.rename(segment.path + paths.SWAP, segment.path)
         log.swap_in(segment, former)
+        log.is_swapping = False
         return useless
 
     def _store_indexes(self) -> None:

@@ -17,6 +17,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from struct import Struct
 from typing import Any, Protocol
 
@@ -84,7 +85,8 @@ class FaultProxy:
 
     def close(self) -> None:
         self._is_closed = True
-        self._waker.send(b"x")
+        with suppress(OSError):  # the thread has seen it already
+            self._waker.send(b"x")
         self._thread.join(10)
         assert not self._thread.is_alive()
 
