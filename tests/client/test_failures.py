@@ -192,3 +192,17 @@ def test_a_wrong_argument_of_a_batch_too(target: Any, keywords: Any, expected: s
         assert expected in str(raised.value)
         producer.send("t", b"v").result(10)
     asyncio.run(main())
+
+
+def test_records_of_a_partition_that_is_gone_time_out() -> None:
+    with embedlog.open() as cluster, cluster.admin() as admin:
+        cluster.create_topic("t", 4)
+        limits = {"delivery_timeout_ms": 500, "request_timeout_ms": 400}
+        with cluster.producer(**limits) as producer:
+            assert producer.send("t", b"x", partition=3).result().offset == 0
+            admin.delete_topics(["t"]).check()
+            cluster.create_topic("t", 1)
+            lost = producer.send("t", b"y", partition=3)
+            with pytest.raises(errors.TimedOut):
+                lost.result(30_000)
+            assert producer.send("t", b"z", partition=0).result().offset == 0

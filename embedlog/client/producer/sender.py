@@ -38,6 +38,9 @@ _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 _REQUEST_OVERHEAD = 1024
 """Room for what surrounds a batch in its request."""
 
+_LEADER_RETRY_MS = 100
+"""Until a partition without a leader is asked for again, when its absence was the answer."""
+
 
 class Sender:
     """Drains the accumulator of one producer."""
@@ -207,6 +210,7 @@ class Sender:
         """Send what may be sent; milliseconds until more may be, if time decides."""
         if self._targets is not None and self._send_lone_batches(self._targets):
             return None
+        has_asked = False
         while True:
             drained = self._accumulator.drain(
                 now_ms,
@@ -223,10 +227,14 @@ class Sender:
             delay = None if drained.next_ms == NEVER else drained.next_ms - now_ms
             while self._unready:
                 delay = _sooner(delay, self._transport.prepare(self._unready.popitem()[0]))
-            if drained.lacks_leader:
+            if drained.lacks_leader and has_asked:
+                # A partition that the topic does not have, as when it was made again with fewer.
+                delay = _sooner(delay, _LEADER_RETRY_MS)
+            elif drained.lacks_leader:
                 answers = self._metadata.answer_count
                 delay = _sooner(delay, self._find_leaders(drained.lacks_leader, now_ms))
-                if self._metadata.answer_count > answers:
+                has_asked = self._metadata.answer_count > answers
+                if has_asked:
                     continue
             if not drained.batches or self._answers or self.outcomes.settled:
                 return delay
