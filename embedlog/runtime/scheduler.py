@@ -146,13 +146,10 @@ class Scheduler:
                 if due <= now_ms:
                     self._run(duty, now_ms)
         finally:
-            # Asked of the lock: a KeyboardInterrupt may come before anything else could be noted.
-            if self._running._is_owned():  # type: ignore[attr-defined]  # not in the stubs
-                try:
-                    self._note_next_due(now_ms)
-                finally:
-                    self._runner = 0
-                    self._running.release()
+            try:
+                self._end_run(now_ms)
+            finally:
+                self._end_run(now_ms)  # nothing is left, unless a KeyboardInterrupt came in it
         return 0 if hurried else _delay(self._next_due, now_ms)
 
     def drive(self) -> None:
@@ -231,6 +228,15 @@ class Scheduler:
             patient, hurried = self._patient, self._hurried
             left = [patient.get(duty, now_ms) for duty in hurried.copy()] if hurried else ()
             self._note_next_call(min(left, default=_NEVER))
+
+    def _end_run(self, now_ms: int) -> None:
+        # Asked of the lock: a KeyboardInterrupt may come before anything else could be noted.
+        if self._running._is_owned():  # type: ignore[attr-defined]  # not in the stubs
+            try:
+                self._note_next_due(now_ms)
+            finally:
+                self._runner = 0
+                self._running.release()
 
     def _snapshot(self) -> list[tuple[Duty, float]]:
         with self._lock:
