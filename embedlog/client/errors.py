@@ -7,6 +7,14 @@ from embedlog.errors import EmbedlogError, TimedOut
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import TopicPartition
+    from embedlog.errors import KafkaError
+
+
+def because(last_error: KafkaError | None) -> str:
+    """How the text of a `TimedOut` ends: with what stood in the way when it was last tried."""
+    if last_error is None:
+        return ""
+    return f"; the last error was: {type(last_error).__name__}: {last_error}"
 
 
 class IllegalState(EmbedlogError):

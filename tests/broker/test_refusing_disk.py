@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from errno import EMFILE
+from errno import EIO, EMFILE
 
 import pytest
 
 from embedlog.broker.cluster import Cluster
-from embedlog.errors import KafkaError
+from embedlog.errors import KafkaError, TimedOut
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles, sim_runtime
 
@@ -112,3 +112,32 @@ def test_a_sync_that_finds_no_descriptor_for_long_does_not_spin() -> None:
     with pytest.raises(KafkaError):
         producer.send("t", b"x").result()
     assert 1 < disk.count < 100
+
+
+class _Unsyncable(SimFiles):
+    """Cannot sync the logs of offsets, once it `is_broken`."""
+
+    is_broken = False
+
+    def begin(self, call: str, path: str) -> int | None:
+        if self.is_broken and call == "sync" and "__consumer_offsets" in path:
+            raise OSError(EIO, "Input/output error", path)
+        return super().begin(call, path)
+
+
+def test_a_consumer_whose_groups_log_cannot_be_synced_is_told_why_it_waited() -> None:
+    """Kafka's clients look for another coordinator until the time is over: so do ours."""
+    disk = _Unsyncable()
+    cluster = _open(disk)
+    cluster.create_topic("t", 1)
+    consumer = cluster.consumer(group_id="g", enable_auto_commit=False)
+    consumer.assign([("t", 0)])
+    consumer.commit({("t", 0): 0})
+    disk.is_broken = True
+    for call in (
+        lambda: consumer.commit({("t", 0): 1}, timeout_ms=1000),
+        lambda: consumer.committed([("t", 0)], timeout_ms=1000),
+    ):
+        with pytest.raises(TimedOut, match="the last error was: .*Coordinator.*: "):
+            call()
+    assert any("__consumer_offsets" in str(news) for news in cluster.health()), cluster.health()

@@ -134,7 +134,7 @@ def test_a_commit_that_is_never_taken_times_out(cluster: FaultyCluster) -> None:
     with joined(cluster, default_api_timeout_ms=3_000) as consumer:
         refuse_commit(cluster, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 1_000)
         before = cluster.runtime.clock.monotonic_ms()
-        with pytest.raises(TimedOut):
+        with pytest.raises(TimedOut, match="the last error was: CoordinatorLoadInProgress: "):
             consumer.commit()
         assert cluster.runtime.clock.monotonic_ms() - before == 3_000
         with pytest.raises(TimedOut):

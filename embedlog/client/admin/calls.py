@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog.client.errors import because
 from embedlog.client.metadata import Metadata
 from embedlog.client.waiting import Waiter
 from embedlog.errors import KafkaError, TimedOut, error_for
@@ -202,7 +203,7 @@ class AdminCalls:
         limit = self.timeout(timeout_ms)
         if not self._waiter.until(is_done, limit, *steps):
             raise TimedOut(
-                f"the brokers did not answer within {limit} ms{_because(self.metadata.last_error)}"
+                f"the brokers did not answer within {limit} ms{because(self.metadata.last_error)}"
             )
 
     def _has_partition(self, key: TopicPartition) -> bool:
@@ -220,7 +221,7 @@ class AdminCalls:
             left = self.left_ms(deadline)
             if not left:
                 name = type(request).__name__.removesuffix("Request")
-                raise TimedOut(f"{name}: no broker answered in time{_because(last)}")
+                raise TimedOut(f"{name}: no broker answered in time{because(last)}")
             self._transport.wait(pending, left)
 
     def _learn_nodes(self, node_id: int, deadline: int) -> None:
@@ -234,10 +235,6 @@ class AdminCalls:
         self.metadata.want_now()
         self.metadata.want_all()
         self.drive(lambda: self.metadata.full_version > before, timeout_ms)
-
-
-def _because(error: KafkaError | None) -> str:
-    return "" if error is None else f"; the last error was: {error}"
 
 
 def _is_not_controller(response: Any) -> bool:

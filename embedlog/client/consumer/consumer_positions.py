@@ -10,6 +10,7 @@ from embedlog.client.consumer.subscription_state import (
     LATEST_TIMESTAMP,
     FetchState,
 )
+from embedlog.client.errors import because
 from embedlog.common import TopicPartition
 from embedlog.errors import TimedOut
 from wire.error_codes import ErrorCode
@@ -148,7 +149,7 @@ class PositionCalls(ConsumerCore):
             try:
                 if not self._drive(self._asked_anew(topic), timeout_ms):
                     text = f"the cluster did not describe topic {topic!r} in time"
-                    raise TimedOut(f"{text}{self._because}")
+                    raise TimedOut(f"{text}{because(metadata.last_error)}")
             finally:
                 if topic not in metadata.topics and not self._subscription.uses(topic):
                     metadata.forget([topic])
@@ -166,7 +167,8 @@ class PositionCalls(ConsumerCore):
             before = metadata.full_version
             metadata.want_all()
             if not self._drive(lambda: metadata.full_version > before, timeout_ms):
-                raise TimedOut(f"the cluster did not describe its topics in time{self._because}")
+                text = "the cluster did not describe its topics in time"
+                raise TimedOut(f"{text}{because(metadata.last_error)}")
             return dict(metadata.topics)
 
     # Inside
@@ -197,11 +199,6 @@ class PositionCalls(ConsumerCore):
         if topic not in metadata.topics and earlier is None:
             ask()
         return is_described
-
-    @property
-    def _because(self) -> str:
-        error = self._metadata.last_error
-        return "" if error is None else f"; the last error was: {error}"
 
     def _seek_to(self, partitions: tuple[Any, ...], timestamp: int, call: str) -> None:
         with self._guard:

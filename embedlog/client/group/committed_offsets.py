@@ -57,6 +57,8 @@ class CommittedLookup:
         self._retry = Retry(Backoff.of_retries(parts.settings, parts.transport.runtime.random))
         self.found: dict[TopicPartition, OffsetAndMetadata | None] = {}
         self.error: KafkaError | None = None
+        self.last_refusal: KafkaError | None = None
+        """Why it was asked again."""
         self.is_done = not self.partitions
 
     def advance(self, now_ms: int) -> int | None:
@@ -151,6 +153,7 @@ class CommittedLookup:
         if not error.retriable and error.code not in _MEMBER_NEWS:
             self.fail(error)
             return None
+        self.last_refusal = error
         self._parts.metadata.request_update()
         self._retry.failed(now_ms)
         return self._retry.left_ms(now_ms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from embedlog.client import arguments
 from embedlog.client.consumer.consumer_core import ConsumerCore
 from embedlog.client.consumer.subscription_state import SubscriptionType
-from embedlog.client.errors import IllegalState
+from embedlog.client.errors import IllegalState, because
 from embedlog.common import TopicPartition
 from embedlog.errors import TimedOut
 
@@ -131,7 +131,8 @@ class GroupCalls(ConsumerCore):
             if commit.error is not None:
                 raise commit.error
             if not done:
-                raise TimedOut("the coordinator did not store the offsets in time")
+                text = "the coordinator did not store the offsets in time"
+                raise TimedOut(text + because(commit.last_refusal or coordinator.lookup.last_error))
 
     def commit_async(
         self, offsets: GivenOffsets | None = None, callback: Callback | None = None
@@ -165,7 +166,8 @@ class GroupCalls(ConsumerCore):
             coordinator = self._group()
             lookup = coordinator.fetch_committed(keys)
             if not self._drive(lambda: lookup.is_done, timeout_ms, coordinator.keep):
-                raise TimedOut("the coordinator did not tell the committed offsets in time")
+                text = "the coordinator did not tell the committed offsets in time"
+                raise TimedOut(text + because(lookup.last_refusal or coordinator.lookup.last_error))
             if lookup.error is not None:
                 raise lookup.error
             return lookup.found

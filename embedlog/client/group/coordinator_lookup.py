@@ -48,6 +48,8 @@ class CoordinatorLookup:
         self.failure_count = 0
         """Counts answers that named none."""
         self._error: KafkaError | None = None
+        self.last_error: KafkaError | None = None
+        """Why it was not found when it was last looked for; None when it was."""
 
     def need(self) -> None:
         """Find it, if it is unknown."""
@@ -90,6 +92,7 @@ class CoordinatorLookup:
         if error is not None:
             return self._failed(as_kafka_error(error), now_ms)
         self._retry.succeeded()
+        self.last_error = None
         self._is_needed = False
         return 0
 
@@ -109,6 +112,7 @@ class CoordinatorLookup:
 
     def _failed(self, error: KafkaError, now_ms: int) -> int | None:
         self.failure_count += 1
+        self.last_error = error
         self._retry.failed(now_ms)
         # A broker too old for the first question has said so by now, and is asked as it likes.
         if not error.retriable and error.code != ErrorCode.UNSUPPORTED_VERSION:

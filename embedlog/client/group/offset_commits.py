@@ -66,6 +66,7 @@ class Commit:
         "callback",
         "error",
         "is_done",
+        "last_refusal",
         "not_before_ms",
         "offsets",
         "pending",
@@ -85,6 +86,8 @@ class Commit:
         self.not_before_ms = 0
         self.is_done = False
         self.error: Exception | None = None
+        self.last_refusal: KafkaError | None = None
+        """Why it was sent again."""
 
 
 class OffsetCommits:
@@ -223,6 +226,7 @@ class OffsetCommits:
         if not is_retriable:
             self._finish(commit, meaning)
         elif commit.retries:
+            commit.last_refusal = refusal
             commit.not_before_ms = now_ms + self._backoff_ms
         else:
             self._finish(commit, RetriableCommitFailed(str(meaning)))
