@@ -39,6 +39,8 @@ CHANGED_SETTING = "max.compaction.lag.ms"
 """The setting of the first topic that is changed all the time; it changes nothing else."""
 
 BROKER = {
+    # A producer that asks for the metadata of a topic that was deleted would make it anew.
+    "auto.create.topics.enable": "false",
     "offsets.topic.num.partitions": "2",
     "offsets.topic.segment.bytes": str(SEGMENT_SIZE),
     "log.initial.task.delay.ms": "5",
