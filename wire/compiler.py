@@ -82,15 +82,25 @@ def decode(cls: type[T], version: int, buffer: Payload, position: int = 0) -> T:
     return decode_from(cls, version, buffer, position)[0]
 
 
-def decode_from(cls: type[T], version: int, buffer: Payload, position: int) -> tuple[T, int]:
-    """Return (message, position after it); raises as `decode` does."""
+def decode_from(
+    cls: type[T], version: int, buffer: Payload, position: int, elements_max: int | None = None
+) -> tuple[T, int]:
+    """Return (message, position after it); raises as `decode` does.
+
+    `elements_max` is what a request may have of elements, in all of its arrays together; None for
+    `wire.decoder.REQUEST_ELEMENTS_MAX`. Requires: None for what is no request.
+    """
     try:
         function = cls.__decoders__[version]  # type: ignore[attr-defined]
     except KeyError:
         function = _compile_decoder(cls, version)
     end = len(buffer)
     try:
-        result: tuple[T, int] = function(buffer, position, end)
+        result: tuple[T, int] = (
+            function(buffer, position, end)
+            if elements_max is None
+            else function(buffer, position, end, elements_max)
+        )
     except (struct.error, IndexError) as error:
         raise MalformedMessage(
             f"{cls.__name__} version {version} at {position} is cut off: it ends at {end}"

@@ -17,11 +17,11 @@ of the tagged section is the last value of that call. For two ints and a string:
         return m, pos
 
 No count is believed: before a list is made, count times the least size of an element must fit
-into the bytes that are left. A request may have `REQUEST_ELEMENTS_MAX` elements in all of its
-arrays together: an element of one byte becomes an object of hundreds. Reading past the end raises
-IndexError or struct.error, which the caller turns into MalformedMessage. Tolerated, as Kafka does:
-bytes after the message, tags that are repeated or out of order, strings that are not UTF-8 (U+FFFD
-takes the place of bad bytes).
+into the bytes that are left. A request may have `limit` elements in all of its arrays together,
+`REQUEST_ELEMENTS_MAX` unless the caller says: one of a byte becomes an object of hundreds. Reading
+past the end raises IndexError or struct.error, which the caller turns into MalformedMessage.
+Tolerated, as Kafka does: bytes after the message, tags that are repeated or out of order, strings
+that are not UTF-8 (U+FFFD takes the place of bad bytes).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from __future__ import annotations
 import struct
 
 from wire.errors import MalformedMessage
-from wire.layout import FORMATS, Layout, Slot
+from wire.layout import FORMATS, Layout, Slot, has_records
 from wire.primitives import STRING_SIZE_MAX, continue_uvarint, read_uvarint
 from wire.schema import DEFAULT, NO_TAGS, Field
 from wire.source import Run, Source
@@ -51,29 +51,25 @@ TAGS_MAX = 100
 def generate_decoder(
     layout: Layout, name: str, version: int, *, is_request: bool = False
 ) -> Source:
-    """Return the source of `decode(buf, pos, end) -> (message, position after it)`."""
-    source = Source("def decode(buf, pos, end):", f"bytes -> {name} v{version}.")
+    """Return the source of `decode(buf, pos, end) -> (message, position after it)`.
+
+    That of a request takes `limit` as well, the elements that it may have.
+    """
+    limit = f", limit={REQUEST_ELEMENTS_MAX}" if is_request else ""
+    source = Source(f"def decode(buf, pos, end{limit}):", f"bytes -> {name} v{version}.")
     source.constant("new", object.__new__)
-    if _has_records(layout):
+    # Records are slices of the buffer, which then must not be a copy.
+    if has_records(layout):
         source.line("view = memoryview(buf)")
     else:
         with source.block(f"if type(buf) is memoryview and end <= {COPY_SIZE_MAX}:"):
             source.line("buf = bytes(buf)")
     if is_request:
-        source.line(f"left = {REQUEST_ELEMENTS_MAX}")
+        source.line("left = limit")
     decoder = _Decoder(source, is_request=is_request)
     decoder.read_struct(layout, "m")
     source.line("return m, pos")
     return source
-
-
-def _has_records(layout: Layout) -> bool:
-    """Say whether the message has slices of the buffer in it, which then must not be a copy."""
-    for slot in layout.slots + layout.tagged:
-        inner = slot.layout or (slot.element and slot.element.layout)
-        if slot.kind == "records_" or (inner and _has_records(inner)):
-            return True
-    return False
 
 
 class _Decoder:
@@ -266,7 +262,7 @@ class _Decoder:
         self.source.line(f"left -= {count}")
         with self.source.block("if left < 0:"):
             too_many = self.source.constant("too_many", _too_many)
-            self.source.line(f'raise {too_many}("{path}", {REQUEST_ELEMENTS_MAX})')
+            self.source.line(f'raise {too_many}("{path}", limit)')
 
     def read_nested(self, slot: Slot, target: str) -> None:
         source = self.source

@@ -10,7 +10,8 @@ a request of two ints and a string (see `wire.explain`):
         append(pack_ihh(m.id, m.kind, len(b1)))
         append(b1)
 
-Record batches above 1 KiB are not copied when the caller gave `buffers`: see `spill`.
+Record batches above 1 KiB are not copied when the caller gave `buffers`: see `spill`. Where arrays
+lie in arrays the pieces of long ones are joined on the way: see `fold`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import struct
 
 from wire.errors import UnsupportedField
-from wire.layout import FORMATS, Layout, Slot
+from wire.layout import FORMATS, Layout, Slot, has_arrays, has_records
 from wire.primitives import ONE_BYTE, STRING_SIZE_MAX, uvarint
 from wire.schema import DEFAULT, Field, Payload
 from wire.source import Run, Source
@@ -30,25 +31,32 @@ if TYPE_CHECKING:
 BY_REFERENCE_SIZE_MIN = 1024
 """Below this a copy costs less than one more buffer in a gather write."""
 
+PIECES_MAX = 65_536
+"""Pieces that wait to be joined: a million of them, of 6 MB, took 90 MB."""
+
 
 def generate_encoder(layout: Layout, name: str, version: int) -> Source:
     """Return the source of `encode(m, out, append, buffers)`."""
     source = Source(
         "def encode(m, out, append, buffers):", f"{name} v{version} -> pieces of bytes."
     )
-    encoder = _Encoder(source, name, version)
+    encoder = _Encoder(source, layout, name, version)
+    if encoder.folds:
+        source.line("folded = 0")
     encoder.write_struct(layout, "m")
     encoder.flush()
     return source
 
 
 class _Encoder:
-    def __init__(self, source: Source, name: str, version: int) -> None:
+    def __init__(self, source: Source, layout: Layout, name: str, version: int) -> None:
         self.source = source
         self.message_name = name
         self.version = version
         self.append = "append"
         self.run = Run()
+        self.folds = has_arrays(layout) and not has_records(layout)
+        """May long arrays be folded? Fetch and Produce pay for no check: batches take the room."""
 
     # -- structs -----------------------------------------------------------------------------
 
@@ -218,6 +226,18 @@ class _Encoder:
             with source.block(f"for {item} in {items}:"):
                 self.write(element, item)
                 self.flush()
+                self.write_fold(element)
+
+    def write_fold(self, element: Slot) -> None:
+        """After an element of an array: join what waits, if that is much.
+
+        Only where elements hold arrays: the others are few enough, and cost less than the check.
+        """
+        inner = element.layout
+        if not self.folds or self.append != "append" or inner is None or not has_arrays(inner):
+            return
+        with self.source.block(f"if len(out) - folded > {PIECES_MAX}:"):
+            self.source.line(f"folded = {self.source.constant('fold', fold)}(out, folded)")
 
     def write_nested(self, slot: Slot, value: str) -> None:
         assert slot.layout is not None, slot.path
@@ -275,6 +295,15 @@ def spill(buffers: list[Payload], out: list[Payload], payload: Payload) -> None:
         buffers.append(b"".join(out))
         out.clear()
     buffers.append(payload)
+
+
+def fold(out: list[Payload], folded: int) -> int:
+    """Join the pieces of `out` but for the first `folded`; return how many there are then.
+
+    Those that were joined before are left alone: no byte is copied twice on the way.
+    """
+    out[folded:] = (b"".join(out[folded:]),)
+    return folded + 1
 
 
 def tagged_section(known: tuple[tuple[int, bytes], ...], unknown: dict[int, bytes]) -> bytes:

@@ -105,3 +105,27 @@ class Layout:
 def layout(cls: type[Any], version: int) -> Layout:
     """Return the layout of a message class at a version that it declares."""
     return Layout(cls, version, flexible=declaration(cls).is_flexible(version), path="")
+
+
+def has_records(layout: Layout) -> bool:
+    """Are there record batches in the message, or in a struct of it, however deep?"""
+    return any(
+        slot.kind == "records_" or (inner is not None and has_records(inner))
+        for slot, inner in _with_structs(layout)
+    )
+
+
+def has_arrays(layout: Layout) -> bool:
+    """Are there arrays in the message, or in a struct of it, however deep?"""
+    return any(
+        slot.kind == "array" or (inner is not None and has_arrays(inner))
+        for slot, inner in _with_structs(layout)
+    )
+
+
+def _with_structs(layout: Layout) -> list[tuple[Slot, Layout | None]]:
+    """Every field, with the struct that it, or each of its elements, is."""
+    return [
+        (slot, slot.layout or (slot.element.layout if slot.element else None))
+        for slot in layout.slots + layout.tagged
+    ]

@@ -61,9 +61,11 @@ _new: Any = object.__new__
 class LoneProduce:
     """What one server knows of the produce requests that come to it. Not for several threads."""
 
-    __slots__ = ("_answers", "_heads", "_respond")
+    __slots__ = ("_answers", "_elements_max", "_heads", "_respond")
 
-    def __init__(self) -> None:
+    def __init__(self, elements_max: int | None = None) -> None:
+        """`elements_max` is that of `wire.compiler.decode_from`."""
+        self._elements_max = elements_max
         self._respond = ServerConnection().respond
         # By the bytes before the records: what they say. Two kinds, without and with topic ids.
         self._heads: tuple[dict[bytes, ProduceTarget], dict[bytes, ProduceTarget]] = ({}, {})
@@ -77,7 +79,7 @@ class LoneProduce:
         """
         size = len(frame)
         if version < FIRST_VERSION or size < position + _SIZE_MIN:
-            return decode_from(ProduceRequest, version, frame, position)[0]
+            return self._decode(version, frame, position)
         if version < IDS_SINCE:
             start = position + _NAME_AT + frame[position + _NAME_AT] + _AFTER_NAME
             heads = self._heads[0]
@@ -87,7 +89,7 @@ class LoneProduce:
         head = bytes(frame[position:start])
         known = heads.get(head)
         if known is None:
-            request, _ = decode_from(ProduceRequest, version, frame, position)
+            request = self._decode(version, frame, position)
             target = _lone_target(request, head, version) if len(heads) < _KNOWN_MAX else None
             if target is not None:
                 heads[head] = target
@@ -104,7 +106,7 @@ class LoneProduce:
                 start += 3
                 records_end = start + (low & 127 | (middle & 127) << 7 | high << 14) - 1
         if records_end != end or frame[end:] != _TAIL:
-            return decode_from(ProduceRequest, version, frame, position)[0]
+            return self._decode(version, frame, position)
         data = _new(PartitionProduceData)
         topic = _new(TopicProduceData)
         request = _new(ProduceRequest)
@@ -117,6 +119,9 @@ class LoneProduce:
         request.transactional_id = None
         data.unknown_tags = topic.unknown_tags = request.unknown_tags = NO_TAGS
         return request  # type: ignore[no-any-return]
+
+    def _decode(self, version: int, frame: Payload, position: int) -> ProduceRequest:
+        return decode_from(ProduceRequest, version, frame, position, self._elements_max)[0]
 
     def respond(
         self, correlation_id: int, version: int, response: ProduceResponse

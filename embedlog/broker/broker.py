@@ -141,6 +141,8 @@ class Broker:
                     self.runtime.clock,
                     self.runtime.random,
                     slot_count=self.config.max_incremental_fetch_session_cache_slots,
+                    session_size_max=self.config.embedlog_max_fetch_session_partitions,
+                    total_size_max=self.config.embedlog_max_fetch_session_cache_partitions,
                 )
             return self._fetch_sessions
 

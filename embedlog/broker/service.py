@@ -73,7 +73,8 @@ class BrokerService:
         self._reports = reports
         self._advertised = advertised
         self._respond = ServerConnection().respond
-        self._lone_produce = LoneProduce()
+        self._elements_max: int = broker.config.embedlog_max_request_elements
+        self._lone_produce = LoneProduce(self._elements_max)
         # By API key: the versions that are served, and the class of the requests.
         self._served: dict[int, tuple[int, int, type[Any]]] = {}
         # By version: an ApiVersions response, and its frame but for the correlation id.
@@ -128,7 +129,7 @@ class BrokerService:
                 if aside and is_heavy(api_key, size):
                     self._decode_aside(connection, request_type, frame, position)
                     return None
-                request, _ = decode_from(request_type, version, frame, position)
+                request, _ = decode_from(request_type, version, frame, position, self._elements_max)
                 if aside and self._asks_for_much(api_key, request):
                     self._set_aside(connection, lambda: request)
                     return None
@@ -174,7 +175,10 @@ class BrokerService:
         if len(frame) <= _COPIED_SIZE_MAX:
             # Or a frame of a few bytes would keep the whole buffer that it came in.
             frame = bytes(frame)
-        self._set_aside(connection, lambda: decode_from(request_type, version, frame, position)[0])
+        limit = self._elements_max
+        self._set_aside(
+            connection, lambda: decode_from(request_type, version, frame, position, limit)[0]
+        )
 
     def _set_aside(self, connection: Connection, request: Callable[[], Any]) -> None:
         """Let another thread handle and answer a request; the connection is parked."""

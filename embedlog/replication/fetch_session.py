@@ -35,7 +35,7 @@ EPOCH_MAX = 2**31 - 1
 
 SLOT_COUNT = 1000
 SESSION_SIZE_MAX = 10_000
-"""Partitions of one session. Kafka has no such limit."""
+"""Partitions of one session, unless it is set. Kafka has no such limit."""
 TOTAL_SIZE_MAX = 100_000
 """Partitions of all sessions, half a kilobyte each."""
 EVICTION_MS = 120_000
@@ -117,12 +117,32 @@ class FetchSession:
 class FetchSessions:
     """The cache of sessions. Every method may be called from any thread."""
 
-    __slots__ = ("_clock", "_lock", "_random", "_sessions", "_size", "_slot_count")
+    __slots__ = (
+        "_clock",
+        "_lock",
+        "_random",
+        "_session_size_max",
+        "_sessions",
+        "_size",
+        "_slot_count",
+        "_total_size_max",
+    )
 
-    def __init__(self, clock: Clock, random: Random, *, slot_count: int = SLOT_COUNT) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        random: Random,
+        *,
+        slot_count: int = SLOT_COUNT,
+        session_size_max: int = SESSION_SIZE_MAX,
+        total_size_max: int = TOTAL_SIZE_MAX,
+    ) -> None:
+        """`session_size_max` counts the partitions of a session, `total_size_max` those of all."""
         self._clock = clock
         self._random = random
         self._slot_count = slot_count
+        self._session_size_max = session_size_max
+        self._total_size_max = total_size_max
         self._lock = ranked_lock(Rank.FETCH_SESSIONS)
         self._sessions: dict[int, FetchSession] = {}
         self._size = 0
@@ -168,7 +188,10 @@ class FetchSessions:
                 before = len(session.partitions)
                 _update(session, request, topic_name)
                 self._count(len(session.partitions) - before)
-                if len(session.partitions) > SESSION_SIZE_MAX or self._size > TOTAL_SIZE_MAX:
+                if (
+                    len(session.partitions) > self._session_size_max
+                    or self._size > self._total_size_max
+                ):
                     # The client asks for all of it again, and does without a session.
                     self._end(session.id)
                     raise errors.FetchSessionIdNotFound()
@@ -189,18 +212,18 @@ class FetchSessions:
     ) -> int:
         """Begin a session and return its id; 0 when the cache is full of better ones."""
         now_ms = self._clock.monotonic_ms()
-        if len(partitions) > SESSION_SIZE_MAX:
+        if len(partitions) > self._session_size_max:
             return NO_SESSION
         with self._lock:
             sessions = self._sessions
-            is_full = self._size + len(partitions) > TOTAL_SIZE_MAX
+            is_full = self._size + len(partitions) > self._total_size_max
             if is_full or len(sessions) >= self._slot_count:
                 evicted = self._evictable(len(partitions), is_privileged, now_ms)
                 if evicted is None:
                     return NO_SESSION
                 self._size -= len(evicted.partitions)
                 sessions.pop(evicted.id).end()
-                if self._size + len(partitions) > TOTAL_SIZE_MAX:
+                if self._size + len(partitions) > self._total_size_max:
                     return NO_SESSION
             id = 0
             while id == 0 or id in sessions:

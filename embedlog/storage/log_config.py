@@ -1,8 +1,9 @@
 """The settings that one log obeys: a topic's configuration, as plain attributes.
 
 Every attribute is the topic setting of that name with underscores for dots, in the unit of its
-name. Three are not topic settings of Kafka: `durability` (embedlog's acknowledgement level), the
-producer expiry and the transaction limit, which Kafka sets for a whole broker.
+name. Three are not topic settings of Kafka: `durability` (embedlog's acknowledgement level),
+`max_compressed_records` (embedlog's limit), and the producer expiry, which Kafka sets for a whole
+broker.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ TYPE_CHECKING = False
 
 NO_LIMIT = 2**63 - 1
 """Kafka's Long.MAX_VALUE: a time or count that is never reached."""
+
+_PLAIN_RECORD_SIZE = 10
+"""Least size of a record, with a byte of value and a header or a key."""
 
 DURABILITIES = ("memory", "os", "fsync")
 """What an acknowledged record survives: nothing, the end of this process, loss of power."""
@@ -29,6 +33,7 @@ DEFAULTS: dict[str, object] = {
     "flush_ms": NO_LIMIT,
     "index_interval_bytes": 4096,
     "max_compaction_lag_ms": NO_LIMIT,
+    "max_compressed_records": None,
     "max_decompressed_message_bytes": 64 << 20,
     "max_message_bytes": 1_048_588,
     "message_timestamp_type": "CreateTime",
@@ -53,7 +58,8 @@ class LogConfig:
 
     `compact` and `delete` say what `cleanup_policy` lists; `log_append_time` says whether the
     broker's clock stamps the records. `keeps_plain` says that a plain batch is stored as it was
-    sent, and `batch_size_max` how large a batch may be for both limits. A segment is appended to
+    sent, and `batch_size_max` how large a batch may be for both limits. A compressed batch may have
+    `compressed_count_max` records. A segment is appended to
     for `segment_age_ms` at most: compaction leaves the last one alone, so max.compaction.lag.ms
     bounds it too.
     """
@@ -62,6 +68,7 @@ class LogConfig:
         *DEFAULTS,
         "batch_size_max",
         "compact",
+        "compressed_count_max",
         "delete",
         "keeps_plain",
         "log_append_time",
@@ -80,6 +87,7 @@ class LogConfig:
         flush_ms: int
         index_interval_bytes: int
         max_compaction_lag_ms: int
+        max_compressed_records: int | None
         max_decompressed_message_bytes: int
         max_message_bytes: int
         message_timestamp_type: str
@@ -98,6 +106,7 @@ class LogConfig:
         durability: str
         batch_size_max: int
         compact: bool
+        compressed_count_max: int
         delete: bool
         keeps_plain: bool
         log_append_time: bool
@@ -124,6 +133,9 @@ class LogConfig:
             self.compression_type in ("producer", "uncompressed") and not self.log_append_time
         )
         self.batch_size_max = min(self.max_message_bytes, self.segment_bytes)
+        self.compressed_count_max = (
+            self.max_compressed_records or self.max_message_bytes // _PLAIN_RECORD_SIZE
+        )
         age_ms = self.segment_ms
         self.segment_age_ms = min(age_ms, self.max_compaction_lag_ms) if self.compact else age_ms
 

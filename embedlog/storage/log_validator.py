@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from embedlog.storage.validated_batch import ValidatedBatch
     from wire.records.scan import ScanResult
 
-_PLAIN_RECORD_SIZE = 10
-"""Least size of a record, with a byte of value and a header or a key."""
 _FOUND_BEFORE_THE_LOG = (2, 10)
 """CORRUPT_MESSAGE and MESSAGE_TOO_LARGE never carry the log start offset."""
 
@@ -91,7 +89,7 @@ def validate(
             if batch is None:
                 batch = _checked_batch(view, size, config, topic_partition)
             if origin == AppendOrigin.CLIENT:
-                _check_client_header(batch, config.max_message_bytes, topic_partition)
+                _check_client_header(batch, config.compressed_count_max, topic_partition)
             validated = _checked_records(batch, config, now_ms, topic_partition)
     except errors.KafkaError as error:
         if error.code not in _FOUND_BEFORE_THE_LOG:
@@ -158,17 +156,17 @@ def _checked_batch(
 
 
 def _check_client_header(
-    batch: RecordBatch, max_message_bytes: int, topic_partition: object
+    batch: RecordBatch, compressed_count_max: int, topic_partition: object
 ) -> None:
     """A client's header must number its records without gaps, and mark no control batch."""
     count = batch.record_count
     delta = batch.last_offset_delta
     if count == delta + 1 and count > 0:
-        if batch.attributes & CODEC_MASK and count > max_message_bytes // _PLAIN_RECORD_SIZE:
+        if batch.attributes & CODEC_MASK and count > compressed_count_max:
             # A plain batch holds so many at most. Clients split this one, and send it again.
             raise errors.MessageTooLarge(
                 f"{count} records in a batch in append to partition {topic_partition}; at most "
-                f"{max_message_bytes // _PLAIN_RECORD_SIZE} may be compressed into one."
+                f"{compressed_count_max} may be compressed into one."
             )
         if batch.attributes & CONTROL_BIT:
             raise errors.InvalidRecord(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import traceback
+import tracemalloc
 from typing import Any
 
 import pytest
 
 import wire
+from wire.compiler import decode_from
+from wire.encoder import PIECES_MAX
 from wire.schemas.add_partitions_to_txn import AddPartitionsToTxnRequest
 from wire.schemas.api_versions import ApiVersionsResponse
 from wire.schemas.consumer_group_metadata import (
@@ -15,6 +18,11 @@ from wire.schemas.consumer_group_metadata import (
     ConsumerGroupMemberMetadataValue,
 )
 from wire.schemas.create_topics import CreateTopicsResponse
+from wire.schemas.describe_configs import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from wire.schemas.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
 from wire.schemas.fetch import (
     EpochEndOffset,
@@ -316,7 +324,7 @@ def test_a_struct_alone_cannot_be_encoded() -> None:
 def test_explain_shows_the_generated_source() -> None:
     text = wire.explain(AddPartitionsToTxnRequest, 3)
     assert "def encode(m, out, append, buffers):" in text
-    assert "def decode(buf, pos, end):" in text
+    assert "def decode(buf, pos, end, limit=50000):" in text
     compile(text, "explained", "exec")
 
 
@@ -347,6 +355,29 @@ def test_elements_count_together_however_deep_they_are() -> None:
         wire.decode(ProduceRequest, 9, wire.encode(request, 9))
     request.topic_data = [topic] * 49
     assert wire.decode(ProduceRequest, 9, wire.encode(request, 9)) == request
+
+
+def test_whoever_decodes_a_request_says_how_many_elements_it_may_have() -> None:
+    frame = wire.encode(MetadataRequest(topics=[MetadataRequestTopic(name="")] * 3), 1)
+    assert len(decode_from(MetadataRequest, 1, frame, 0, 3)[0].topics) == 3
+    with pytest.raises(wire.MalformedMessage, match="more than the 2 elements"):
+        decode_from(MetadataRequest, 1, frame, 0, 2)
+
+
+def test_a_long_answer_takes_little_room_beside_itself() -> None:
+    config = DescribeConfigsResourceResult(name="some.setting", value="some value")
+    results = [DescribeConfigsResult(resource_name="r", configs=[config] * 40)] * 2_000
+    response = DescribeConfigsResponse(results=results)
+    # Throttle time, one byte for the count of one result and two for 2,000; the tagged fields.
+    (alone,) = {wire.encode(DescribeConfigsResponse(results=[each]), 4)[5:-1] for each in results}
+    tracemalloc.start()
+    try:
+        encoded = wire.encode(response, 4)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert encoded[6:-1] == alone * 2_000
+    assert peak < 2 * len(encoded) + PIECES_MAX * 100, (peak, len(encoded))
 
 
 def test_responses_may_have_any_number_of_elements() -> None:

@@ -8,6 +8,9 @@ add.partitions.to.txn.retry.backoff.max.ms int 100 >=0 read-only
     Longest pause between attempts to add a partition to a transaction. Accepted, not used.
 add.partitions.to.txn.retry.backoff.ms int 20 >=1 read-only
     First pause between attempts to add a partition to a transaction. Accepted, not used.
+embedlog.group.max.pending.members int 1000 >=1 internal
+    Member ids that a classic group has given out to clients that have not joined with them yet;
+    beyond it a join without an id is GROUP_MAX_SIZE_REACHED.
 errors.deadletterqueue.auto.create.topics.enable boolean false - cluster-wide
     Make dead letter topics of share groups when they are missing. Accepted, not used.
 errors.deadletterqueue.topic.name.prefix string dlq. - cluster-wide

@@ -22,6 +22,15 @@ controlled.shutdown.enable boolean true - read-only
     Hand leadership over before stopping. Accepted, not used.
 early.start.listeners list null - read-only
     Listeners that open before the broker is ready. Accepted, not used.
+embedlog.max.fetch.session.cache.partitions int 100000 >=0 internal
+    Partitions of all fetch sessions together, half a kilobyte each. Who finds no room is served
+    without a session.
+embedlog.max.fetch.session.partitions int 10000 >=0 internal
+    Partitions of one fetch session. Who asks for more is served without a session; a session that
+    grows beyond it ends with FETCH_SESSION_ID_NOT_FOUND.
+embedlog.max.request.elements int 50000 >=1 internal
+    Elements that a request may have in all of its arrays together. One with more is not
+    understood: its connection is closed.
 fetch.max.bytes int 57671680 >=1024 read-only
     Largest answer to a fetch, whatever the client asks for; the first batch always fits.
 inter.broker.listener.name string null - read-only

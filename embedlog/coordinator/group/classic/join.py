@@ -48,10 +48,6 @@ NEW_MEMBER_TIMEOUT_MS = 300_000
 """How long a member may be in its first join. It cannot send heartbeats yet, and a client that gave
 up and asked again would leave a member behind each time."""
 
-PENDING_MEMBERS_MAX = 1_000
-"""Ids given out to clients that have not come back with them; one is kept for a session time-out.
-Kafka has no such limit."""
-
 _FIRST_WITH_REBALANCE_TIMEOUT = 1
 _FIRST_WITH_MEMBER_ID_REQUIRED = 4
 _FIRST_WITH_SKIP_ASSIGNMENT = 9
@@ -162,7 +158,9 @@ class Joins:
             if known_id is not None:
                 return self._join_static_again(group, group.members[known_id], member_id, joining)
         elif joining.version >= _FIRST_WITH_MEMBER_ID_REQUIRED:
-            if len(group.pending_members) >= PENDING_MEMBERS_MAX:
+            # One is kept for a session time-out, whether its client comes back with it or not.
+            pending_max: int = self._context.config.embedlog_group_max_pending_members
+            if len(group.pending_members) >= pending_max:
                 return joining.refused(ErrorCode.GROUP_MAX_SIZE_REACHED)
             group.pending_members[member_id] = self._rebalances.open_session(
                 group, member_id, joining.request.session_timeout_ms

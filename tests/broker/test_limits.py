@@ -1,0 +1,148 @@
+"""Limits that are settings: each holds at its default, and where it was set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import embedlog
+from embedlog.config import BrokerConfig
+from embedlog.errors import ConfigError
+from tests.broker.wire_client import WireClient
+from wire.records.batch import Codec
+from wire.records.builder import build_batch
+from wire.schemas.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
+from wire.schemas.find_coordinator import FindCoordinatorRequest
+from wire.schemas.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
+from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+GROUP_MAX_SIZE_REACHED = 81
+MEMBER_ID_REQUIRED = 79
+MESSAGE_TOO_LARGE = 10
+POLICY_VIOLATION = 44
+
+
+@contextmanager
+def served(**config: object) -> Iterator[WireClient]:
+    """A client of a broker with those settings, `embedlog.` left out, underscores for dots."""
+    named = {f"embedlog.{name.replace('_', '.')}": value for name, value in config.items()}
+    with embedlog.open(config=named) as cluster:
+        cluster.create_topic("t", 1)
+        listener = cluster.listen()
+        with WireClient((listener.host, listener.port)) as client:
+            yield client
+
+
+@pytest.mark.parametrize(
+    ("name", "default", "least"),
+    [
+        ("embedlog.max.request.elements", 50_000, 1),
+        ("embedlog.max.fetch.session.partitions", 10_000, 0),
+        ("embedlog.max.fetch.session.cache.partitions", 100_000, 0),
+        ("embedlog.group.max.pending.members", 1_000, 1),
+        ("embedlog.max.compressed.records", None, 1),
+    ],
+)
+def test_every_limit_has_a_default_and_a_least_value(
+    name: str, default: int | None, least: int
+) -> None:
+    assert BrokerConfig().value(name) == default
+    assert BrokerConfig({name: least}).value(name) == least
+    with pytest.raises(ConfigError, match=f"{name}: Value must be at least {least}"):
+        BrokerConfig({name: least - 1})
+
+
+def test_elements_of_a_request() -> None:
+    topics = [MetadataRequestTopic(name="t")] * 3
+    with served(max_request_elements=3) as client:
+        assert client.ask(MetadataRequest(topics=topics), 1).topics
+        client.send(MetadataRequest(topics=topics * 2), 1)
+        assert client.is_closed()
+
+
+def test_elements_of_a_request_that_another_thread_decodes() -> None:
+    creation = CreateTopicsRequest(topics=[_topic("a"), _topic("b")], timeout_ms=1_000)
+    with served(max_request_elements=2) as client:
+        assert len(client.ask(creation, 5).topics) == 2
+        creation.topics.append(_topic("c"))
+        client.send(creation, 5)
+        assert client.is_closed()
+
+
+def test_elements_of_a_produce_request() -> None:
+    with served(max_request_elements=3) as client:
+        assert len(client.ask(_produce(*[None] * 2), 9).responses[0].partition_responses) == 2
+        client.send(_produce(*[None] * 3), 9)
+        assert client.is_closed()
+
+
+def test_partitions_of_a_fetch_session_and_of_all() -> None:
+    with served(max_fetch_session_partitions=3, max_fetch_session_cache_partitions=5) as client:
+        assert client.ask(_fetch(4), 7).session_id == 0
+        assert client.ask(_fetch(3), 7).session_id
+        assert client.ask(_fetch(3), 7).session_id == 0, "two would be left for it"
+        assert client.ask(_fetch(2), 7).session_id
+
+
+def test_member_ids_that_nobody_has_come_back_with() -> None:
+    with served(group_max_pending_members=2) as client:
+        client.ask(FindCoordinatorRequest(key="g", key_type=0), 2)
+        codes = [client.ask(_join("g"), 5).error_code for _ in range(3)]
+        assert codes == [MEMBER_ID_REQUIRED, MEMBER_ID_REQUIRED, GROUP_MAX_SIZE_REACHED]
+
+
+def test_records_of_a_compressed_batch() -> None:
+    few, many = (
+        build_batch([b"v"] * n, timestamps=1_700_000_000_000, codec=Codec.GZIP) for n in (5, 6)
+    )
+    with served(max_compressed_records=5) as client:
+        assert _code_of(client.ask(_produce(few), 9)) == 0
+        assert _code_of(client.ask(_produce(many), 9)) == MESSAGE_TOO_LARGE
+        own = CreatableTopicConfig(name="embedlog.max.compressed.records", value="6")
+        client.ask(CreateTopicsRequest(topics=[_topic("own", own)], timeout_ms=1_000), 5)
+        assert _code_of(client.ask(_produce(many, topic="own"), 9)) == 0, "the topic's own counts"
+
+
+def _topic(name: str, *configs: CreatableTopicConfig) -> CreatableTopic:
+    return CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=list(configs))
+
+
+def _produce(*records: bytes | None, topic: str = "t") -> ProduceRequest:
+    data = [PartitionProduceData(index=n, records=each) for n, each in enumerate(records)]
+    return ProduceRequest(
+        acks=-1, timeout_ms=1_000, topic_data=[TopicProduceData(name=topic, partition_data=data)]
+    )
+
+
+def _code_of(response: Any) -> int:
+    code: int = response.responses[0].partition_responses[0].error_code
+    return code
+
+
+def _fetch(count: int) -> FetchRequest:
+    partitions = [FetchPartition(partition=n, partition_max_bytes=1) for n in range(count)]
+    return FetchRequest(
+        max_wait_ms=0,
+        max_bytes=1_000,
+        session_epoch=0,
+        topics=[FetchTopic(topic="t", partitions=partitions)],
+    )
+
+
+def _join(group_id: str) -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id=group_id,
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=30_000,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+    )
