@@ -13,16 +13,17 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import TopicPartition
-from embedlog.errors import ClosedError, ConfigError
+from embedlog.errors import ClosedError, ConfigError, TimedOut
 from embedlog.pending import Pending
 from embedlog.runtime import real_runtime
 from embedlog.storage import paths
+from embedlog.storage.adoption.commit_file import commit_key
 from embedlog.storage.committed_batches import committed_batches, data_batches
 from embedlog.storage.foreign_log import ForeignLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
     from typing import Self
 
@@ -35,6 +36,7 @@ READ_UNCOMMITTED = "read_uncommitted"
 READ_COMMITTED = "read_committed"
 _POLL_MS = 20
 """How often a reader that waits looks at the files."""
+_SNAPSHOT_ATTEMPTS = 100
 
 
 def open_reader(path: str | Path) -> LogDirectoryReader:
@@ -86,6 +88,32 @@ class LogDirectoryReader:
         """
         self._check_open()
         return PartitionReader(self, TopicPartition(topic, number), self._runtime)
+
+    def snapshot(self, partitions: Iterable[tuple[str, int]]) -> list[PartitionReader]:
+        """Some partitions as of one moment: each commit of staged files is in all of them or none.
+
+        >>> import embedlog, tempfile
+        >>> with tempfile.TemporaryDirectory() as path, embedlog.open(path) as cluster:
+        ...     topic = cluster.create_topic("events", 2)
+        ...     with embedlog.open_reader(path) as reader:
+        ...         both = reader.snapshot([("events", 0), ("events", 1)])
+        >>> [each.high_watermark for each in both]
+        [0, 0]
+
+        Raises:
+            UnknownTopicOrPartition: one of them is not there.
+            CorruptRecord: one of them cannot be read at all.
+            TimedOut: commits came faster than the partitions could be looked at.
+        """
+        self._check_open()
+        wanted = [TopicPartition(*each) for each in partitions]
+        files = self._runtime.files
+        for _ in range(_SNAPSHOT_ATTEMPTS):
+            before = commit_key(files, self.path)
+            found = [PartitionReader(self, each, self._runtime) for each in wanted]
+            if commit_key(files, self.path) == before:
+                return found
+        raise TimedOut(f"{self.path}: no moment between two commits to look at {len(wanted)} logs")
 
     def close(self) -> None:
         """Refuse calls from here on. A second call does nothing."""

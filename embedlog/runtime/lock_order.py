@@ -104,10 +104,12 @@ class CheckedLock(RLock):  # type: ignore[misc]  # it can be inherited from
         return False
 
     def _check(self, held: list[CheckedLock]) -> None:
-        from embedlog.runtime.locks import RING_FREE
+        from embedlog.runtime.locks import RING_FREE, SEVERAL_UNDER
 
+        above = SEVERAL_UNDER.get(self.rank)
+        may_repeat = self.rank in RING_FREE or any(lock.rank == above for lock in held)
         for lock in held:
-            if lock.rank > self.rank or (lock.rank == self.rank and self.rank not in RING_FREE):
+            if lock.rank > self.rank or (lock.rank == self.rank and not may_repeat):
                 _report(self, lock)
 
     def __repr__(self) -> str:

@@ -62,6 +62,9 @@ class Rank:
     """The making of parts that are made when first asked for."""
     SHARDS = 34
     """Which shards a coordinator has. A leaf."""
+    ADOPTION = 35
+    """Taking in what other processes have staged: one commit at a time. Under it what a topic's
+    logs need, and the partitions of a commit, several at once."""
     CLEANER = 40
     """Compaction: one slice at a time. Under it partitions."""
     LOG_MANAGER = 41
@@ -102,6 +105,10 @@ class Rank:
 RING_FREE = frozenset({Rank.DRIVER, Rank.OPERATION})
 """Ranks of which a thread may hold several; `Driver.run` and `DelayedOperation` say why that is no
 ring."""
+
+SEVERAL_UNDER = {Rank.PARTITION: Rank.ADOPTION}
+"""Ranks of which a thread may hold several while it holds the other one: no other thread does, so
+two never wait for each other."""
 
 _checked: Callable[[int, bool], Any] | None = None
 if os.environ.get("EMBEDLOG_CHECK_LOCKS"):

@@ -3,7 +3,7 @@
 The owner may append, roll, compact, delete old segments or the whole topic meanwhile, or die. What
 is read is bounded by what it has published (see `published_offset`), and was checked here; a
 segment that it removes stays readable to whoever is at it. Of a log whose owner has died, what a
-recovery would cut is not shown.
+recovery would cut is not shown, nor a commit of staged files before it is done (see `adoption`).
 
 At durability `os` a batch may be seen some microseconds before the owner's own readers see it. If
 an interrupt or a failing disk takes back the append at just that moment, it was never there.
@@ -16,6 +16,7 @@ from _bisect import bisect_right
 from embedlog import errors
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
+from embedlog.storage.adoption.commit_file import PREPARED, read_last
 from embedlog.storage.checkpoint_files import read_offsets
 from embedlog.storage.foreign_segment import ForeignSegment
 from embedlog.storage.foreign_tail import ForeignTail, transactions_at
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from embedlog.common import TopicPartition
     from embedlog.runtime.files import Files
+    from embedlog.storage.adoption.commit_file import Commit
     from embedlog.storage.foreign_segment import Batch
 
 _ATTEMPTS = 20
@@ -90,10 +92,13 @@ class ForeignLog:
                 raise self._gone()
             self._topic_id = topic_id
             try:
-                limit = self._limit()
+                commit = read_last(self._files, self._data)
+                limit = self._limit_before(commit)
                 self._bases = self._list()
                 self._follow(limit)
-                break
+                if not self._is_overtaken(commit):
+                    break
+                self._tail = None
             except FileNotFoundError:
                 continue  # between the listing and the look a segment has gone
         else:
@@ -111,8 +116,10 @@ class ForeignLog:
             tail = self._tail
             if tail is None:
                 is_fresh = True
-                base = self._bases[-1]
-                undecided = transactions_at(self._files, self._directory, self._bases)
+                bases = [base for base in self._bases if limit is None or base <= limit]
+                bases = bases or self._bases[:1]
+                base = bases[-1]
+                undecided = transactions_at(self._files, self._directory, bases)
                 tail = self._tail = ForeignTail(self._segment(base), undecided)
             known = tail.damage
             tail.advance(limit)
@@ -131,6 +138,24 @@ class ForeignLog:
             else:
                 # What lies between was compacted or removed: begin again, from the last snapshot.
                 self._tail = None
+
+    def _limit_before(self, commit: Commit | None) -> int | None:
+        """How far one may read: not into a commit that is not done."""
+        limit = self._limit()
+        if commit is None or commit.state != PREPARED:
+            return limit
+        start = commit.starts.get(self.topic_partition)
+        return limit if start is None or (limit is not None and limit < start) else start
+
+    def _is_overtaken(self, before: Commit | None) -> bool:
+        """Has another commit begun since, of which a part may have been seen?"""
+        after = read_last(self._files, self._data)
+        begun = 0 if after is None else after.sequence
+        known = 0 if before is None else before.sequence
+        if after is None or begun == known:
+            return False
+        start = after.starts.get(self.topic_partition)
+        return begun > known + 1 or (start is not None and self.high_watermark > start)
 
     def _limit(self) -> int | None:
         """How far the owner says that one may read; None when all whole batches are published."""

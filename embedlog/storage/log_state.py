@@ -339,17 +339,19 @@ class LogState:
                 # looks for the zeros behind it.
                 former.finish()
                 write_snapshot(self.files, self.directory, self.producers, base_offset)
-            if self.config.durability == "fsync":
-                # Also when its records are synced: so that the cut is, too. Not beside a group
-                # commit: the kernel tells of a failed write once, and one of two would not hear.
+            is_durable = self.config.durability == "fsync"
+            if is_durable or (self.synced_offset >= base_offset and not self._memory):
+                # Also when its records are synced: so that the cut is, too; a recovery that begins
+                # behind them does not look for zeros. Not beside a group commit: the kernel tells
+                # of a failed write once, and one of two would not hear.
                 with self.sync_lock:
                     if self._failure is not None:
                         raise self._refusal()
                     self._sync(self.log_end_offset, (former,))
-                    segment.create()
+            segment.create()
+            if is_durable:
+                with self.sync_lock:
                     self._do_sync((segment,), Segment.sync_name)
-            else:
-                segment.create()
         except OSError as error:
             raise self.refused(error) from error
         self._segments = (*self._segments, segment)
@@ -487,6 +489,15 @@ class LogState:
         start = self._segments.index(former[0])
         end = start + len(former)
         self._segments = (*self._segments[:start], cleaned, *self._segments[end:])
+
+    def take_segment(self, segment: Segment) -> None:
+        """Go on with a segment that was made elsewhere, in place of the last one, which is empty.
+
+        Its batches have no producers, and are synced with all that lies before them.
+        """
+        assert self._segments[-1].next_offset == segment.base_offset, segment
+        self._segments = (*self._segments[:-1], segment)
+        self._applied_offset = self.synced_offset = segment.next_offset
 
     def replace_segments(self, segments: tuple[Segment, ...]) -> None:
         """Go on with other segments, whose end is lower or whose begin is higher."""

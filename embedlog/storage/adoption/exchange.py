@@ -1,0 +1,224 @@
+"""Handing a manifest to the owner of a directory, and its answer back: files and renames.
+
+    committer                                 owner
+    write inbox/<id>
+                                              rename inbox/<id> to taken/<id>
+                                              adopt
+                                              write answers/<id>, remove taken/<id>
+    read answers/<id>, remove it
+
+    or, tired of waiting:
+    rename inbox/<id> away                    finds nothing to take
+
+A rename has one winner, so what was withdrawn is not adopted later. A manifest that was taken when
+its owner died is put back by the next one, unless the record of the last commit has its id.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.common import TopicPartition
+from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import make_directory
+from embedlog.storage import paths
+from embedlog.storage.adoption import layout
+from embedlog.storage.adoption.manifest import Manifest
+from embedlog.storage.sealed_file import read_sealed, write_sealed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.runtime.files import Files
+    from embedlog.storage.adoption.commit_file import Commit
+
+DONE, ALREADY_DONE, REFUSED = "done", "done already", "refused"
+ANSWER_AGE_MAX_MS = 3_600_000
+"""An answer that nobody has read for so long is removed."""
+STAGED_AGE_MAX_MS = 7 * 86_400_000
+"""What a job has staged, and not touched for so long, is removed."""
+
+
+class Answer:
+    """What became of a manifest: its `ranges` of offsets, or why it was refused.
+
+    `ranges` are those of this commit, empty when the version was committed before.
+    """
+
+    __slots__ = ("code", "message", "ranges", "state")
+
+    def __init__(
+        self,
+        state: str,
+        ranges: Mapping[TopicPartition, tuple[int, int]] | None = None,
+        *,
+        code: int = 0,
+        message: str = "",
+    ) -> None:
+        self.state = state
+        self.ranges = dict(ranges or {})
+        self.code = code
+        self.message = message
+
+    @classmethod
+    def of(cls, commit: Commit | None) -> Answer:
+        """What `Adopter.adopt` returned."""
+        return cls(ALREADY_DONE) if commit is None else cls(DONE, commit.ranges)
+
+    @classmethod
+    def refusal(cls, error: errors.EmbedlogError) -> Answer:
+        """What it raised."""
+        code = error.code if isinstance(error, errors.KafkaError) else 0
+        return cls(REFUSED, code=code, message=str(error))
+
+    def check(self) -> None:
+        """Raise what the owner raised, if it did.
+
+        Raises:
+            KafkaError: a log or the disk refused.
+            StorageFailed: what was staged is damaged.
+        """
+        if self.state != REFUSED:
+            return
+        if self.code:
+            raise errors.error_for(self.code, self.message)
+        raise errors.StorageFailed(self.message)
+
+    def encode(self) -> bytes:
+        """The content of an answer's file."""
+        from json import dumps
+
+        ranges = [[*each, start, end] for each, (start, end) in self.ranges.items()]
+        return dumps(
+            {"state": self.state, "ranges": ranges, "code": self.code, "message": self.message}
+        ).encode()
+
+    @classmethod
+    def decode(cls, content: bytes) -> Answer:
+        """The other way."""
+        from json import loads
+
+        found = loads(content)
+        ranges = {TopicPartition(t, p): (start, end) for t, p, start, end in found["ranges"]}
+        return cls(found["state"], ranges, code=found["code"], message=found["message"])
+
+
+# The committer
+
+
+def leave(files: Files, data: str, manifest: Manifest) -> None:
+    """Put a manifest into the inbox.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    inbox = layout.part(data, layout.INBOX)
+    make_directory(files, inbox, sync=True)
+    write_sealed(files, f"{inbox}/{manifest.id}", manifest.encode(), sync=True)
+
+
+def withdraw(files: Files, data: str, id: str) -> bool:
+    """Take a manifest back; False when the owner has taken it, and will answer.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    path = f"{layout.part(data, layout.INBOX)}/{id}"
+    try:
+        files.rename(path, path + paths.DELETED)
+    except FileNotFoundError:
+        return False
+    files.remove(path + paths.DELETED)
+    return True
+
+
+def read_answer(files: Files, data: str, id: str) -> Answer | None:
+    """The owner's answer, None while there is none.
+
+    Raises:
+        CorruptRecord: it is damaged.
+    """
+    content = read_sealed(files, f"{layout.part(data, layout.ANSWERS)}/{id}")
+    return None if content is None else Answer.decode(content)
+
+
+def remove_answer(files: Files, data: str, id: str) -> None:
+    """The committer has read it."""
+    try:
+        files.remove(f"{layout.part(data, layout.ANSWERS)}/{id}")
+    except FileNotFoundError:
+        return
+
+
+# The owner
+
+
+def names_in(files: Files, data: str, part: str) -> list[str]:
+    """The names in one part of the exchange, of whole files only; none when it is not there."""
+    try:
+        names = files.list(layout.part(data, part))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [name for name in names if not name.endswith((paths.TEMPORARY, paths.DELETED))]
+
+
+def take(files: Files, data: str) -> list[str]:
+    """Take what is in the inbox; return the ids of all that is taken, sorted.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    inbox, taken = layout.part(data, layout.INBOX), layout.part(data, layout.TAKEN)
+    names = names_in(files, data, layout.INBOX)
+    if names:
+        make_directory(files, taken, sync=False)
+    for name in names:
+        try:
+            files.rename(f"{inbox}/{name}", f"{taken}/{name}")
+        except FileNotFoundError:
+            continue  # its committer was tired of waiting
+    return names_in(files, data, layout.TAKEN)
+
+
+def read_taken(files: Files, data: str, id: str) -> Manifest:
+    """A manifest that was taken.
+
+    Raises:
+        CorruptRecord: it is damaged.
+        FileNotFoundError: it is not there.
+    """
+    path = f"{layout.part(data, layout.TAKEN)}/{id}"
+    content = read_sealed(files, path)
+    if content is None:
+        raise FileNotFoundError(2, "no such manifest", path)
+    manifest = Manifest.decode(content, path)
+    if manifest.id != id:
+        raise CorruptRecord(path, 0, f"it is the manifest {manifest.id}")
+    return manifest
+
+
+def answer(files: Files, data: str, id: str, what: Answer) -> None:
+    """Answer a manifest that was taken.
+
+    Raises:
+        OSError: the disk refuses; it is answered again.
+    """
+    answers = layout.part(data, layout.ANSWERS)
+    make_directory(files, answers, sync=False)
+    write_sealed(files, f"{answers}/{id}", what.encode(), sync=False)
+    files.remove(f"{layout.part(data, layout.TAKEN)}/{id}")
+
+
+def sweep(files: Files, data: str, wall_ms: int) -> list[str]:
+    """What nobody will ask for any more: paths of old answers, and names of old jobs."""
+    old = []
+    for part, age_max_ms in (
+        (layout.ANSWERS, ANSWER_AGE_MAX_MS),
+        (layout.STAGED, STAGED_AGE_MAX_MS),
+    ):
+        for name in names_in(files, data, part):
+            path = f"{layout.part(data, part)}/{name}"
+            stat = files.stat(path)
+            if stat is not None and wall_ms - stat.modified_ms > age_max_ms:
+                old.append(path)
+    return old

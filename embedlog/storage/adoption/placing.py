@@ -1,0 +1,87 @@
+"""Putting a staged file into a log: as its next segment, or batch by batch.
+
+    renamed     roll, so that an empty segment has the name; stamp the batches; sync; rename over it
+    appended    as a producer's batches: the topic's rules hold, and conversions are made
+
+A renamed file costs a segment each, so small ones are appended. What is behind an unfinished
+attempt's begin is cut off first: nobody else has appended since, and nobody has read it.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.storage.adoption.staged_file import read_batches, stamp
+from embedlog.storage.transaction_index import TransactionIndex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.storage.adoption.commit_file import Piece
+    from embedlog.storage.log import Log
+
+_NO_OFFSET = bytes(8)
+"""The base offset of what a producer sends."""
+
+
+def place(log: Log, piece: Piece, path: str, *, leader_epoch: int) -> None:
+    """Let the log go on with a staged file, unless it has it already. Nothing is published.
+
+    Requires: the partition lock.
+
+    Raises:
+        CorruptRecord: the file is damaged.
+        KafkaError: the log refuses the records, or the disk does.
+    """
+    if log.log_end_offset >= piece.end_offset:
+        return
+    if log.log_end_offset > piece.base_offset:
+        log.truncate_to(piece.base_offset)
+    assert log.log_end_offset == piece.base_offset, (log, piece)
+    try:
+        if piece.is_renamed:
+            _rename(log, piece, path, leader_epoch)
+        else:
+            _append(log, path, leader_epoch)
+    except OSError as error:
+        raise log.refused(error) from error
+    if log.log_end_offset != piece.end_offset:
+        raise errors.KafkaStorageError(
+            f"{path}: {log.topic_partition} ends at {log.log_end_offset}, not {piece.end_offset}"
+        )
+
+
+def _rename(log: Log, piece: Piece, path: str, leader_epoch: int) -> None:
+    files = log.files
+    if leader_epoch > log.latest_epoch:
+        log.assign_epoch(leader_epoch)
+    log.roll()
+    empty = log.segments[-1]
+    assert empty.size == 0, empty
+    file = files.open(path)
+    scan = stamp(
+        file,
+        path,
+        base_offset=piece.base_offset,
+        leader_epoch=log.latest_epoch,
+        index_interval=log.config.index_interval_bytes,
+    )
+    file.sync()
+    file.close()
+    segment = log.new_segment(piece.base_offset)
+    empty.part_with()
+    files.rename(path, segment.path)
+    segment.capacity = scan.size
+    segment.adopt(scan)
+    segment.aborted = TransactionIndex()  # no batch of it is of a transaction
+    segment.modified_ms = segment.created_ms
+    log.take_segment(segment)
+    files.sync_directory(log.directory)
+    files.sync_directory(path.rpartition("/")[0])
+    segment.synced_size, segment.directory_synced = scan.size, True
+
+
+def _append(log: Log, path: str, leader_epoch: int) -> None:
+    file = log.files.open(path, writable=False)
+    now_ms = log.wall_ms()
+    for _, batch in read_batches(file, file.size(), path):
+        sent = b"".join((_NO_OFFSET, batch[len(_NO_OFFSET) :]))
+        log.append_as_leader(sent, leader_epoch=leader_epoch, now_ms=now_ms)

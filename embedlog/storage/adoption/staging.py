@@ -1,0 +1,111 @@
+"""Writing staged files: finished batches for one partition, with offsets from 0.
+
+    .exchange/staged/<job>/<topic>-<partition>-<writer>-<n>
+
+`job` is one attempt at one commit: everything in its directory goes when the commit is done or
+given up. A writer's name is its own, so that a task that runs twice writes two files.
+"""
+
+from __future__ import annotations
+
+from embedlog.runtime.files import make_directory, remove_tree, write_fully
+from embedlog.storage.adoption import layout
+from embedlog.storage.adoption.manifest import StagedFile
+from wire.records.batch import HEADER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.common import Buffer, TopicPartition
+    from embedlog.runtime.files import File, Files
+
+SIZE_MAX = 256 << 20
+"""A staged file is not made larger: it becomes one segment."""
+
+
+class StagedWriter:
+    """Writes the batches of one partition to as many files as it takes. For one thread."""
+
+    def __init__(
+        self,
+        files: Files,
+        data: str,
+        *,
+        job: str,
+        topic_partition: TopicPartition,
+        writer: str,
+        size_max: int = SIZE_MAX,
+    ) -> None:
+        """Write to `job`'s directory; nothing is made before the first batch."""
+        self._files = files
+        self._directory = f"{layout.part(data, layout.STAGED)}/{job}"
+        self._job = job
+        self._topic_partition = topic_partition
+        topic, partition = topic_partition
+        self._name = f"{topic}-{partition}-{writer}"
+        self._size_max = size_max
+        self._file: File | None = None
+        self._size = self._count = 0
+        self._finished: list[StagedFile] = []
+
+    def write(self, batch: Buffer) -> None:
+        """Write one batch of magic 2 behind the others; `batch` is only read.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        view = memoryview(batch)
+        header = HEADER.unpack_from(view)
+        if self._file is not None and self._size + len(view) > self._size_max:
+            self._end_file()
+        if self._file is None:
+            make_directory(self._files, self._directory, sync=False)
+            self._file = self._files.open(self._path, create=True)
+        write_fully(self._file.write, (self._count.to_bytes(8, "big"), view[8:]), self._size)
+        self._size += len(view)
+        self._count += header[12]
+
+    def finish(self) -> list[StagedFile]:
+        """Sync what was written, and say what there is, in order.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        if self._file is not None:
+            self._end_file()
+        if self._finished:
+            self._files.sync_directory(self._directory)
+        return self._finished
+
+    @property
+    def _path(self) -> str:
+        return f"{self._directory}/{self._name}-{len(self._finished)}"
+
+    def _end_file(self) -> None:
+        assert self._file is not None
+        self._file.sync()
+        self._file.close()
+        path = f"{self._job}/{self._name}-{len(self._finished)}"
+        self._finished.append(
+            StagedFile(self._topic_partition, path, size=self._size, count=self._count)
+        )
+        self._file = None
+        self._size = self._count = 0
+
+
+def discard(files: Files, data: str, job: str) -> None:
+    """Remove what was staged for a job that is given up. One that is gone is fine.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    remove_tree(files, f"{layout.part(data, layout.STAGED)}/{job}")
+
+
+def tidy(files: Files, data: str) -> None:
+    """Remove the directories of the exchange that are empty, as far as nobody uses them."""
+    for name in (layout.STAGED, layout.INBOX, layout.TAKEN, layout.ANSWERS, layout.PINS, ""):
+        path = layout.part(data, name) if name else layout.exchange(data)
+        try:
+            files.remove(path)
+        except OSError:
+            continue  # there is something in it, or it is not there
