@@ -128,6 +128,10 @@ class CoordinatorRuntime(Generic[S]):
         """`write` on every partition that can hold any state."""
         return [self.write(partition, operation) for partition in self._all_partitions()]
 
+    def loaded(self) -> list[S]:
+        """The shards that are loaded, without their locks."""
+        return [slot.shard for slot in list(self._slots.values()) if slot.shard is not None]
+
     # Shards that come and go
 
     def unload_all(self) -> None:

@@ -99,6 +99,32 @@ def test_what_a_batch_says_of_itself_makes_a_produce_heavy() -> None:
     assert is_heavy_produce(produced(*[None] * 201))
 
 
+def test_compressed_records_weigh_ten_times_as_much() -> None:
+    record = bytes([16, 0, 0, 0, 1, 1, 2, 0, 1])
+    assert len(gzipped(record * 10_000, 10_000)) < 300
+    assert is_heavy_produce(produced(gzipped(record * 10_000, 10_000)))
+    assert is_heavy_produce(produced(gzipped(record * 1_001, 1_001)))
+    assert not is_heavy_produce(produced(gzipped(record * 1_000, 1_000)))
+
+
+def test_the_batches_of_a_request_count_together() -> None:
+    plain = build_batch([b""] * 5_000, timestamps=1)
+    assert not is_heavy_produce(produced(plain, plain))
+    assert is_heavy_produce(produced(plain, plain, build_batch([b""], timestamps=1)))
+    noise = build_batch([random.Random(1).randbytes(8_100)], timestamps=1, codec=Codec.LZ4)
+    assert not is_heavy_produce(produced(noise, noise))
+    assert is_heavy_produce(produced(noise, noise, noise))
+
+
+@pytest.mark.parametrize("claimed", [-1, 0, -(2**31)])
+def test_a_negative_count_makes_up_for_no_other(claimed: int) -> None:
+    batch = bytearray(build_batch([b""], timestamps=1))
+    batch[57:61] = claimed.to_bytes(4, "big", signed=True)
+    many = build_batch([b""] * 10_001, timestamps=1)
+    assert not is_heavy_produce(produced(bytes(batch)))
+    assert is_heavy_produce(produced(bytes(batch), many))
+
+
 def test_nobody_waits_for_a_heavy_request(
     cluster: embedlog.Cluster, listener: BrokerListener
 ) -> None:

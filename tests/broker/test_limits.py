@@ -14,17 +14,27 @@ from embedlog.errors import ConfigError
 from tests.broker.wire_client import WireClient
 from wire.records.batch import Codec
 from wire.records.builder import build_batch
+from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wire.schemas.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from wire.schemas.delete_groups import DeleteGroupsRequest
 from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from wire.schemas.find_coordinator import FindCoordinatorRequest
 from wire.schemas.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from wire.schemas.leave_group import LeaveGroupRequest
 from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
+from wire.schemas.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from wire.schemas.offset_fetch import OffsetFetchRequest
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
+UNKNOWN_MEMBER_ID = 25
 GROUP_MAX_SIZE_REACHED = 81
 MEMBER_ID_REQUIRED = 79
 MESSAGE_TOO_LARGE = 10
@@ -50,6 +60,7 @@ def served(**config: object) -> Iterator[WireClient]:
         ("embedlog.max.fetch.session.cache.partitions", 100_000, 0),
         ("embedlog.group.max.pending.members", 1_000, 1),
         ("embedlog.max.compressed.records", None, 1),
+        ("embedlog.max.groups", 10_000, 1),
     ],
 )
 def test_every_limit_has_a_default_and_a_least_value(
@@ -110,6 +121,65 @@ def test_records_of_a_compressed_batch() -> None:
         own = CreatableTopicConfig(name="embedlog.max.compressed.records", value="6")
         client.ask(CreateTopicsRequest(topics=[_topic("own", own)], timeout_ms=1_000), 5)
         assert _code_of(client.ask(_produce(many, topic="own"), 9)) == 0, "the topic's own counts"
+
+
+def test_groups_of_all_kinds_count_together() -> None:
+    with served(max_groups=3) as client:
+        client.ask(FindCoordinatorRequest(key="g", key_type=0), 2)
+        assert client.ask(_join("classic"), 5).error_code == MEMBER_ID_REQUIRED
+        assert client.ask(_heartbeat("consumer"), 1).error_code == 0
+        assert _commit(client, "simple") == 0
+        assert client.ask(_join("more"), 5).error_code == POLICY_VIOLATION
+        assert client.ask(_join("more"), 3).error_code == POLICY_VIOLATION
+        refused = client.ask(_heartbeat("more"), 1)
+        assert refused.error_code == POLICY_VIOLATION
+        assert "There are 3 groups" in refused.error_message
+        assert _commit(client, "more") == POLICY_VIOLATION
+
+
+def test_groups_that_are_there_go_on_and_make_room_when_they_are_deleted() -> None:
+    with served(max_groups=1) as client:
+        client.ask(FindCoordinatorRequest(key="g", key_type=0), 2)
+        assert _commit(client, "simple") == 0
+        assert _commit(client, "simple") == 0
+        assert _commit(client, "more") == POLICY_VIOLATION
+        deleted = client.ask(DeleteGroupsRequest(groups_names=["simple"]), 1)
+        assert deleted.results[0].error_code == 0
+        assert _commit(client, "more") == 0
+
+
+def test_what_reads_or_leaves_a_group_makes_none() -> None:
+    with served(max_groups=1) as client:
+        client.ask(FindCoordinatorRequest(key="g", key_type=0), 2)
+        assert _commit(client, "simple") == 0
+        fetched = client.ask(OffsetFetchRequest(group_id="other", topics=None), 5)
+        assert (fetched.error_code, fetched.topics) == (0, [])
+        left = client.ask(LeaveGroupRequest(group_id="other", member_id="m"), 1)
+        assert left.error_code == UNKNOWN_MEMBER_ID
+
+
+def _heartbeat(group_id: str) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        group_id=group_id,
+        member_id="0123456789abcdefghijkl",
+        member_epoch=0,
+        rebalance_timeout_ms=30_000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+
+
+def _commit(client: WireClient, group_id: str) -> int:
+    """Commit an offset as one who is in no group; the error code."""
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[OffsetCommitRequestTopic(name="t", partitions=[partition])],
+    )
+    code: int = client.ask(request, 8).topics[0].partitions[0].error_code
+    return code
 
 
 def _topic(name: str, *configs: CreatableTopicConfig) -> CreatableTopic:

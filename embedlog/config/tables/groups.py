@@ -11,6 +11,9 @@ add.partitions.to.txn.retry.backoff.ms int 20 >=1 read-only
 embedlog.group.max.pending.members int 1000 >=1 internal
     Member ids that a classic group has given out to clients that have not joined with them yet;
     beyond it a join without an id is GROUP_MAX_SIZE_REACHED.
+embedlog.max.groups int 10000 >=1 internal
+    Groups of all kinds that a broker coordinates; a member or a commit that would make one more is
+    POLICY_VIOLATION. Groups that are there already stay, whatever their number.
 errors.deadletterqueue.auto.create.topics.enable boolean false - cluster-wide
     Make dead letter topics of share groups when they are missing. Accepted, not used.
 errors.deadletterqueue.topic.name.prefix string dlq. - cluster-wide

@@ -111,7 +111,7 @@ class GroupCoordinator:
             broker.replica_manager,
             topic=OFFSETS_TOPIC,
             record_format=RecordFormat(GROUP_RECORD_TYPES),
-            make_shard=GroupShard,
+            make_shard=lambda context: GroupShard(context, self._group_count),
             partitions_with_log=lambda: broker.partitions_with_log(OFFSETS_TOPIC),
             commit_timeout_ms=broker.config.offsets_commit_timeout_ms,
             codec=broker.config.offsets_topic_compression_codec,
@@ -121,6 +121,10 @@ class GroupCoordinator:
         self._changes: deque[MetadataChange] = deque()
         self._catching_up = ranked_rlock(Rank.CATCHING_UP)
         self._scheduler.add(self)
+
+    def _group_count(self) -> int:
+        """Of all shards that are loaded: the others take no memory. Needs no lock."""
+        return sum(len(shard.groups) for shard in self.runtime.loaded())
 
     def _make_timer(self) -> Timer:
         timer = Timer(self._broker.runtime.clock, self._scheduler.notify)

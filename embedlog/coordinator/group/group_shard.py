@@ -14,11 +14,13 @@ from __future__ import annotations
 from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
 from embedlog.coordinator.group.offsets.store import OffsetStore
 from embedlog.coordinator.result import Result
+from embedlog.errors import error_for
+from wire.error_codes import ErrorCode
 from wire.schema import declaration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from embedlog.coordinator.group.consumer.consumer_groups import ConsumerGroups
@@ -51,10 +53,12 @@ _MINUTE_MS = 60_000
 class GroupShard:
     """One loaded shard. Requires for every method: the shard's lock."""
 
-    __slots__ = ("_consumer", "classic", "context", "groups", "offsets")
+    __slots__ = ("_consumer", "_group_count", "classic", "context", "groups", "offsets")
 
-    def __init__(self, context: ShardContext) -> None:
+    def __init__(self, context: ShardContext, group_count: Callable[[], int]) -> None:
+        """`group_count` says how many groups all loaded shards of the broker have."""
         self.context = context
+        self._group_count = group_count
         self.groups: dict[str, Group] = {}
         """All groups by id, shared by the parts."""
         self.classic = ClassicGroups(context, self.groups)
@@ -75,6 +79,8 @@ class GroupShard:
     def join(self, context: RequestContext, request: JoinGroupRequest) -> Result[JoinGroupResponse]:
         """JoinGroup: of either kind of group, as classic clients may join both."""
         version = context.api_version
+        if not request.member_id:
+            self._check_room(request.group_id)
         if self._is_consumer(request.group_id):
             return self.consumer.classic_join(context, request, version=version)
         return self.classic.join(context, request, version=version)
@@ -108,7 +114,26 @@ class GroupShard:
         self, context: RequestContext, request: ConsumerGroupHeartbeatRequest
     ) -> Result[ConsumerGroupHeartbeatResponse]:
         """ConsumerGroupHeartbeat (KIP-848)."""
+        from embedlog.coordinator.group.consumer.member import JOIN_EPOCH
+
+        if request.member_epoch == JOIN_EPOCH:
+            self._check_room(request.group_id)
         return self.consumer.heartbeat(context, request, context.api_version)
+
+    def _check_room(self, group_id: str) -> None:
+        """Refuse what would make a group when there are as many as the broker may have.
+
+        Raises:
+            PolicyViolation: it would.
+        """
+        if group_id in self.groups:
+            return
+        count_max: int = self.context.config.embedlog_max_groups
+        if self._group_count() >= count_max:
+            raise error_for(
+                ErrorCode.POLICY_VIOLATION,
+                f"There are {count_max} groups; no more than embedlog.max.groups can be made.",
+            )
 
     def _is_consumer(self, group_id: str) -> bool:
         group = self.groups.get(group_id)
@@ -118,6 +143,8 @@ class GroupShard:
 
     def commit_offsets(self, commit: OffsetCommit) -> Result[OffsetCommitResponse]:
         """OffsetCommit."""
+        if commit.request.generation_id_or_member_epoch < 0:
+            self._check_room(commit.request.group_id)
         return commit.apply(self.context, self.groups.get(commit.request.group_id))
 
     def fetch_offsets(

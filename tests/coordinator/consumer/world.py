@@ -62,7 +62,7 @@ class World:
             heartbeat_purgatory=DelayedOperationPurgatory("Heartbeat", self._timer()),
         )
         self.context = ShardContext(0, world, lambda _context, operation: self.write(operation))
-        self.shard = GroupShard(self.context)
+        self.shard = GroupShard(self.context, lambda: len(self.shard.groups))
         self._is_locked = False
         self._load(log or [])
 
