@@ -70,6 +70,11 @@ _NOT_OF_A_LOG = frozenset(
         "unclean.leader.election.enable",
     )
 )
+_OF_THE_BROKER = (
+    ("producer.id.expiration.ms", "producer_id_expiration_ms"),
+    ("embedlog.max.partition.producer.ids", "max_partition_producer_ids"),
+)
+"""What logs obey although no topic can set it."""
 _TEST_SEGMENT_BYTES = "internal.segment.bytes"
 _INVALID_CONFIG = 40
 
@@ -127,8 +132,9 @@ def log_settings(texts: Mapping[str, str], broker: BrokerConfig) -> dict[str, ob
         settings[name.removeprefix("embedlog.").replace(".", "_")] = value
     if _TEST_SEGMENT_BYTES in texts:
         settings["segment_bytes"] = settings.pop("internal_segment_bytes")
-    if broker.is_set("producer.id.expiration.ms"):
-        settings["producer_id_expiration_ms"] = broker.value("producer.id.expiration.ms")
+    for name, attribute in _OF_THE_BROKER:
+        if broker.is_set(name):
+            settings[attribute] = broker.value(name)
     return settings
 
 

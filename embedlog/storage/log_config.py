@@ -1,9 +1,9 @@
 """The settings that one log obeys: a topic's configuration, as plain attributes.
 
 Every attribute is the topic setting of that name with underscores for dots, in the unit of its
-name. Three are not topic settings of Kafka: `durability` (embedlog's acknowledgement level),
-`max_compressed_records` (embedlog's limit), and the producer expiry, which Kafka sets for a whole
-broker.
+name. Four are not topic settings of Kafka: `durability` (embedlog's acknowledgement level),
+`max_compressed_records` and `max_partition_producer_ids` (embedlog's limits), and the producer
+expiry, which Kafka sets for a whole broker.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ DEFAULTS: dict[str, object] = {
     "max_compressed_records": None,
     "max_decompressed_message_bytes": 64 << 20,
     "max_message_bytes": 1_048_588,
+    "max_partition_producer_ids": 10_000,
     "message_timestamp_type": "CreateTime",
     "message_timestamp_before_max_ms": NO_LIMIT,
     "message_timestamp_after_max_ms": 3_600_000,
@@ -90,6 +91,7 @@ class LogConfig:
         max_compressed_records: int | None
         max_decompressed_message_bytes: int
         max_message_bytes: int
+        max_partition_producer_ids: int
         message_timestamp_type: str
         message_timestamp_before_max_ms: int
         message_timestamp_after_max_ms: int

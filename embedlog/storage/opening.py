@@ -114,7 +114,9 @@ def make_log(
     epochs.truncate_from_end(end + 1)
     epochs.truncate_from_start(start)
     producers = ProducerStateManager(
-        opening.config.producer_id_expiration_ms, opening.topic_partition
+        opening.config.producer_id_expiration_ms,
+        opening.topic_partition,
+        count_max=opening.config.max_partition_producer_ids,
     )
     if end > 0 or not opening.clean:
         # Of an empty log, too: snapshots may have outlived the records that they tell of.

@@ -64,15 +64,23 @@ if TYPE_CHECKING:
         def is_transactional(self) -> bool: ...
 
 
+PRODUCER_COUNT_MAX = 10_000
+"""Half a kilobyte each."""
+
+
 class ProducerStateManager:
     """The producer state of one partition. Requires: the partition lock, for every call.
 
     `expiration_ms` is producer.id.expiration.ms; `name` is the partition, for error messages.
     """
 
-    __slots__ = ("_completed", "_entries", "_open", "expiration_ms", "name")
+    __slots__ = ("_completed", "_entries", "_open", "count_max", "expiration_ms", "name")
 
-    def __init__(self, expiration_ms: int, name: object = "") -> None:
+    def __init__(
+        self, expiration_ms: int, name: object = "", *, count_max: int = PRODUCER_COUNT_MAX
+    ) -> None:
+        """`count_max` producers are remembered; see `_forget_oldest`."""
+        self.count_max = count_max
         self.expiration_ms = expiration_ms
         self.name = name
         self._entries: dict[int, ProducerStateEntry] = {}
@@ -256,6 +264,8 @@ class ProducerStateManager:
         if completed is None:
             if entry.current_txn_first_offset != NO_OFFSET:
                 self._open[entry.current_txn_first_offset] = entry.producer_id
+            if len(self._entries) > self.count_max:
+                self._forget_oldest()
             return None
         del self._open[completed.first_offset]
         if not self._completed:
@@ -329,6 +339,25 @@ class ProducerStateManager:
             del self._entries[producer_id]
         return expired
 
+    def _forget_oldest(self) -> None:
+        """Forget those who have not written for longest, a tenth more than are too many.
+
+        Kafka forgets by age alone, so a peer that makes up producer ids fills its memory for a day.
+        Refusing new ids would let that peer shut everybody out instead. Who is forgotten loses
+        little: its next batch is accepted, and only a retry of one that lies thousands of
+        producers back is written twice. By offsets: a client chooses its timestamps.
+        Producers that fence, or hold the last stable offset, are kept, whatever their number, and
+        so is who has just written.
+        """
+        candidates = sorted(
+            (entry.last_data_offset, entry.producer_id)
+            for entry in self._entries.values()
+            if entry.batches and entry.current_txn_first_offset == NO_OFFSET
+        )
+        too_many = len(self._entries) - self.count_max
+        for _, producer_id in candidates[:-1][: too_many + self.count_max // 10]:
+            del self._entries[producer_id]
+
     def truncate(self) -> None:
         """Forget everything: the log is about to be replayed, or restarts empty."""
         self._entries.clear()
@@ -373,6 +402,8 @@ class ProducerStateManager:
             if entry.current_txn_first_offset != NO_OFFSET:
                 self._open[entry.current_txn_first_offset] = entry.producer_id
         self.expire(now_ms)
+        if len(self._entries) > self.count_max:
+            self._forget_oldest()
 
     # Rules
 

@@ -21,6 +21,7 @@ from wire.schemas.create_topics import (
     CreateTopicsRequest,
 )
 from wire.schemas.delete_groups import DeleteGroupsRequest
+from wire.schemas.describe_producers import DescribeProducersRequest, TopicRequest
 from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from wire.schemas.find_coordinator import FindCoordinatorRequest
 from wire.schemas.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -61,6 +62,7 @@ def served(**config: object) -> Iterator[WireClient]:
         ("embedlog.group.max.pending.members", 1_000, 1),
         ("embedlog.max.compressed.records", None, 1),
         ("embedlog.max.groups", 10_000, 1),
+        ("embedlog.max.partition.producer.ids", 10_000, 1),
     ],
 )
 def test_every_limit_has_a_default_and_a_least_value(
@@ -121,6 +123,23 @@ def test_records_of_a_compressed_batch() -> None:
         own = CreatableTopicConfig(name="embedlog.max.compressed.records", value="6")
         client.ask(CreateTopicsRequest(topics=[_topic("own", own)], timeout_ms=1_000), 5)
         assert _code_of(client.ask(_produce(many, topic="own"), 9)) == 0, "the topic's own counts"
+
+
+def test_producers_that_a_partition_remembers() -> None:
+    with served(max_partition_producer_ids=3) as client:
+        for producer_id in range(5):
+            batch = build_batch(
+                [b"v"],
+                timestamps=1_700_000_000_000,
+                producer_id=producer_id,
+                producer_epoch=0,
+                base_sequence=0,
+            )
+            assert _code_of(client.ask(_produce(batch), 9)) == 0
+        asked = TopicRequest(name="t", partition_indexes=[0])
+        (topic,) = client.ask(DescribeProducersRequest(topics=[asked]), 0).topics
+        (partition,) = topic.partitions
+        assert {each.producer_id for each in partition.active_producers} == {2, 3, 4}
 
 
 def test_groups_of_all_kinds_count_together() -> None:

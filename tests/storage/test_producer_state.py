@@ -521,6 +521,57 @@ def test_expired_producers_are_not_restored():
     assert [entry.producer_id for entry in state] == [2]
 
 
+# Too many producers
+
+
+def few(count_max: int) -> Partition:
+    log = Partition()
+    log.state = ProducerStateManager(86_400_000, "t-0", count_max=count_max)
+    return log
+
+
+def test_those_who_have_not_written_for_longest_are_forgotten():
+    log = few(20)
+    for producer_id in range(20):
+        log.append(0, producer_id=producer_id, timestamp=NOW - producer_id)
+    log.append(1, producer_id=0)
+    assert len(log.state) == 20
+    log.append(0, producer_id=20)
+    kept = sorted(entry.producer_id for entry in log.state)
+    assert kept == [0, *range(4, 21)], "a tenth more than one too many, and not the one in use"
+
+
+def test_who_was_forgotten_goes_on_and_is_judged_again():
+    log = few(1)
+    log.append(0, 3, producer_id=1)
+    log.append(0, producer_id=2)
+    assert log.state.get(1) is None
+    assert log.append(3, producer_id=1) == 4
+    with pytest.raises(errors.OutOfOrderSequenceNumber):
+        log.append(9, producer_id=1)
+
+
+def test_open_transactions_and_fences_are_kept_whatever_their_number():
+    log = few(2)
+    for producer_id in range(5):
+        log.append(0, producer_id=producer_id, transactional=True)
+    log.mark(commit=True, producer_id=4, epoch=1)
+    log.append(0, producer_id=5)
+    assert sorted(entry.producer_id for entry in log.state) == [0, 1, 2, 3, 4, 5]
+    log.append(0, producer_id=6)
+    assert sorted(entry.producer_id for entry in log.state) == [0, 1, 2, 3, 4, 6]
+    assert log.state.first_unstable_offset(log.end) == 0
+
+
+def test_a_snapshot_of_more_producers_than_are_allowed_is_cut_as_well():
+    log = few(30)
+    for producer_id in range(30):
+        log.append(0, producer_id=producer_id)
+    state = ProducerStateManager(86_400_000, count_max=20)
+    state.decode_snapshot(log.state.encode_snapshot(), NOW)
+    assert sorted(entry.producer_id for entry in state) == list(range(12, 30))
+
+
 def test_every_flipped_bit_of_a_snapshot_is_noticed(log):
     log.append(0, producer_id=1)
     content = log.state.encode_snapshot()

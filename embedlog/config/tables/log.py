@@ -14,6 +14,9 @@ embedlog.auto.create.topics.await boolean false - internal
 embedlog.data.dir.mode string 0700 one-of:0700,0750,0755,0770,0775,0777 internal
     Permissions of the data directory when it is made, as far as the process' umask allows. One that
     is there keeps its own.
+embedlog.max.partition.producer.ids int 10000 >=1 internal
+    Idempotent producers that a partition remembers. Beyond it those that have not written for
+    longest are forgotten: their next batch is accepted as that of a new producer is.
 compression.gzip.level int -1 1..9|-1 cluster-wide
     Default of the topic setting of that name.
 compression.lz4.level int 9 1..17 cluster-wide
