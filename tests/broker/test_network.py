@@ -292,6 +292,7 @@ class StubBroker:
 
     def __init__(self) -> None:
         self.answer: Any = FindCoordinatorResponse(error_message="fine")
+        self.config = BrokerConfig()
         self.contexts: list[tuple[str, str]] = []
 
     def handle(self, context: RequestContext, request: Any) -> Any:
