@@ -65,7 +65,6 @@ class Driver:
         # In process no thread waits while it has the turn: there a plain lock is fair enough.
         self._turns = None if transport.concurrent else TurnLock()
         self._own_turn = ranked_rlock(Rank.DRIVER)  # for the reason given in `embedlog.pending`
-        self._turn = self._turns or self._own_turn
         self._poller: dict[str, int] = {}
         """The thread that polls, of those that wait."""
         self._runner = 0
@@ -181,11 +180,7 @@ class Driver:
         if self._runner == get_ident():
             action()
             return
-        self._take_turn()
-        try:
-            action()
-        finally:
-            self._turn.release()
+        self._in_turn(action)
 
     @property
     def is_running_here(self) -> bool:
@@ -208,7 +203,11 @@ class Driver:
         self._threaded = False
 
     def _pass(self) -> None:
-        self._take_turn()
+        self._in_turn(self._pass_in_turn)
+        if self._threaded:
+            self.arrived()
+
+    def _pass_in_turn(self) -> None:
         self._runner = get_ident()
         try:
             if self._turns is not None and not self._threaded:
@@ -219,19 +218,22 @@ class Driver:
             raise
         finally:
             self._runner = 0
-            self._turn.release()
-        if self._threaded:
-            self.arrived()
 
     def _note(self, error: BaseException) -> None:
         if self._cut_short is not None and not isinstance(error, Exception):
             self._cut_short()
 
-    def _take_turn(self) -> None:
+    def _in_turn(self, action: Callable[[], None]) -> None:
         if self._turns is None:
-            self._turn.acquire()
+            # No Ctrl-C can come between `with` having the lock and what gives it back.
+            with self._own_turn:
+                action()
         else:
             self._turns.acquire(self._transport.wake)
+            try:
+                action()
+            finally:
+                self._turns.release()
 
     def _listen(self, is_news: Callable[[], bool] | None) -> _News:
         news = _News(is_news)
@@ -248,10 +250,16 @@ class Driver:
         if self._threaded:
             self._scheduler.wait(news, left)
         elif self._transport.concurrent:
-            self._transport.wait(news, self._until_next_pass(left))
-        elif self._poller.setdefault("thread", get_ident()) == get_ident():
             try:
-                self._turn.acquire()
+                self._transport.wait(news, self._until_next_pass(left))
+            except BaseException as error:
+                # This thread may have run the broker's duties, and have been about to tell of one.
+                self._note(error)
+                raise
+        elif self._poller.setdefault("thread", get_ident()) == get_ident():
+            assert self._turns is not None, "in process nobody polls"
+            try:
+                self._turns.acquire()
                 try:
                     # Now, not earlier: another thread's pass may have found more to come back for.
                     self._transport.wait(news, self._until_next_pass(left))
@@ -259,7 +267,7 @@ class Driver:
                     self._note(error)
                     raise
                 finally:
-                    self._turn.release()
+                    self._turns.release()
             finally:
                 self._poller.clear()
         else:

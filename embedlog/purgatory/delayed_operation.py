@@ -47,7 +47,7 @@ class DelayedOperation(TimerTask):
 
     @abstractmethod
     def on_complete(self) -> None:
-        """The effect: send the answer. Called exactly once."""
+        """The effect: send the answer. Called exactly once, or again when Ctrl-C cut it short."""
 
     def on_expiration(self) -> None:
         """Called after `on_complete` when the time ran out; for metrics."""
@@ -61,8 +61,7 @@ class DelayedOperation(TimerTask):
                 return False
             # Before on_complete: see the class's rule on locks.
             self.is_completed = True
-        self.cancel()
-        self.on_complete()
+        self._end()
         return True
 
     def complete_held(self) -> bool:
@@ -70,9 +69,19 @@ class DelayedOperation(TimerTask):
         if self.is_completed:
             return False
         self.is_completed = True
-        self.cancel()
-        self.on_complete()
+        self._end()
         return True
+
+    def _end(self) -> None:
+        try:
+            self.cancel()
+        finally:
+            # Whatever Ctrl-C cuts short, as nobody else will do it.
+            try:
+                self.on_complete()
+            except (KeyboardInterrupt, SystemExit):
+                self.on_complete()
+                raise
 
     def safe_try_complete(self) -> bool:
         """Try to complete under the lock; True when this call completed it."""

@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 
@@ -27,6 +28,8 @@ CI_COUNT = 15_000
 SOAK_COUNT = 1_000_000
 
 STUCK_AFTER_S = 20.0
+SLOW_AFTER_S = 5.0
+"""A step takes some milliseconds: one that takes so long waited for what never came."""
 
 
 def run(options: Options) -> Report:
@@ -98,7 +101,11 @@ def _interrupt(report: Report, name: str, kind: type[Scenario], base: str, opcod
         ("the close", scenario.close, False),
     )
     for what, step, in_thread in steps:
+        started = time.monotonic()
         problem = _in_thread(step) if in_thread else _here(step)
+        elapsed = time.monotonic() - started
+        if not problem and elapsed > SLOW_AFTER_S:
+            problem = f"it took {elapsed:.0f} s"
         if problem:
             report.fail(f"{where}: {what}: {problem}")
             return

@@ -161,7 +161,12 @@ class Sender:
         for sent in awaited:
             self._in_flight[sent.node_id] = self._in_flight.get(sent.node_id, 0) + 1
         self._answers.clear()
-        self._answers.extend([sent for sent in awaited if (sent.pending or sent).done()])
+        for sent in awaited:
+            if sent.pending is None:
+                self._answers.append(sent)
+            else:
+                # Again: the interrupt may have come before anybody listened to it.
+                self._await(sent, sent.pending)
         return {batch for sent in awaited for batch in sent.batches}
 
     # For the short way
