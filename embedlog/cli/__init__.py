@@ -5,6 +5,7 @@
     embedlog verify PATH      is anything damaged?
     embedlog tail PATH TOPIC  the last records, and those to come
     embedlog salvage PATH     takes damage out, and keeps every good batch
+    embedlog pipeline VERB    from topics to tables on Spark
 
 Exit status: 0 when all was done as asked, 1 for damage that was found, 2 with one line on standard
 error for everything that cannot be done. A traceback is always a defect.

@@ -62,13 +62,19 @@ class _Unheard:
 
 
 def _group() -> click.Group:
-    commands = [_serve(), _dump(), _verify(), _tail(), _salvage()]
+    commands = [_serve(), _dump(), _verify(), _tail(), _salvage(), _pipeline()]
     return click.Group(
         "embedlog",
         commands={str(command.name): command for command in commands},
         params=[_version()],
         help="A message log with Kafka wire compatibility.",
     )
+
+
+def _pipeline() -> click.Command:
+    from embedlog.cli import pipeline
+
+    return pipeline.command()
 
 
 def _version() -> click.Option:

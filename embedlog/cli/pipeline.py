@@ -1,0 +1,257 @@
+"""`embedlog pipeline`: init, validate, dry-run, run and status of a project file.
+
+Exit status: 0 all is well; 1 a rule of the action `fail` was broken, there are more dead letters
+than `dead_letters.limit` allows, or the lag is greater than `metrics.max_lag_records`; 2 it
+cannot be done; 3 the query failed for a reason of Spark's; 130 stopped by a second signal.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from signal import SIG_DFL, SIGINT, SIGTERM, signal
+
+import click
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from embedlog.spark.pipeline.project import Project
+    from embedlog.spark.pipeline.report import BatchReport, Totals
+
+EXIT_ALERT = 1
+EXIT_QUERY = 3
+
+
+def command() -> click.Group:
+    """The group of verbs."""
+    verbs = [_init(), _validate(), _dry_run(), _run(), _status()]
+    return click.Group(
+        "pipeline",
+        commands={str(verb.name): verb for verb in verbs},
+        help="Pipelines from topics to tables on Spark, exactly once. PROJECT is a project file, "
+        "or a directory with a pipeline.toml.",
+    )
+
+
+_PROJECT = click.Argument(["project"], metavar="PROJECT", default=".")
+_MASTER = click.Option(["--master"], help="of Spark, such as local[4]")
+_JSON = click.Option(["--json", "as_json"], is_flag=True, help="JSON")
+
+
+def _init() -> click.Command:
+    return click.Command(
+        "init",
+        callback=init,
+        help="Write a project to DIRECTORY, with a schema inferred from the last records.",
+        params=[
+            click.Argument(["directory"], metavar="DIRECTORY"),
+            click.Option(["--name"], help="of the pipeline; the first topic's by default"),
+            click.Option(["--path"], help="data directory of the log"),
+            click.Option(["--bootstrap-servers"], help="or the address of a cluster"),
+            click.Option(["--topic", "topics"], multiple=True, help="may come several times"),
+            click.Option(["--envelope"], type=click.Choice(["none", "debezium"]), default="none"),
+            click.Option(["--sample"], type=click.IntRange(min=1), default=1000,
+                         show_default=True, help="so many records"),
+            click.Option(["--widen"], is_flag=True,
+                         help="let the schema of an existing project take new columns"),
+        ],
+    )  # fmt: skip
+
+
+def _validate() -> click.Command:
+    return click.Command(
+        "validate",
+        callback=validate,
+        help="Check a project file, the files it names, and its SQL.",
+        params=[
+            _PROJECT,
+            _MASTER,
+            click.Option(["--no-spark"], is_flag=True, help="leave the SQL out; takes no JVM"),
+        ],
+    )
+
+
+def _dry_run() -> click.Command:
+    return click.Command(
+        "dry-run",
+        callback=dry_run,
+        help="Show what would become of the last records; nothing is written.",
+        params=[
+            _PROJECT,
+            _MASTER,
+            click.Option(["-n", "--records", "count"], type=click.IntRange(min=1), default=1000,
+                         show_default=True, help="so many records"),
+        ],
+    )  # fmt: skip
+
+
+def _run() -> click.Command:
+    return click.Command(
+        "run",
+        callback=run,
+        help="Run until all records that are there are written, or for ever: as its trigger says. "
+        "SIGINT and SIGTERM finish the batch under way; a second one ends at once.",
+        params=[
+            _PROJECT,
+            _MASTER,
+            click.Option(["--once"], is_flag=True, help="whatever the trigger says: what is there"),
+            _JSON,
+        ],
+    )
+
+
+def _status() -> click.Command:
+    return click.Command(
+        "status",
+        callback=status,
+        help="Show totals, rules, dead letters and lag. Exit status 1 when a limit is passed.",
+        params=[_PROJECT, _JSON],
+    )
+
+
+def init(
+    directory: str,
+    *,
+    name: str | None,
+    path: str | None,
+    bootstrap_servers: str | None,
+    topics: tuple[str, ...],
+    envelope: str,
+    sample: int,
+    widen: bool,
+) -> int:
+    """Write a project, or widen the schema of one."""
+    from embedlog.spark.pipeline import load, verbs
+    from embedlog.spark.pipeline.project import Source
+
+    if widen:
+        changed = verbs.widen(load(directory), sample)
+        click.echo(f"widened: {', '.join(changed)}" if changed else "nothing new")
+        return 0
+    if not topics or (path is None) == (bootstrap_servers is None):
+        raise click.UsageError("--topic, and one of --path and --bootstrap-servers, are needed")
+    options = {"kafka.bootstrap.servers": bootstrap_servers} if bootstrap_servers else {}
+    source = Source("embedlog", topics, path, options)
+    file = verbs.init(
+        directory, name=name or topics[0], source=source, envelope=envelope, sample=sample
+    )
+    click.echo(f"wrote {file}")
+    return 0
+
+
+def validate(project: str, master: str | None, no_spark: bool) -> int:
+    """Check a project."""
+    from embedlog.spark.pipeline import load, verbs
+
+    loaded = load(project)
+    spark = None if no_spark else _session(loaded, master)
+    for line in verbs.validate(loaded, spark):
+        click.echo(line)
+    return 0
+
+
+def dry_run(project: str, master: str | None, count: int) -> int:
+    """Print rows and rejects."""
+    from embedlog.spark.pipeline import load, verbs
+
+    loaded = load(project)
+    found = verbs.dry_run(loaded, _session(loaded, master), count)
+    for sink, rows in found.rows.items():
+        for row in rows:
+            click.echo(json.dumps({"sink": sink, "row": row}, default=_plain))
+    for letter in found.dead_letters:
+        click.echo(json.dumps({"rejected": letter}, default=_plain))
+    click.echo(json.dumps({"report": found.report}))
+    return 0
+
+
+def run(project: str, master: str | None, once: bool, as_json: bool) -> int:
+    """Run a pipeline."""
+    from embedlog.spark.pipeline import load
+    from embedlog.spark.pipeline.errors import QualityFailed
+    from embedlog.spark.pipeline.runner import PipelineFailed, Runner, check_state
+
+    loaded = load(project)
+    check_state(loaded)
+    runner = Runner(_session(loaded, master), loaded, on_batch=_shown(as_json))
+    _stop_on_signal(runner.stop)
+    try:
+        totals = runner.run(available_now=True if once else None)
+    except QualityFailed as error:
+        click.echo(f"embedlog: {error}", err=True)
+        return EXIT_ALERT
+    except PipelineFailed as error:
+        click.echo(f"embedlog: {error}", err=True)
+        return EXIT_QUERY
+    if not as_json:
+        _show_totals(totals)
+    return _alert(loaded, totals.dead)
+
+
+def status(project: str, as_json: bool) -> int:
+    """Print what is known of a pipeline."""
+    from embedlog.spark.pipeline import load, verbs
+    from embedlog.spark.pipeline.report import Totals
+
+    loaded = load(project)
+    found = verbs.status(loaded)
+    totals = Totals.from_dict(found["totals"]) if "totals" in found else Totals()
+    if as_json:
+        click.echo(json.dumps(found))
+    else:
+        _show_totals(totals)
+    return _alert(loaded, totals.dead)
+
+
+def _session(project: Project, master: str | None) -> Any:
+    from embedlog.spark.pipeline.session import open_session
+
+    return open_session(project.name, master=master)
+
+
+def _stop_on_signal(stop: Callable[[], None]) -> None:
+    def on_signal(*_: object) -> None:
+        for number in (SIGINT, SIGTERM):
+            signal(number, SIG_DFL)
+        stop()
+
+    for number in (SIGINT, SIGTERM):
+        signal(number, on_signal)
+
+
+def _shown(as_json: bool) -> Callable[[BatchReport], None]:
+    def show(batch: BatchReport) -> None:
+        if as_json:
+            click.echo(json.dumps(batch.as_dict()))
+        elif sys.stderr.isatty():
+            click.echo(f"batch {batch.version}: {batch.read} read, {batch.dead} dead", err=True)
+
+    return show
+
+
+def _show_totals(totals: Totals) -> None:
+    click.echo(f"batches {totals.last_version + 1}, records {totals.read}")
+    for what, counts in (
+        ("written", totals.written), ("rule broken", totals.broken), ("dead letter", totals.errors),
+    ):  # fmt: skip
+        for name, count in counts.items():
+            click.echo(f"{what}: {name} {count}")
+    if totals.unknown:
+        click.echo(f"rows with columns that the schema does not have: {totals.unknown}")
+
+
+def _alert(project: Project, dead: int) -> int:
+    limit = project.dead_letters.limit
+    if 0 <= limit < dead:
+        click.echo(f"embedlog: {dead} dead letters, {limit} are allowed", err=True)
+        return EXIT_ALERT
+    return 0
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode("utf-8", "backslashreplace")
+    return str(value)

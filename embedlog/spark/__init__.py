@@ -1,0 +1,1 @@
+"""embedlog on Apache Spark. Needs PySpark, which nothing outside this package loads."""

@@ -1,0 +1,1 @@
+"""From a record's bytes to columns: one file per format, one gate for all of them."""

@@ -1,0 +1,142 @@
+"""Confluent's header and where its schema ids lead: a directory of files, or a registry.
+
+byte  0      0, the magic byte
+bytes 1..4   schema id, big-endian
+Protobuf     then the indexes of the message in its file: a count and so many numbers, zig-zag
+             varints; a lone 0 is the first message
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+from embedlog.errors import EmbedlogError
+from embedlog.runtime import real_runtime
+from embedlog.spark.pipeline.errors import DecodeError, ProjectError
+from embedlog.spark.pipeline.project import Decode
+
+_SUFFIXES = {".avsc": "AVRO", ".proto": "PROTOBUF", ".desc": "DESCRIPTOR", ".json": "JSON"}
+_TIMEOUT_S = 10
+_ANSWER_MAX = 16 * 1024 * 1024
+
+
+class RegistryUnavailable(EmbedlogError):
+    """The schema registry gave no answer: the batch fails and is done again, nothing is dropped."""
+
+
+class RegisteredSchema(NamedTuple):
+    """A schema by its id. `kind` is AVRO, PROTOBUF (text), DESCRIPTOR (binary) or JSON."""
+
+    id: int
+    kind: str
+    text: bytes
+
+
+def split(value: bytes) -> tuple[int, bytes]:
+    """The schema id and what follows it.
+
+    Raises:
+        DecodeError: there is no header.
+    """
+    if len(value) < 5 or value[0] != 0:
+        raise DecodeError(f"no Confluent header: begins with {bytes(value[:5])!r}")
+    return int.from_bytes(value[1:5], "big"), value[5:]
+
+
+def split_message_indexes(rest: bytes) -> tuple[list[int], bytes]:
+    """Protobuf's message indexes and the message behind them.
+
+    Raises:
+        DecodeError: they are cut off, or more than there is room for.
+    """
+    count, position = _zigzag(rest, 0)
+    if count == 0:
+        return [0], rest[position:]
+    if not 0 < count <= len(rest):
+        raise DecodeError(f"{count} message indexes in {len(rest)} bytes")
+    indexes = []
+    for _ in range(count):
+        index, position = _zigzag(rest, position)
+        indexes.append(index)
+    return indexes, rest[position:]
+
+
+def _zigzag(data: bytes, position: int) -> tuple[int, int]:
+    number = shift = 0
+    while position < len(data) and shift < 35:
+        byte = data[position]
+        number |= (byte & 0x7F) << shift
+        position, shift = position + 1, shift + 7
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), position
+    raise DecodeError(f"the message indexes are cut off at byte {position}")
+
+
+class Registry:
+    """Schemas by id, each looked up once."""
+
+    def __init__(self, decode: Decode) -> None:
+        self._directory = decode.registry_directory
+        self._url = decode.registry_url
+        if self._url is not None and urlsplit(self._url).scheme not in ("http", "https"):
+            raise ProjectError(f"registry url {self._url!r}: http or https is needed")
+        self._known: dict[int, RegisteredSchema | None] = {}
+
+    def schema(self, number: int) -> RegisteredSchema:
+        """The schema of an id.
+
+        Raises:
+            DecodeError: nobody knows the id.
+            RegistryUnavailable: the registry gave no answer.
+        """
+        if number not in self._known:
+            found = self._from_directory(number) if self._directory else None
+            if found is None and self._url:
+                found = self._from_url(number)
+            self._known[number] = found
+        schema = self._known[number]
+        if schema is None:
+            raise DecodeError(f"schema id {number} is not known to {self._directory or self._url}")
+        return schema
+
+    def _from_directory(self, number: int) -> RegisteredSchema | None:
+        files = real_runtime().files
+        for suffix, kind in _SUFFIXES.items():
+            path = f"{self._directory}/{number}{suffix}"
+            if files.stat(path) is not None:
+                return RegisteredSchema(number, kind, files.read(path))
+        return None
+
+    def _from_url(self, number: int) -> RegisteredSchema | None:
+        address = f"{str(self._url).rstrip('/')}/schemas/ids/{number}"
+        request = Request(address, headers={"Accept": "application/vnd.schemaregistry.v1+json"})
+        try:
+            with urlopen(request, timeout=_TIMEOUT_S) as answer:
+                found: Any = json.loads(answer.read(_ANSWER_MAX))
+        except HTTPError as error:
+            if error.code == 404:
+                return None
+            raise RegistryUnavailable(f"{address}: status {error.code}") from None
+        except (URLError, OSError, ValueError) as error:
+            raise RegistryUnavailable(f"{address}: {error}") from None
+        if found.get("references"):
+            raise DecodeError(f"schema id {number} refers to others, which is not supported")
+        return RegisteredSchema(number, found.get("schemaType", "AVRO"), found["schema"].encode())
+
+
+def expect_kind(schema: RegisteredSchema, *kinds: str) -> None:
+    """Refuse a schema of another format."""
+    if schema.kind not in kinds:
+        raise DecodeError(f"schema id {schema.id} is {schema.kind}, {kinds[0]} is expected")
+
+
+def row_of_envelope(schema: Any, path: str) -> Any:
+    """The type of the rows in a Debezium envelope: that of `after`."""
+    after = next((each for each in schema.fields if each.name == "after"), None)
+    if after is None or not hasattr(after.type, "fields"):
+        raise ProjectError(f"{path}: no Debezium envelope: `after` is no record")
+    return after.type

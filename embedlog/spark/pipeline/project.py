@@ -1,0 +1,460 @@
+"""The project file: what a pipeline reads, does and writes, checked as a whole before it runs.
+
+TOML, or a Python file that assigns `PROJECT`, a dict of the same shape in which functions may
+stand where TOML names them as `file.py:function` or `package.module:function`.
+
+    [pipeline]     name, state directory
+    [source]       format ("embedlog" or "kafka"), topics, path, options
+    [decode]       format, schema, envelope, header, registry, key, message, maps
+    [[transform]]  sql, function or sessions; each gives a view of its name, the first reads `input`
+    [[rule]]       name, expect, action (warn, drop, fail), on (input, output)
+    [[sink]]       name, type, path or topic, from, mode, keys, partition_by
+    [dead_letters] path, max_attempts, limit
+    [watermark]    column, delay
+    [trigger]      available_now, or every = "10s"
+    [metrics]      prometheus_port, max_lag_records
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.settings import Settings
+
+DECODE_FORMATS = ("json", "avro", "protobuf", "json-schema", "none")
+SINK_TYPES = ("parquet", "delta", "iceberg", "topic", "console")
+TABLE_TYPES = ("parquet", "delta", "iceberg")
+MODES = ("append", "scd1", "scd2")
+ACTIONS = ("warn", "drop", "fail")
+Reference: TypeAlias = str | Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where records come from. `path` is a data directory, for `embedlog` without a server."""
+
+    format: str
+    topics: tuple[str, ...]
+    path: str | None
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """How a record's key becomes columns: `column` for one value, none for an object's members."""
+
+    format: str
+    column: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decode:
+    """How a record's value becomes columns. Paths are absolute."""
+
+    format: str
+    schema: str | None
+    envelope: str
+    header: str
+    registry_directory: str | None
+    registry_url: str | None
+    message: str | None
+    key: Key | None
+    maps: tuple[Reference, ...]
+    mapped_schema: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """One step over a frame: exactly one of `sql`, `function` and `sessions` is set."""
+
+    name: str
+    sql: str | None = None
+    function: Reference | None = None
+    sessions: Sessions | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Rows of a key that are at most `gap_ms` apart make one session."""
+
+    key: tuple[str, ...]
+    gap_ms: int
+    aggregates: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A boolean SQL expression that rows must fulfil; null counts as broken."""
+
+    name: str
+    expect: str
+    action: str
+    on: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Where rows go. `source` is the name of a transform, the last one by default."""
+
+    name: str
+    type: str
+    path: str | None
+    topic: str | None
+    source: str | None
+    mode: str
+    keys: tuple[str, ...]
+    sequence_by: str
+    partition_by: tuple[str, ...]
+    buckets: int
+    tombstones: bool
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """Where bad records go, and how often one may be tried. `limit` < 0: any number of them."""
+
+    path: str | None
+    max_attempts: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """Rows older than the greatest time seen in earlier batches, less `delay_ms`, are late."""
+
+    column: str
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A pipeline. `directory` is where its file lies; relative paths start there."""
+
+    name: str
+    directory: str
+    state: str
+    source: Source
+    decode: Decode
+    transforms: tuple[Transform, ...]
+    rules: tuple[Rule, ...]
+    sinks: tuple[Sink, ...]
+    dead_letters: DeadLetters
+    watermark: Watermark | None
+    every_ms: int | None
+    """Time between batches; None: what is there now, and then it ends."""
+    prometheus_port: int | None
+    max_lag_records: int | None
+
+    @property
+    def checkpoint(self) -> str:
+        """Spark's checkpoint directory."""
+        return f"{self.state}/checkpoint"
+
+
+def load(path: str | Path) -> Project:
+    """Read a project file.
+
+    Raises:
+        ProjectError: it cannot be read, or something in it is wrong; says where and what.
+    """
+    file = Path(path)
+    if file.is_dir():
+        file = file / "pipeline.toml"
+    try:
+        if file.suffix == ".py":
+            table = _python_table(file)
+        else:
+            table = tomllib.loads(file.read_text("utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ProjectError(f"{file}: {error}") from None
+    return parse(table, directory=file.parent, where=str(file))
+
+
+def parse(table: object, *, directory: str | Path = ".", where: str = "project") -> Project:
+    """The project that `table` describes; relative paths start at `directory`."""
+    base = Path(directory).resolve()
+    top = Settings(table, where)
+    head = top.table("pipeline") or _missing(top, "pipeline")
+    name = head.text("name")
+    state = _path(base, head.text("state", f".pipeline/{name}"))
+    head.finish()
+    watermark = top.table("watermark")
+    project = Project(
+        name=name,
+        directory=str(base),
+        state=state,
+        source=_source(top.table("source") or _missing(top, "source"), base),
+        decode=_decode(top.table("decode") or _missing(top, "decode"), base),
+        transforms=tuple(map(_transform, top.tables("transform"))),
+        rules=tuple(map(_rule, top.tables("rule"))),
+        sinks=tuple(_sink(each, base) for each in top.tables("sink")),
+        dead_letters=_dead_letters(top.table("dead_letters"), base),
+        watermark=_watermark(watermark) if watermark else None,
+        every_ms=_trigger(top.table("trigger")),
+        **_metrics(top.table("metrics")),
+    )
+    top.finish()
+    _check(project, where)
+    return project
+
+
+def resolve(reference: Reference, directory: str) -> Callable[..., Any]:
+    """The function a project names.
+
+    Raises:
+        ProjectError: there is no such file, module or function.
+    """
+    if not isinstance(reference, str):
+        return reference
+    place, _, name = reference.rpartition(":")
+    if not place or not name.isidentifier():
+        raise ProjectError(f"{reference!r}: `file.py:function` or `module:function` is needed")
+    try:
+        if place.endswith(".py"):
+            found = _file_names(str(Path(directory, place))).get(name)
+        else:
+            found = getattr(_module(place), name, None)
+    except (OSError, ImportError, SyntaxError) as error:
+        raise ProjectError(f"{reference!r}: {error}") from None
+    if not callable(found):
+        raise ProjectError(f"{reference!r}: {place} has no function `{name}`")
+    return found  # type: ignore[no-any-return]
+
+
+def _module(name: str) -> ModuleType:
+    __import__(name)
+    return sys.modules[name]
+
+
+def _file_names(path: str) -> dict[str, Any]:
+    """What a file of the user's defines.
+
+    Its module is one that nobody can import, so its functions travel to the tasks by value.
+    """
+    return runpy.run_path(path, run_name="embedlog_project")
+
+
+def _python_table(file: Path) -> object:
+    names = _file_names(str(file))
+    if "PROJECT" not in names:
+        raise ProjectError(f"{file}: assigns no PROJECT")
+    return names["PROJECT"]
+
+
+def _missing(top: Settings, key: str) -> Settings:
+    raise ProjectError(f"{top.where}: the table [{key}] is missing")
+
+
+def _path(base: Path, text: str) -> str:
+    scheme, colon, _ = text.partition("://")
+    if colon:
+        raise ProjectError(
+            f"{text}: {scheme}:// is not supported; a directory that the driver and all executors "
+            "see is needed"
+        )
+    return str(base / Path(text).expanduser())
+
+
+def _source(table: Settings, base: Path) -> Source:
+    kind = table.choice("format", ("embedlog", "kafka"), "embedlog")
+    path = table.text("path", "")
+    options = table.options("options")
+    made = Source(kind, table.texts("topics"), _path(base, path) if path else None, options)
+    table.finish()
+    servers = "kafka.bootstrap.servers" in {key.lower() for key in options}
+    if kind == "kafka" and not servers:
+        raise ProjectError(f"{table.where}: format kafka needs options.'kafka.bootstrap.servers'")
+    if kind == "embedlog" and not path and not servers:
+        raise ProjectError(f"{table.where}: `path` or options.'kafka.bootstrap.servers' is needed")
+    taken = {"subscribe", "subscribepattern", "assign", "includeheaders", "path"}
+    for key in options:
+        if key.lower() in taken:
+            raise ProjectError(f"{table.where}: options.{key} is the pipeline's own to set")
+    return made
+
+
+def _decode(table: Settings, base: Path) -> Decode:
+    kind = table.choice("format", DECODE_FORMATS)
+    schema, mapped = table.text("schema", ""), table.text("mapped_schema", "")
+    maps = table.any("maps") or ()
+    registry = table.table("registry")
+    made = Decode(
+        format=kind,
+        schema=_path(base, schema) if schema else None,
+        envelope=table.choice("envelope", ("none", "debezium"), "none"),
+        header=table.choice(
+            "header", ("none", "confluent"), "none" if kind in ("json", "none") else "confluent"
+        ),
+        registry_directory=_optional_path(registry, "directory", base),
+        registry_url=(registry.text("url", "") or None) if registry else None,
+        message=table.text("message", "") or None,
+        key=_key(table.table("key")),
+        maps=tuple([maps] if isinstance(maps, str) or callable(maps) else maps),
+        mapped_schema=_path(base, mapped) if mapped else None,
+    )
+    if registry:
+        registry.finish()
+    table.finish()
+    if kind != "none" and made.schema is None:
+        raise table.wrong("schema", None, "the file of the frozen schema")
+    if bool(made.maps) != bool(made.mapped_schema):
+        raise ProjectError(f"{table.where}: `maps` and `mapped_schema` go together")
+    if made.header == "confluent" and not (made.registry_directory or made.registry_url):
+        raise ProjectError(
+            f"{table.where}: header confluent needs [decode.registry] with `directory` or `url`"
+        )
+    if kind == "protobuf" and not made.message:
+        raise table.wrong("message", None, "the full name of the message")
+    return made
+
+
+def _optional_path(table: Settings | None, key: str, base: Path) -> str | None:
+    text = table.text(key, "") if table else ""
+    return _path(base, text) if text else None
+
+
+def _key(table: Settings | None) -> Key | None:
+    if table is None:
+        return None
+    kind = table.choice("format", ("string", "long", "json"))
+    column = table.text("column", "") or None
+    table.finish()
+    if (kind == "json") == (column is not None):
+        raise ProjectError(f"{table.where}: `column` names the column of a string or long key")
+    return Key(kind, column)
+
+
+def _transform(table: Settings) -> Transform:
+    name = table.text("name")
+    sql, function, sessions = table.text("sql", ""), table.any("function"), table.table("sessions")
+    table.finish()
+    if sum(map(bool, (sql, function, sessions))) != 1:
+        raise ProjectError(f"{table.where}: one of `sql`, `function` and `sessions` is needed")
+    if not name.isidentifier() or name == "input":
+        raise table.wrong("name", name, "a name for SQL, not `input`,")
+    if sessions is None:
+        return Transform(name, sql or None, function)
+    made = Sessions(
+        sessions.texts("key"), sessions.duration_ms("gap"), sessions.options("aggregates")
+    )
+    sessions.finish()
+    return Transform(name, sessions=made)
+
+
+def _rule(table: Settings) -> Rule:
+    made = Rule(
+        table.text("name"),
+        table.text("expect"),
+        table.choice("action", ACTIONS),
+        table.choice("on", ("input", "output"), "input"),
+    )
+    table.finish()
+    return made
+
+
+def _sink(table: Settings, base: Path) -> Sink:
+    kind = table.choice("type", SINK_TYPES)
+    mode = table.choice("mode", MODES, "append")
+    path = table.text("path", "")
+    made = Sink(
+        name=table.text("name"),
+        type=kind,
+        path=_path(base, path) if path else None,
+        topic=table.text("topic", "") or None,
+        source=table.text("from", "") or None,
+        mode=mode,
+        keys=table.texts("keys", ()),
+        sequence_by=table.text("sequence_by", "_timestamp"),
+        partition_by=table.texts("partition_by", ()),
+        buckets=table.integer("buckets", 8, 1),
+        tombstones=table.flag("tombstones", mode != "append" or kind == "topic"),
+        options=table.options("options"),
+    )
+    table.finish()
+    if kind in TABLE_TYPES and not path:
+        raise table.wrong("path", None, "the directory of the table")
+    if kind == "topic" and not made.topic:
+        raise table.wrong("topic", None, "the topic to write to")
+    if mode != "append" and (kind not in TABLE_TYPES or not made.keys or made.partition_by):
+        raise ProjectError(
+            f"{table.where}: mode {mode} needs a table, `keys`, and no `partition_by`"
+        )
+    return made
+
+
+def _dead_letters(table: Settings | None, base: Path) -> DeadLetters:
+    if table is None:
+        return DeadLetters(None, 5, -1)
+    path = table.text("path", "")
+    made = DeadLetters(
+        _path(base, path) if path else None,
+        table.integer("max_attempts", 5, 1),
+        table.integer("limit", -1, -1),
+    )
+    table.finish()
+    return made
+
+
+def _watermark(table: Settings) -> Watermark:
+    made = Watermark(table.text("column"), table.duration_ms("delay"))
+    table.finish()
+    return made
+
+
+def _trigger(table: Settings | None) -> int | None:
+    if table is None:
+        return None
+    now = table.flag("available_now", False)
+    every = table.duration_ms("every", "0ms")
+    table.finish()
+    if now == table.has("every"):
+        raise ProjectError(f"{table.where}: either available_now = true, or `every`, is needed")
+    return None if now else every
+
+
+def _metrics(table: Settings | None) -> dict[str, Any]:
+    if table is None:
+        return {"prometheus_port": None, "max_lag_records": None}
+    made = {
+        "prometheus_port": table.optional_integer("prometheus_port"),
+        "max_lag_records": table.optional_integer("max_lag_records"),
+    }
+    table.finish()
+    return made
+
+
+def _check(project: Project, where: str) -> None:
+    """What holds between the tables."""
+    if not project.sinks:
+        raise ProjectError(f"{where}: no [[sink]]: the pipeline would write nothing")
+    for what, names in (
+        ("transform", [each.name for each in project.transforms]),
+        ("rule", [each.name for each in project.rules]),
+        ("sink", [each.name for each in project.sinks]),
+    ):
+        for name in names:
+            if names.count(name) > 1:
+                raise ProjectError(f"{where}: two [[{what}]] are named {name!r}")
+    views = {"input", *(each.name for each in project.transforms)}
+    for sink in project.sinks:
+        if sink.source is not None and sink.source not in views:
+            raise ProjectError(
+                f"{where}: sink {sink.name!r}: from = {sink.source!r}, which no transform gives; "
+                f"there are {', '.join(sorted(views))}"
+            )
+    sessions = [each for each in project.transforms if each.sessions]
+    if sessions and project.watermark is None:
+        raise ProjectError(f"{where}: transform {sessions[0].name!r} needs a [watermark]")
+    paths = [each.path for each in project.sinks if each.path]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise ProjectError(f"{where}: two sinks write to {path}")

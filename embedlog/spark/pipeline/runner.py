@@ -1,0 +1,153 @@
+"""Running a pipeline as a streaming query, until it has caught up or somebody stops it.
+
+A stop is graceful: the batch under way is finished and counted, the next one is not begun. What
+it would have read is read by the next run, under the same batch id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from embedlog.errors import EmbedlogError
+from embedlog.runtime import real_runtime
+from embedlog.spark.pipeline.batch import BatchProcessor
+from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.project import Project
+from embedlog.spark.pipeline.report import BatchReport, Totals
+from embedlog.spark.pipeline.sinks.table import CommitKey
+from embedlog.spark.pipeline.source import read_stream
+from embedlog.spark.pipeline.state import StateDirectory
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_WATCH_S = 0.2
+
+
+class PipelineFailed(EmbedlogError):
+    """The query ended with an error that is none of the pipeline's own; the message is Spark's."""
+
+
+class Runner:
+    """One run of a pipeline. `stop` may be called from any thread and from a signal handler."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        project: Project,
+        *,
+        on_batch: Callable[[BatchReport], None] = lambda report: None,
+        reached: Callable[[str], None] = lambda step: None,
+        read: Callable[[SparkSession, Project], DataFrame] = read_stream,
+    ) -> None:
+        self._spark = spark
+        self.project = project
+        self._state = StateDirectory(project.state)
+        self._processor = BatchProcessor(project, reached)
+        self._reached = reached
+        self._on_batch = on_batch
+        self._read = read
+        self._is_stopping = False
+        self._is_in_batch = False
+        self._error: BaseException | None = None
+
+    def run(self, *, available_now: bool | None = None, stop_timeout_ms: int = 60_000) -> Totals:
+        """Run until the source is exhausted (`available_now`), or until `stop`.
+
+        A batch under way when `stop` comes has `stop_timeout_ms` to end; it is then broken off,
+        and done again by the next run.
+
+        Raises:
+            QualityFailed: a row broke a rule of the action `fail`.
+            ProjectError: the project does not fit its data.
+            PipelineFailed: the query failed otherwise.
+        """
+        self._state.make()
+        query = self._start(available_now)
+        clock = real_runtime().clock
+        stop_ms = -1
+        self._state.event("started", {"query": query.id, "run": query.runId})
+        try:
+            while not _ended(query):
+                if not self._is_stopping:
+                    continue
+                stop_ms = clock.monotonic_ms() if stop_ms < 0 else stop_ms
+                if not self._is_in_batch or clock.monotonic_ms() - stop_ms > stop_timeout_ms:
+                    query.stop()
+        finally:
+            if query.isActive:
+                query.stop()
+        self._raise(query)
+        self._state.event("stopped", {"query": query.id, "is_asked": self._is_stopping})
+        return self._state.totals()
+
+    def stop(self) -> None:
+        """Ask for a graceful stop."""
+        self._is_stopping = True
+
+    def _start(self, available_now: bool | None) -> StreamingQuery:
+        if available_now is None:
+            available_now = self.project.every_ms is None
+        trigger: dict[str, Any] = {"availableNow": True}
+        if not available_now:
+            trigger = {"processingTime": f"{self.project.every_ms or 0} milliseconds"}
+        stream = self._read(self._spark, self.project)
+        writer = stream.writeStream.foreachBatch(self._batch).trigger(**trigger)
+        named = writer.queryName(self.project.name)
+        return named.option("checkpointLocation", self._state.checkpoint).start()
+
+    def _batch(self, records: DataFrame, batch_id: int) -> None:
+        if self._is_stopping:
+            raise _StoppedError
+        self._is_in_batch = True
+        try:
+            key = CommitKey(self._state.query_id(), batch_id)
+            report = self._processor.run(records, key)
+            self._reached("before the count")
+            self._state.count(report)
+            self._state.event("batch", report.as_dict())
+            self._on_batch(report)
+        except BaseException as error:
+            self._error = error
+            raise
+        finally:
+            self._is_in_batch = False
+
+    def _raise(self, query: StreamingQuery) -> None:
+        error, self._error = self._error, None
+        failure = query.exception()
+        if error is not None and not isinstance(error, _StoppedError):
+            self._state.event("failed", {"error": str(error)})
+            raise error
+        if failure is None or self._is_stopping:
+            return
+        text = " ".join(str(failure).split("\n\nJVM")[0].split())
+        self._state.event("failed", {"error": text})
+        raise PipelineFailed(text)
+
+
+class _StoppedError(EmbedlogError):
+    """Ends the query between two batches; Spark has written nothing of the second one."""
+
+
+def _ended(query: StreamingQuery) -> bool:
+    """Whether it ended within a short wait; what ended it is asked for later."""
+    from pyspark.errors import StreamingQueryException
+
+    try:
+        return bool(query.awaitTermination(_WATCH_S))  # type: ignore[arg-type]
+    except StreamingQueryException:
+        return True
+
+
+def check_state(project: Project) -> None:
+    """Refuse a state directory that another pipeline uses.
+
+    Raises:
+        ProjectError: it belongs to a pipeline of another name.
+    """
+    found = StateDirectory(project.state).status().get("name")
+    if found not in (None, project.name):
+        raise ProjectError(f"{project.state}: is the state of the pipeline {found!r}")

@@ -1,0 +1,50 @@
+"""The Spark session of a pipeline that brings none."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from embedlog.runtime.environment import set_default
+from embedlog.spark.pipeline.errors import ProjectError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def open_session(name: str, *, master: str | None = None, **settings: str) -> SparkSession:
+    """The active session, or a new one with the settings that suit pipelines.
+
+    `settings` are of Spark's, and go before those.
+
+    Raises:
+        ProjectError: PySpark is not installed.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise ProjectError(
+            "PySpark is not installed: pip install 'embedlog[pipeline]'; Java 17 or newer is "
+            "needed, too"
+        ) from None
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    # Spark would start `python3`, whichever that is, and it may lack what this one has.
+    set_default("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    if master is not None:
+        builder = builder.master(master)
+    for key, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.sql.streaming.minBatchesToRetain": "10",
+        **settings,
+    }.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session

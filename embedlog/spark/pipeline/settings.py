@@ -1,0 +1,126 @@
+"""Reading a table of a project file: every key is known, typed, and named when it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from embedlog.spark.pipeline.errors import ProjectError
+
+_DURATION_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class Settings:
+    """One table. `finish` refuses the keys that nobody asked for."""
+
+    def __init__(self, table: object, where: str) -> None:
+        if not isinstance(table, Mapping):
+            raise ProjectError(f"{where}: a table is needed, found {table!r}")
+        self._table = dict(table)
+        self._asked: set[str] = set()
+        self.where = where
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A text; without a default it must be there."""
+        value = self._value(key, default)
+        if not isinstance(value, str) or (default is None and not value):
+            raise self.wrong(key, value, "a text")
+        return value
+
+    def choice(self, key: str, among: Sequence[str], default: str | None = None) -> str:
+        """One of the texts `among`."""
+        value = self.text(key, default)
+        if value not in among:
+            raise self.wrong(key, value, f"one of {', '.join(among)}")
+        return value
+
+    def integer(self, key: str, default: int, minimum: int = 0) -> int:
+        """A whole number from `minimum` on."""
+        value = self._value(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+            raise self.wrong(key, value, f"a whole number from {minimum} on")
+        return value
+
+    def optional_integer(self, key: str) -> int | None:
+        """A whole number from 0 on, None when there is none."""
+        self._asked.add(key)
+        return self.integer(key, 0) if key in self._table else None
+
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value = self._value(key, default)
+        if not isinstance(value, bool):
+            raise self.wrong(key, value, "true or false")
+        return value
+
+    def texts(self, key: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
+        """A list of texts; a lone text is a list of one."""
+        value = self._value(key, default)
+        found = [value] if isinstance(value, str) else value
+        if not isinstance(found, list | tuple) or not all(isinstance(t, str) for t in found):
+            raise self.wrong(key, value, "a list of texts")
+        if default is None and not found:
+            raise self.wrong(key, value, "a list that is not empty")
+        return tuple(found)
+
+    def options(self, key: str) -> dict[str, str]:
+        """Options of a Spark format: texts, numbers and flags, as texts."""
+        value = self._value(key, {})
+        if not isinstance(value, Mapping):
+            raise self.wrong(key, value, "a table")
+        made = {}
+        for name, each in value.items():
+            if not isinstance(each, str | int | float):
+                raise self.wrong(f"{key}.{name}", each, "a text, a number or a flag")
+            made[str(name)] = str(each).lower() if isinstance(each, bool) else str(each)
+        return made
+
+    def duration_ms(self, key: str, default: str | None = None) -> int:
+        """A time such as `500ms`, `10s`, `5m`, `2h`, `1d`; in milliseconds."""
+        text = self.text(key, default)
+        number = text.rstrip("mshd ").strip()
+        unit = text[len(number) :].strip() if text.startswith(number) else ""
+        if not number.isdecimal() or unit not in _DURATION_MS:
+            raise self.wrong(key, text, "a time such as 500ms, 10s, 5m, 2h or 1d")
+        return int(number) * _DURATION_MS[unit]
+
+    def table(self, key: str) -> Settings | None:
+        """A table inside this one, None when there is none."""
+        value = self._value(key, {})
+        return Settings(value, f"{self.where}.{key}") if key in self._table else None
+
+    def tables(self, key: str) -> list[Settings]:
+        """A list of tables."""
+        value = self._value(key, [])
+        if not isinstance(value, list | tuple):
+            raise self.wrong(key, value, "a list of tables")
+        return [Settings(each, f"{self.where}.{key}[{n}]") for n, each in enumerate(value)]
+
+    def any(self, key: str) -> Any:
+        """Whatever is there, None when nothing is."""
+        self._asked.add(key)
+        return self._table.get(key)
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there."""
+        return key in self._table
+
+    def wrong(self, key: str, value: object, wanted: str) -> ProjectError:
+        """The error that says what a key needs."""
+        if key not in self._table:
+            return ProjectError(f"{self.where}: `{key}` is missing: {wanted}")
+        return ProjectError(f"{self.where}: {key} = {value!r}: {wanted} is needed")
+
+    def finish(self) -> None:
+        """Refuse keys that mean nothing here, with the nearest one that does."""
+        for key in self._table:
+            if key not in self._asked:
+                near = get_close_matches(str(key), self._asked, 1)
+                hint = f"; did you mean `{near[0]}`?" if near else ""
+                known = ", ".join(sorted(self._asked))
+                raise ProjectError(f"{self.where}: unknown key `{key}`{hint} Known: {known}")
+
+    def _value(self, key: str, default: object) -> object:
+        self._asked.add(key)
+        return self._table.get(key, default)

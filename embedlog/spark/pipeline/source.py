@@ -1,0 +1,43 @@
+"""Reading the project's topics: the same columns and options with either format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from embedlog.spark.pipeline.project import Project
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BATCH_ONLY = ("endingoffsets", "endingoffsetsbytimestamp", "endingtimestamp")
+_STREAM_ONLY = ("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay")
+_START = ("startingoffsets", "startingoffsetsbytimestamp", "startingtimestamp")
+
+
+def read_stream(spark: SparkSession, project: Project) -> DataFrame:
+    """The topics as a stream."""
+    options = {"startingOffsets": "earliest"}
+    options.update(_without(project, _BATCH_ONLY))
+    if any(name.lower() in _START[1:] for name in options):
+        options.pop("startingOffsets")
+    reader = spark.readStream.format(project.source.format)
+    return reader.options(**_all(project, options)).load()
+
+
+def read_batch(spark: SparkSession, project: Project, options: Mapping[str, str]) -> DataFrame:
+    """The topics once; `options` say from where to where."""
+    given = _without(project, (*_STREAM_ONLY, *_BATCH_ONLY, *_START))
+    reader = spark.read.format(project.source.format)
+    return reader.options(**_all(project, {**given, **options})).load()
+
+
+def _without(project: Project, names: tuple[str, ...]) -> dict[str, str]:
+    return {k: v for k, v in project.source.options.items() if k.lower() not in names}
+
+
+def _all(project: Project, options: Mapping[str, str]) -> dict[str, str]:
+    made = {**options, "subscribe": ",".join(project.source.topics), "includeHeaders": "true"}
+    if project.source.path is not None and project.source.format == "embedlog":
+        made["path"] = project.source.path
+    return made

@@ -1,0 +1,141 @@
+"""What tasks do for a table: they write Parquet files that nobody sees yet, and tell their names.
+
+Each attempt of a task writes files with random names, so a retried or speculative one never
+touches another's. Only the names that the driver collects come into a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from embedlog.runtime import real_runtime
+from embedlog.runtime.files import make_directory, parent
+from embedlog.spark.pipeline.sinks.table import (
+    ROWS,
+    CommitKey,
+    DataFile,
+    parse_partition,
+    partition_text,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+_STAGED = "path string, row_count bigint, size_bytes bigint, partition string"
+_OPEN_MAX = 64
+"""Files that a task has open at a time, when the table is partitioned."""
+
+
+def stage(
+    frame: DataFrame,
+    table: str,
+    key: CommitKey,
+    *,
+    partition_by: Sequence[str] = (),
+    part: str = ROWS,
+    drop_partition_columns: bool = False,
+) -> list[DataFile]:
+    """Write `frame` to files under the table's directory; none of them is visible yet."""
+    directory = f"{table}/data/{key.directory}"
+    run = _writer(directory, tuple(partition_by), drop_partition_columns)
+    if partition_by:
+        frame = frame.repartition(*partition_by).sortWithinPartitions(*partition_by)
+    return [
+        DataFile(row.path, row.row_count, row.size_bytes, part, parse_partition(row.partition))
+        for row in frame.mapInArrow(run, _STAGED).collect()
+    ]
+
+
+def _writer(
+    directory: str, partition_by: tuple[str, ...], is_dropping: bool
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        writer = _TaskFiles(directory, partition_by, is_dropping)
+        for batch in batches:
+            if batch.num_rows:
+                writer.write(batch)
+        yield from writer.finish()
+
+    return run
+
+
+class _TaskFiles:
+    """The files of one attempt of one task, by partition."""
+
+    def __init__(self, directory: str, partition_by: tuple[str, ...], is_dropping: bool) -> None:
+        self._runtime = real_runtime()
+        self._directory = directory
+        self._partition_by = partition_by
+        self._dropped = partition_by if is_dropping else ()
+        self._open: dict[str, tuple[Any, str]] = {}
+        self._done: list[tuple[str, int, int, str]] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append the rows to the files of their partitions."""
+        if not self._partition_by:
+            self._append((), batch)
+            return
+        for partition, rows in _split(batch, self._partition_by):
+            self._append(partition, rows)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Make all files durable; a row for each."""
+        import pyarrow as pa
+
+        for name in list(self._open):
+            self._close(name)
+        if self._done:
+            columns = [pa.array(list(each)) for each in zip(*self._done, strict=True)]
+            yield pa.RecordBatch.from_arrays(
+                columns, names=["path", "row_count", "size_bytes", "partition"]
+            )
+
+    def _append(self, partition: tuple[tuple[str, str | None], ...], batch: Any) -> None:
+        import pyarrow.parquet as pq
+
+        name = partition_text(partition)
+        if name not in self._open:
+            if len(self._open) >= _OPEN_MAX:
+                self._close(next(iter(self._open)))
+            levels = "".join(
+                f"/{quote(column)}={quote(value or '__null__', safe='')}"
+                for column, value in partition
+            )
+            random = self._runtime.random.bytes(12).hex()
+            path = f"{self._directory}{levels}/{random}.parquet"
+            make_directory(self._runtime.files, parent(path), sync=True)
+            schema = batch.drop_columns(list(self._dropped)).schema
+            self._open[name] = pq.ParquetWriter(path, schema, compression="zstd"), path
+        writer, _ = self._open[name]
+        writer.write_batch(batch.drop_columns(list(self._dropped)))
+
+    def _close(self, name: str) -> None:
+        import pyarrow.parquet as pq
+
+        writer, path = self._open.pop(name)
+        writer.close()
+        files = self._runtime.files
+        file = files.open(path)
+        file.sync()
+        size = file.size()
+        file.close()
+        files.sync_directory(parent(path))
+        self._done.append((path, pq.read_metadata(path).num_rows, size, name))
+
+
+def _split(
+    batch: pa.RecordBatch, columns: tuple[str, ...]
+) -> Iterator[tuple[tuple[tuple[str, str | None], ...], pa.RecordBatch]]:
+    """The rows of each combination of values; text of a value as Hive writes it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = [pc.cast(batch.column(name), pa.string()).to_pylist() for name in columns]
+    slots: dict[tuple[str | None, ...], list[int]] = {}
+    for number, values in enumerate(zip(*texts, strict=True)):
+        slots.setdefault(values, []).append(number)
+    for values, rows in slots.items():
+        yield tuple(zip(columns, values, strict=True)), batch.take(pa.array(rows, pa.int64()))

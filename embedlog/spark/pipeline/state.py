@@ -1,0 +1,97 @@
+"""The state directory of a pipeline: what it knows between runs.
+
+checkpoint/        Spark's: offsets, commits, the query's id
+status.json        totals and the last batch, replaced whole
+events.jsonl       a line for each batch and event; one older file is kept
+dead_letters/      where no Parquet sink takes them
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from embedlog.runtime import Runtime, real_runtime
+from embedlog.runtime.files import make_directory, write_fully, write_whole
+from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.report import BatchReport, Totals
+
+_EVENTS_MAX = 16 * 1024 * 1024
+"""Bytes of events.jsonl after which it becomes the older one."""
+
+
+class StateDirectory:
+    """Reads and writes it. Writers: the process that runs the pipeline, and no other."""
+
+    def __init__(self, path: str, runtime: Runtime | None = None) -> None:
+        self.path = path
+        self._runtime = runtime or real_runtime()
+        self._files = self._runtime.files
+
+    @property
+    def checkpoint(self) -> str:
+        """Spark's checkpoint directory."""
+        return f"{self.path}/checkpoint"
+
+    def now_ms(self) -> int:
+        """Wall time."""
+        return self._runtime.clock.wall_ms()
+
+    def query_id(self) -> str:
+        """The id of the query that the checkpoint belongs to.
+
+        Raises:
+            ProjectError: there is no checkpoint.
+        """
+        try:
+            text = self._files.read(f"{self.checkpoint}/metadata")
+        except OSError:
+            raise ProjectError(
+                f"{self.checkpoint}: no checkpoint: the pipeline never ran"
+            ) from None
+        found: str = json.loads(text)["id"]
+        return found
+
+    def make(self) -> None:
+        """Make the directory."""
+        make_directory(self._files, self.path, sync=True)
+
+    def status(self) -> dict[str, Any]:
+        """What `write_status` wrote last; empty before the first batch."""
+        path = f"{self.path}/status.json"
+        if self._files.stat(path) is None:
+            return {}
+        found: dict[str, Any] = json.loads(self._files.read(path))
+        return found
+
+    def totals(self) -> Totals:
+        """The sums up to now."""
+        found = self.status().get("totals")
+        return Totals.from_dict(found) if found else Totals()
+
+    def count(self, batch: BatchReport) -> Totals:
+        """Add a finished batch to the totals, once; replaces status.json."""
+        totals = self.totals()
+        totals.add(batch)
+        self.write_status({"batch": batch.as_dict(), "totals": totals.as_dict()})
+        return totals
+
+    def write_status(self, facts: Mapping[str, Any]) -> None:
+        """Replace some facts of status.json."""
+        self.make()
+        whole = {**self.status(), **facts, "updated_ms": self.now_ms()}
+        text = json.dumps(whole, indent=1).encode()
+        write_whole(self._files, f"{self.path}/status.json", text, sync=False)
+
+    def event(self, kind: str, facts: Mapping[str, Any]) -> None:
+        """Append a line to events.jsonl."""
+        self.make()
+        path = f"{self.path}/events.jsonl"
+        line = json.dumps({"at_ms": self.now_ms(), "event": kind, **facts}, default=str)
+        file = self._files.open(path, create=True)
+        size = file.size()
+        write_fully(file.write, [line.encode() + b"\n"], size)
+        file.close()
+        if size > _EVENTS_MAX:
+            self._files.rename(path, path + ".1")

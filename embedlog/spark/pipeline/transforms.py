@@ -1,0 +1,53 @@
+"""SQL and functions over frames, each a view that the next ones can name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.project import Project, Transform, resolve
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+INPUT = "input"
+
+
+def apply(project: Project, rows: DataFrame) -> dict[str, DataFrame]:
+    """The frames of all transforms by name; `input` is the decoded rows.
+
+    Raises:
+        ProjectError: a transform cannot be analysed; names it.
+    """
+    frames = {INPUT: rows}
+    rows.createOrReplaceTempView(INPUT)
+    last = rows
+    for transform in project.transforms:
+        last = _one(project, transform, last)
+        last.createOrReplaceTempView(transform.name)
+        frames[transform.name] = last
+    return frames
+
+
+def _one(project: Project, transform: Transform, last: DataFrame) -> DataFrame:
+    from pyspark.errors import AnalysisException, ParseException
+    from pyspark.sql import DataFrame
+
+    try:
+        if transform.sql is not None:
+            return last.sparkSession.sql(transform.sql)
+        assert transform.function is not None, transform
+        made = resolve(transform.function, project.directory)(last)
+    except (AnalysisException, ParseException) as error:
+        text = " ".join(str(error).split("\n\nJVM")[0].split())
+        raise ProjectError(f"transform {transform.name!r}: {text}") from error
+    if not isinstance(made, DataFrame):
+        raise ProjectError(f"transform {transform.name!r}: gave {made!r}, a DataFrame is needed")
+    return made
+
+
+def source_of(project: Project, name: str | None) -> str:
+    """The view that a sink reads: the one it names, or the last one."""
+    if name is not None:
+        return name
+    return project.transforms[-1].name if project.transforms else INPUT

@@ -1,0 +1,120 @@
+"""The manifest of a Parquet table: a commit happens once, or not at all, wherever it is ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from embedlog.errors import CorruptRecord
+from embedlog.spark.pipeline.errors import TableConflict
+from embedlog.spark.pipeline.sinks.manifest import CHECKPOINT_EVERY, ONE_TIME, ManifestTable
+from embedlog.spark.pipeline.sinks.table import DEAD_LETTERS, CommitKey, DataFile, sweep
+from embedlog.testing import sim_runtime
+from embedlog.testing.sim_files import SimulatedCrash
+
+
+def staged(table: ManifestTable, key: CommitKey, name: str, part: str = "rows") -> DataFile:
+    return DataFile(f"{table.path}/data/{key.directory}/{name}.parquet", 1, 10, part)
+
+
+def names(table: ManifestTable, part: str = "rows") -> list[str]:
+    return [Path(each.path).stem for each in table.files(part)]
+
+
+def test_a_batch_is_committed_once(tmp_path: Path) -> None:
+    table = ManifestTable(str(tmp_path))
+    assert table.version_of("q") == -1
+    key = CommitKey("q", 0)
+    assert table.commit(key, [staged(table, key, "a"), staged(table, key, "d", DEAD_LETTERS)])
+    assert not table.commit(key, [staged(table, key, "again")])
+    assert (names(table), names(table, DEAD_LETTERS)) == (["a"], ["d"])
+    other = CommitKey("r", 0)
+    assert table.commit(other, [staged(table, other, "b")])
+    assert names(ManifestTable(str(tmp_path))) == ["a", "b"]
+    assert [table.version_of(app) for app in "qrs"] == [0, 0, -1]
+
+
+def test_files_are_replaced_in_one_commit_and_a_lost_race_is_told(tmp_path: Path) -> None:
+    table = ManifestTable(str(tmp_path))
+    key = CommitKey("q", 0)
+    table.commit(key, [staged(table, key, "a"), staged(table, key, "b")])
+    (first, _) = table.files()
+    later = CommitKey("q", 1)
+    table.commit(later, [staged(table, later, "c")], [first])
+    assert names(table) == ["b", "c"]
+    with pytest.raises(TableConflict, match="took .* away"):
+        table.commit(CommitKey("q", 2), [], [first])
+    assert table.version_of("q") == 1
+
+
+def test_the_log_stays_small_over_many_commits(tmp_path: Path) -> None:
+    table = ManifestTable(str(tmp_path))
+    for version in range(100):
+        key = CommitKey("q", version)
+        table.commit(key, [staged(table, key, str(version))])
+        once = CommitKey(f"{ONE_TIME}{version}", 0)
+        table.commit(once, [])
+    assert names(table) == [str(version) for version in range(100)]
+    assert table.version_of("q") == 99
+    assert len(list((tmp_path / "_log").iterdir())) <= 2 * CHECKPOINT_EVERY + 4
+
+
+def test_damage_is_told_and_never_read_around(tmp_path: Path) -> None:
+    table = ManifestTable(str(tmp_path))
+    for version in range(3):
+        table.commit(CommitKey("q", version), [])
+    second = tmp_path / "_log" / f"{1:020d}.json"
+    content = second.read_bytes()
+    second.write_bytes(content.replace(b'"version":1', b'"version":9'))
+    with pytest.raises(CorruptRecord, match="CRC"):
+        table.state()
+    second.unlink()
+    with pytest.raises(CorruptRecord, match="commit 1 before it is missing"):
+        table.state()
+
+
+@pytest.mark.parametrize("version", [0, 1, CHECKPOINT_EVERY, 2 * CHECKPOINT_EVERY])
+def test_a_crash_at_each_file_operation_leaves_all_of_a_commit_or_nothing(version: int) -> None:
+    """Killed, and with the power lost; the next run makes the commit exactly once."""
+    call, seen = 0, set()
+    while True:
+        runtime = sim_runtime(seed=call)
+        table = ManifestTable("table", runtime)
+        for earlier in range(version):
+            assert table.commit(CommitKey("q", earlier), [staged_at(table, earlier)])
+        before = [str(each) for each in range(version)]
+        after = [*before, str(version)]
+        first = runtime.files.calls
+        runtime.files.crash(first + call, after=call % 2 == 1)
+        try:
+            table.commit(CommitKey("q", version), [staged_at(table, version)])
+            is_done = True
+        except SimulatedCrash:
+            is_done = False
+        images = [runtime.files.survivor(), *runtime.files.crash_images(runtime.random, 4)]
+        for image in images:
+            found = ManifestTable("table", sim_runtime(files=image))
+            assert names(found) in ([after] if is_done else [before, after]), call
+            seen.add(len(names(found)) - version)
+            found.commit(CommitKey("q", version), [staged_at(found, version)])
+            assert names(found) == after
+        if is_done:
+            break
+        call += 1
+    assert seen == {0, 1}
+    assert call >= 5, "the commit did things on disk"
+
+
+def staged_at(table: ManifestTable, version: int) -> DataFile:
+    return staged(table, CommitKey("q", version), str(version))
+
+
+def test_only_what_was_never_committed_is_swept(tmp_path: Path) -> None:
+    for app, version in (("q", 3), ("q", 4), ("r", 9)):
+        directory = tmp_path / "data" / CommitKey(app, version).directory / "p=1"
+        directory.mkdir(parents=True)
+        (directory / "x.parquet").write_bytes(b"")
+    assert sweep(str(tmp_path), "q", after=3) == 1
+    left = {each.name for each in (tmp_path / "data").iterdir()}
+    assert left == {CommitKey("q", 3).directory, CommitKey("r", 9).directory}
