@@ -20,10 +20,11 @@ from embedlog.storage import paths
 from embedlog.storage.adoption.commit_file import commit_key
 from embedlog.storage.committed_batches import committed_batches, data_batches
 from embedlog.storage.foreign_log import ForeignLog
+from embedlog.storage.retention_pins import RetentionPin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -114,6 +115,27 @@ class LogDirectoryReader:
             if commit_key(files, self.path) == before:
                 return found
         raise TimedOut(f"{self.path}: no moment between two commits to look at {len(wanted)} logs")
+
+    def pin(
+        self, offsets: Mapping[tuple[str, int], int], *, timeout_ms: int = 600_000
+    ) -> RetentionPin:
+        """Let retention by size and age keep partitions from these offsets on, for `timeout_ms`.
+
+        Renew it to read longer, release it when all is read; `with` does. DeleteRecords, compaction
+        and the deletion of topics go on: see `embedlog.storage.retention_pins`.
+
+        >>> import embedlog, tempfile
+        >>> with tempfile.TemporaryDirectory() as path, embedlog.open(path) as cluster:
+        ...     topic = cluster.create_topic("events", 1)
+        ...     with embedlog.open_reader(path) as reader, reader.pin({("events", 0): 0}) as pin:
+        ...         pin.renew()
+
+        Raises:
+            ConfigError: `timeout_ms` is not between 1 and 24 hours.
+            OSError: the directory cannot be written.
+        """
+        self._check_open()
+        return RetentionPin(self._runtime, self.path, offsets, timeout_ms)
 
     def close(self) -> None:
         """Refuse calls from here on. A second call does nothing."""

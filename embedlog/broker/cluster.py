@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
     from typing import Any, Self
 
+    from embedlog.broker.commit_desk import CommitDesk
     from embedlog.broker.data_path import Path
     from embedlog.broker.network import BrokerListener, ServedAddress
     from embedlog.client.admin.admin import Admin
@@ -119,6 +120,7 @@ class Cluster:
         try:
             self.broker = self._open(directory, cluster_id)
             """The broker; `handle` is its one door."""
+            self._commit_desk = self._open_commit_desk()
         except BaseException:
             self._log_manager.close()
             raise
@@ -196,6 +198,17 @@ class Cluster:
             directory_id=properties.directory_id,
             log_directory=directory,
         )
+
+    def _open_commit_desk(self) -> CommitDesk | None:
+        """The desk for what other processes have staged in the directory; in memory there is none.
+
+        Nobody has seen the logs yet: a commit that a crash cut short is finished here.
+        """
+        if self.path is None:
+            return None
+        from embedlog.broker.commit_desk import CommitDesk
+
+        return CommitDesk(self.broker)
 
     def _remove_deleted(self, controller: Controller) -> None:
         """Finish deletions that a crash cut short; logs of unknown origin are left alone."""
@@ -374,6 +387,21 @@ class Cluster:
         self._check_open()
         return degradations(self._log_manager, self.runtime.scheduler)
 
+    def adopt_staged(self) -> None:
+        """Commit what other processes have left for the owner, and return when nothing is left.
+
+        Otherwise it is done in the background, a moment after it was left there.
+
+        Raises:
+            ClosedError: the cluster was closed.
+            OSError: the disk refuses.
+        """
+        self._check_open()
+        if self._commit_desk is not None:
+            work = self._commit_desk.work
+            while work.work():
+                pass
+
     # Life
 
     @property
@@ -407,6 +435,8 @@ class Cluster:
             self._background.close()
         for listener in self._listeners:
             listener.close()
+        if self._commit_desk is not None:
+            self._commit_desk.close()
         self.broker.close()
         self.runtime.scheduler.exclusively(self._log_manager.finish_before_close)
         self._log_manager.close()

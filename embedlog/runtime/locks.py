@@ -40,6 +40,11 @@ class Rank:
     user's callback whatever that uses."""
     ACCUMULATOR = 15
     """A producer's queues. Under it nothing but leaves."""
+    COMMIT_DESK = 17
+    """The making of what adopts staged files, and of its thread."""
+    ADOPTION = 18
+    """Taking in what other processes have staged: one commit at a time. Under it what loads a
+    topic's logs, the partitions of a commit, several at once, and what waiting readers take."""
     CATCHING_UP = 20
     """The group coordinator's queue of changes of the metadata. Under it shards, and
     operations that wait for their commits."""
@@ -62,9 +67,6 @@ class Rank:
     """The making of parts that are made when first asked for."""
     SHARDS = 34
     """Which shards a coordinator has. A leaf."""
-    ADOPTION = 35
-    """Taking in what other processes have staged: one commit at a time. Under it what a topic's
-    logs need, and the partitions of a commit, several at once."""
     CLEANER = 40
     """Compaction: one slice at a time. Under it partitions."""
     LOG_MANAGER = 41

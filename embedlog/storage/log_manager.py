@@ -27,6 +27,7 @@ from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_directories import find_logs, why_foreign
 from embedlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
 from embedlog.storage.opening import Opening, create_log
+from embedlog.storage.retention_pins import read_pins
 from embedlog.storage.shutdown import unless_out_of_files
 from embedlog.storage.tasks import RETENTION_FIRST_MS, RETENTION_INTERVAL_MS, Tasks
 
@@ -315,6 +316,10 @@ class LogManager:
         if cleaner is None:
             return {}
         return {log.topic_partition: why for log, why in cleaner.uncleanable.items()}
+
+    def pins(self, wall_ms: int) -> dict[TopicPartition, int]:
+        """What retention leaves alone, for readers of other processes: see `retention_pins`."""
+        return {} if self._volatile else read_pins(self._files, self.directory, wall_ms)
 
     def remove_leftovers(self) -> None:
         """Remove the directories of deleted logs; what cannot be removed yet is tried again."""

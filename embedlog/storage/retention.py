@@ -29,13 +29,15 @@ def delete_old_segments(
     remove: Remove | None = None,
     *,
     is_closing: bool = False,
+    pinned_offset: int | None = None,
 ) -> int:
     """Apply the topic's retention; return how many segments went. `now_ms` is wall time.
 
     Their files get other names and are given to `remove`, with the delay in milliseconds; without
     one they are removed at once. Views of their batches stay readable. When a log `is_closing` its
     segments are as young as their files: records with old timestamps that were written a second ago
-    have not been there for Kafka's first look either. Requires: the partition lock.
+    have not been there for Kafka's first look either. Size and age remove nothing from
+    `pinned_offset` on. Requires: the partition lock.
 
     Raises:
         KafkaStorageError: the disk refuses. What has left the log and is still there goes next
@@ -46,8 +48,8 @@ def delete_old_segments(
     _remove_doomed(log, remove)
     taken = _take_out(log, lambda segment, following: following <= log.log_start_offset)
     if log.config.delete:
-        taken += _take_out(log, _size_rule(log))
-        taken += _take_out(log, _time_rule(log, now_ms, is_closing=is_closing))
+        rules = (_size_rule(log), _time_rule(log, now_ms, is_closing=is_closing))
+        taken += sum(_take_out(log, _unless_pinned(rule, pinned_offset)) for rule in rules)
     _remove_doomed(log, remove)
     return taken
 
@@ -116,6 +118,12 @@ def _time_rule(log: Log, now_ms: int, *, is_closing: bool) -> Rule:
         return now_ms - youngest > retention_ms
 
     return must_go
+
+
+def _unless_pinned(rule: Rule, pinned_offset: int | None) -> Rule:
+    if pinned_offset is None:
+        return rule
+    return lambda segment, following: following <= pinned_offset and rule(segment, following)
 
 
 def _take_out(log: Log, must_go: Rule) -> int:

@@ -205,9 +205,11 @@ class Tasks:
         wall_ms = self._clock.wall_ms()
         if log.failure is not None or not self.clock_guard.allows_deletion():
             return 0
+        pins = self._manager.pins(wall_ms)
         with log.lock:
             size = log.size
-            delete_old_segments(log, wall_ms, is_closing=is_closing)
+            pinned = pins.get(log.topic_partition)
+            delete_old_segments(log, wall_ms, is_closing=is_closing, pinned_offset=pinned)
             return size - log.size
 
     # Each says whether it wants to come back after its interval
@@ -242,11 +244,14 @@ class Tasks:
         self._manager.remove_leftovers()
         if self.clock_guard.allows_deletion():
             deleted: list[tuple[Log, int]] = []
-            self._for_each(
-                lambda log: deleted.append(
-                    (log, delete_old_segments(log, wall_ms, self.unlink_later))
-                )
-            )
+            pins = self._manager.pins(wall_ms)
+
+            def retain(log: Log) -> None:
+                pinned = pins.get(log.topic_partition)
+                count = delete_old_segments(log, wall_ms, self.unlink_later, pinned_offset=pinned)
+                deleted.append((log, count))
+
+            self._for_each(retain)
             for log, count in deleted:
                 if count:
                     start, name = log.log_start_offset, log.topic_partition

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from embedlog.errors import KafkaError
+from embedlog.errors import CorruptRecord, KafkaError
 from embedlog.reader import LogDirectoryReader, PartitionReader
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles, SimulatedCrash, sim_runtime
@@ -138,18 +138,44 @@ def test_the_reader_of_a_partition_without_a_part_in_the_commit_is_not_held_up()
     assert [reader.partition(*each).high_watermark for each in (A, B, C)] == [1, 0, 1]
 
 
-@pytest.mark.parametrize("damage", [b"", b"embedlog", b"\0" * 200])
-def test_a_damaged_record_of_commits_is_told_and_not_believed(damage: bytes) -> None:
-    from embedlog.errors import CorruptRecord
+def _damage(disk: SimFiles, suffix: str, content: bytes) -> None:
+    file = disk.open(f"{DATA}/embedlog-commit{suffix}")
+    file.truncate(0)
+    if content:
+        file.write([content], 0)
 
+
+damages = pytest.mark.parametrize("damage", [b"", b"embedlog", bytes(200)])
+
+
+@damages
+def test_a_damaged_record_of_commits_is_replaced_by_what_stands_beside_it(damage: bytes) -> None:
+    story = Story(0, "os")
+    clean = SimFiles()
+    owner = story.begin(clean)
+    start = clean.calls
+    story.go_on(owner)
+    for call in range(start + 20, clean.calls, 9):
+        disk = SimFiles()
+        owner = story.begin(disk)
+        disk.crash(call, after=True)
+        with suppress(SimulatedCrash):
+            story.go_on(owner)
+        image = disk.survivor()
+        _damage(image, "", damage)
+        assert _seen(_snapshot(image)) in (BEFORE, AFTER)
+        story.check(image)
+
+
+@damages
+def test_records_of_commits_that_are_all_damaged_are_told_and_not_believed(damage: bytes) -> None:
     story = Story(0, "os")
     disk = SimFiles()
     story.go_on(story.begin(disk))
     image = disk.survivor()
-    file = image.open(f"{DATA}/embedlog-commit")
-    file.truncate(0)
-    if damage:
-        file.write([damage], 0)
+    for suffix in ("", ".done", ".undone"):
+        if image.stat(f"{DATA}/embedlog-commit{suffix}") is not None:
+            _damage(image, suffix, damage)
     with pytest.raises(CorruptRecord, match="embedlog-commit"):
         _snapshot(image)
     with pytest.raises(CorruptRecord, match="embedlog-commit"):

@@ -18,7 +18,7 @@ from embedlog.storage.events import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
@@ -65,7 +65,8 @@ class Adopter:
         self._staged = layout.part(data, layout.STAGED)
         self._target = target
         self._renamed_size_min = renamed_size_min
-        self._lock = ranked_rlock(Rank.ADOPTION)
+        self.lock = ranked_rlock(Rank.ADOPTION)
+        """Held while a commit is made. Who takes manifests holds it, too: one thread at a time."""
         self._commits = CommitFile(self._files, data)
 
     @property
@@ -92,8 +93,9 @@ class Adopter:
             CorruptRecord: a staged file is not what the manifest says.
             KafkaError: a log or the disk refuses. Nothing was committed.
         """
-        with self._lock:
+        with self.lock:
             if self.is_done(manifest.application, manifest.version):
+                self._remove_staged(manifest.files)
                 return None
             if self.is_pending:
                 raise errors.KafkaStorageError(
@@ -124,7 +126,7 @@ class Adopter:
         Raises:
             KafkaStorageError: the disk refuses; the commit stays as it is.
         """
-        with self._lock:
+        with self.lock:
             commit = self._commits.last
             if commit is None or commit.state != PREPARED:
                 return
@@ -203,7 +205,7 @@ class Adopter:
         self._decide(commit, targets, DONE)
         for target in targets.values():
             target.log.commit(target.log.config.durability == "fsync")
-        self._remove_staged(commit)
+        self._remove_staged(commit.pieces)
 
     def _undo(self, commit: Commit, targets: Mapping[TopicPartition, Target]) -> None:
         """Leave the logs as they were before the commit. What cannot be cut refuses writes."""
@@ -260,9 +262,9 @@ class Adopter:
                 return False
         return True
 
-    def _remove_staged(self, commit: Commit) -> None:
-        """Remove the directories of the jobs whose files were committed."""
-        for job in sorted({piece.path.partition("/")[0] for piece in commit.pieces}):
+    def _remove_staged(self, files: Iterable[StagedFile | Piece]) -> None:
+        """Remove the directories of the jobs of these files: nobody needs them any more."""
+        for job in sorted({file.path.partition("/")[0] for file in files}):
             try:
                 remove_tree(self._files, f"{self._staged}/{job}")
             except OSError as error:

@@ -12,7 +12,8 @@ A sealed file of two lines of JSON:
 
 "done" and "undone" are written and synced before "prepared" takes the name: what then decides is a
 rename, which needs no room on the disk. `sequence` grows with every prepare, so that who reads the
-file twice knows whether a commit came between.
+file twice knows whether a commit came between. The two beside it also tell what it said should it
+be damaged.
 """
 
 from __future__ import annotations
@@ -172,17 +173,17 @@ class CommitFile:
         """Read what there is.
 
         Raises:
-            CorruptRecord: it is damaged. Nobody knows what was committed: nothing is adopted until
-                somebody has removed the file.
+            CorruptRecord: it is damaged, and so is what stands beside it: nobody knows what was
+                committed.
         """
         self._files = files
         self._path = layout.commit_file(data)
         self.last: Commit | None = None
         self.versions: dict[str, list[int]] = {}
         """Application -> its last version, and the sequence of that commit."""
-        content = read_sealed(files, self._path)
-        if content is not None:
-            self.last, self.versions = _decode(content, self._path)
+        found = _read(files, self._path)
+        if found is not None:
+            self.last, self.versions = found
 
     def is_done(self, application: str, version: int) -> bool:
         """Was this version of the application committed, or a later one?"""
@@ -238,10 +239,14 @@ def read_last(files: Files, data: str) -> Commit | None:
     """The last commit, for readers of other processes; None when there was none.
 
     Raises:
-        CorruptRecord: the file is damaged.
+        CorruptRecord: the file is damaged, and so is what stands beside it.
     """
     path = layout.commit_file(data)
-    content = read_sealed(files, path)
+    try:
+        content = read_sealed(files, path)
+    except CorruptRecord:
+        found = _read(files, path)
+        return None if found is None else found[0]
     return None if content is None else _decode_first(content, path)
 
 
@@ -249,6 +254,44 @@ def commit_key(files: Files, data: str) -> tuple[int, str]:
     """What differs once another commit has begun or was decided."""
     last = read_last(files, data)
     return (0, "") if last is None else (last.sequence, last.state)
+
+
+def _read(files: Files, path: str) -> tuple[Commit, dict[str, list[int]]] | None:
+    """What the file says; where it is damaged, what the two beside it say.
+
+    They were written by the last prepare, and the one that was decided for is gone.
+    """
+    try:
+        content = read_sealed(files, path)
+        return None if content is None else _decode(content, path)
+    except CorruptRecord as damage:
+        done, undone = (
+            _read_beside(files, f"{path}.{DONE}"),
+            _read_beside(files, f"{path}.{UNDONE}"),
+        )
+        if undone is not None:
+            commit, versions = undone
+            is_open = done is not None and done[0].sequence == commit.sequence
+            commit.state = PREPARED if is_open else DONE
+            if not is_open and commit.application:
+                versions[commit.application] = [commit.version, commit.sequence]
+            return commit, versions
+        if done is None:
+            raise damage
+        commit, versions = done
+        commit.state = UNDONE
+        if commit.application:
+            # Which one was the last is not known; none above this one was.
+            versions[commit.application] = [commit.version - 1, commit.sequence]
+        return commit, versions
+
+
+def _read_beside(files: Files, path: str) -> tuple[Commit, dict[str, list[int]]] | None:
+    try:
+        content = read_sealed(files, path)
+        return None if content is None else _decode(content, path)
+    except CorruptRecord:
+        return None
 
 
 def _decode(content: bytes, path: str) -> tuple[Commit, dict[str, list[int]]]:

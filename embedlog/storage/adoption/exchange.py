@@ -113,8 +113,8 @@ def leave(files: Files, data: str, manifest: Manifest) -> None:
         OSError: the disk refuses.
     """
     inbox = layout.part(data, layout.INBOX)
-    make_directory(files, inbox, sync=True)
-    write_sealed(files, f"{inbox}/{manifest.id}", manifest.encode(), sync=True)
+    path, content = f"{inbox}/{manifest.id}", manifest.encode()
+    layout.inside(files, inbox, lambda: write_sealed(files, path, content, sync=True), sync=True)
 
 
 def withdraw(files: Files, data: str, id: str) -> bool:
@@ -153,15 +153,6 @@ def remove_answer(files: Files, data: str, id: str) -> None:
 # The owner
 
 
-def names_in(files: Files, data: str, part: str) -> list[str]:
-    """The names in one part of the exchange, of whole files only; none when it is not there."""
-    try:
-        names = files.list(layout.part(data, part))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    return [name for name in names if not name.endswith((paths.TEMPORARY, paths.DELETED))]
-
-
 def take(files: Files, data: str) -> list[str]:
     """Take what is in the inbox; return the ids of all that is taken, sorted.
 
@@ -169,15 +160,15 @@ def take(files: Files, data: str) -> list[str]:
         OSError: the disk refuses.
     """
     inbox, taken = layout.part(data, layout.INBOX), layout.part(data, layout.TAKEN)
-    names = names_in(files, data, layout.INBOX)
+    names = layout.names_in(files, data, layout.INBOX)
     if names:
         make_directory(files, taken, sync=False)
     for name in names:
         try:
             files.rename(f"{inbox}/{name}", f"{taken}/{name}")
         except FileNotFoundError:
-            continue  # its committer was tired of waiting
-    return names_in(files, data, layout.TAKEN)
+            continue  # its committer was tired of waiting, or removes what is empty
+    return layout.names_in(files, data, layout.TAKEN)
 
 
 def read_taken(files: Files, data: str, id: str) -> Manifest:
@@ -204,8 +195,8 @@ def answer(files: Files, data: str, id: str, what: Answer) -> None:
         OSError: the disk refuses; it is answered again.
     """
     answers = layout.part(data, layout.ANSWERS)
-    make_directory(files, answers, sync=False)
-    write_sealed(files, f"{answers}/{id}", what.encode(), sync=False)
+    path, content = f"{answers}/{id}", what.encode()
+    layout.inside(files, answers, lambda: write_sealed(files, path, content, sync=False))
     files.remove(f"{layout.part(data, layout.TAKEN)}/{id}")
 
 
@@ -216,7 +207,7 @@ def sweep(files: Files, data: str, wall_ms: int) -> list[str]:
         (layout.ANSWERS, ANSWER_AGE_MAX_MS),
         (layout.STAGED, STAGED_AGE_MAX_MS),
     ):
-        for name in names_in(files, data, part):
+        for name in layout.names_in(files, data, part):
             path = f"{layout.part(data, part)}/{name}"
             stat = files.stat(path)
             if stat is not None and wall_ms - stat.modified_ms > age_max_ms:

@@ -14,6 +14,16 @@ directory with a directory in it that is no partition's. The file it does not mi
 
 from __future__ import annotations
 
+from embedlog.runtime.files import make_directory
+from embedlog.storage import paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.common import T
+    from embedlog.runtime.files import Files
+
 COMMIT = "embedlog-commit"
 EXCHANGE = ".exchange"
 STAGED = "staged"
@@ -21,6 +31,7 @@ INBOX = "inbox"
 TAKEN = "taken"
 ANSWERS = "answers"
 PINS = "pins"
+_ATTEMPTS = 100
 
 
 def commit_file(data: str) -> str:
@@ -36,3 +47,34 @@ def exchange(data: str) -> str:
 def part(data: str, name: str) -> str:
     """One of the directories in it."""
     return f"{data}/{EXCHANGE}/{name}"
+
+
+def has_manifests(files: Files, data: str) -> bool:
+    """Is there a manifest that nobody has answered?"""
+    return bool(names_in(files, data, INBOX) or names_in(files, data, TAKEN))
+
+
+def names_in(files: Files, data: str, name: str) -> list[str]:
+    """The names in one part of the exchange, of whole files only; none when it is not there."""
+    try:
+        names = files.list(part(data, name))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [each for each in names if not each.endswith((paths.TEMPORARY, paths.DELETED))]
+
+
+def inside(files: Files, directory: str, make: Callable[[], T], *, sync: bool = False) -> T:
+    """Make something in a directory, and the directory first; `sync` as for `make_directory`.
+
+    Once more if the directory vanishes meanwhile: whoever sees that it is empty may remove it.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    for _ in range(_ATTEMPTS):
+        make_directory(files, directory, sync=sync)
+        try:
+            return make()
+        except FileNotFoundError:
+            continue
+    return make()

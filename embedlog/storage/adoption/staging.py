@@ -8,7 +8,7 @@ given up. A writer's name is its own, so that a task that runs twice writes two 
 
 from __future__ import annotations
 
-from embedlog.runtime.files import make_directory, remove_tree, write_fully
+from embedlog.runtime.files import remove_tree, write_fully
 from embedlog.storage.adoption import layout
 from embedlog.storage.adoption.manifest import StagedFile
 from wire.records.batch import HEADER
@@ -58,8 +58,10 @@ class StagedWriter:
         if self._file is not None and self._size + len(view) > self._size_max:
             self._end_file()
         if self._file is None:
-            make_directory(self._files, self._directory, sync=False)
-            self._file = self._files.open(self._path, create=True)
+            files, path = self._files, self._path
+            self._file = layout.inside(
+                files, self._directory, lambda: files.open(path, create=True)
+            )
         write_fully(self._file.write, (self._count.to_bytes(8, "big"), view[8:]), self._size)
         self._size += len(view)
         self._count += header[12]

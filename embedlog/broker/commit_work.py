@@ -1,0 +1,141 @@
+"""Adopting the manifests of an inbox, one after the other, and answering their committers."""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.errors import CorruptRecord
+from embedlog.logs import Log
+from embedlog.runtime.files import remove_tree
+from embedlog.storage.adoption import exchange, staging
+from embedlog.storage.adoption.adopter import Adopter, Target
+from embedlog.storage.adoption.commit_file import DONE
+from embedlog.storage.adoption.exchange import Answer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.common import TopicPartition
+    from embedlog.storage.adoption.manifest import Manifest
+
+_log = Log("broker")
+
+_RETRY_MS = 1_000
+
+
+class CommitWork:
+    """Makes commits for the owner of a data directory. A duty for a thread of its own."""
+
+    def __init__(self, broker: Broker) -> None:
+        """Read the record of commits.
+
+        Raises:
+            CorruptRecord: it is damaged.
+        """
+        self._broker = broker
+        self._clock = broker.runtime.clock
+        self._files = broker.runtime.files
+        self._data = broker.log_manager.directory
+        self._adopter = Adopter(broker.runtime, self._data, self._target)
+        self.is_closed = False
+
+    def resume(self) -> None:
+        """Finish a commit that a crash has cut short: see `Adopter.resume`."""
+        self._adopter.resume()
+
+    def run_once(self, _now_ms: int) -> int | None:
+        """Work until nothing is left."""
+        try:
+            while not self.is_closed and self.work():
+                pass
+        except OSError as error:
+            _log.warning("commits wait for the disk: %s", error)
+            return _RETRY_MS
+        return None
+
+    def work(self) -> bool:
+        """Take one manifest, adopt and answer it; False when there was none. Thread-safe.
+
+        Raises:
+            OSError: the disk refuses to answer; it is tried again.
+        """
+        with self._adopter.lock:
+            ids = exchange.take(self._files, self._data)
+            if not ids:
+                return False
+            last = self._adopter.last
+            if last is not None and last.id in ids and last.state == DONE:
+                # Its owner died between the commit and the answer. First of all: the next commit
+                # takes the record of it away.
+                exchange.answer(self._files, self._data, last.id, Answer.of(last))
+            else:
+                exchange.answer(self._files, self._data, ids[0], self._adopt(ids[0]))
+            return True
+
+    def sweep(self) -> None:
+        """Remove what nobody will ask for, and directories that are empty."""
+        for path in exchange.sweep(self._files, self._data, self._clock.wall_ms()):
+            try:
+                stat = self._files.stat(path)
+                if stat is not None and stat.is_directory:
+                    remove_tree(self._files, path)
+                else:
+                    self._files.remove(path)
+            except OSError as error:
+                _log.debug("%s cannot be removed yet: %s", path, error)
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Remove directories of the exchange that are empty."""
+        if self._broker.log_manager.has_directory:
+            staging.tidy(self._files, self._data)
+
+    # Steps
+
+    def _adopt(self, id: str) -> Answer:
+        began_ms = self._clock.monotonic_ms()
+        try:
+            manifest = exchange.read_taken(self._files, self._data, id)
+            commit = self._adopter.adopt(manifest)
+        except (errors.KafkaError, CorruptRecord) as error:
+            _log.warning("the commit %s was refused: %s", id, error)
+            return Answer.refusal(error)
+        if commit is not None:
+            self._tell_readers(manifest)
+            _log.info(
+                "%r was committed: %d bytes in %d partitions, %d ms",
+                manifest,
+                sum(file.size for file in manifest.files),
+                len(commit.ranges),
+                self._clock.monotonic_ms() - began_ms,
+            )
+        return Answer.of(commit)
+
+    def _tell_readers(self, manifest: Manifest) -> None:
+        replica_manager = self._broker.replica_manager
+        for each in manifest.partitions:
+            partition = replica_manager.partitions.get(each)
+            if partition is not None:
+                replica_manager.appended(partition, is_awaited=True)
+        self._broker.log_manager.stir()
+
+    def _target(self, topic_partition: TopicPartition) -> Target:
+        """The log of a partition, as the adopter wants it.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such partition here.
+            InvalidTopic: it is a coordinator's.
+            KafkaStorageError: its log cannot be opened.
+        """
+        image = self._broker.controller.image
+        topic = image.topics_by_name.get(topic_partition.topic)
+        if topic is None:
+            raise errors.UnknownTopicOrPartition(f"{topic_partition}: there is no such topic")
+        if topic.is_internal:
+            raise errors.InvalidTopic(f"{topic_partition} is written by its coordinator only")
+        if topic_partition.partition >= len(topic.partitions):
+            raise errors.UnknownTopicOrPartition(
+                f"{topic_partition}: the topic has {len(topic.partitions)} partitions"
+            )
+        partition = self._broker.replica_manager.partition(*topic_partition)
+        partition.check_leader()
+        return Target(partition.log, partition.leader_epoch)
