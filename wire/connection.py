@@ -9,7 +9,7 @@ from __future__ import annotations
 from wire.api_keys import NAMES, ApiKey
 from wire.compiler import decode, decode_from, encode_into
 from wire.error_codes import ErrorCode
-from wire.errors import RemoteProtocolError
+from wire.errors import MessageTooLarge, RemoteProtocolError
 from wire.framing import frame_pieces
 from wire.headers import (
     decode_correlation_id,
@@ -146,16 +146,26 @@ class ServerConnection:
         return RequestFrame(frame)
 
     def respond(
-        self, correlation_id: int, api_key: int, version: int, response: Any
+        self,
+        correlation_id: int,
+        api_key: int,
+        version: int,
+        response: Any,
+        *,
+        size_max: int | None = None,
     ) -> list[Payload]:
         """Return the frame of a response; large payloads are the response's own objects.
 
-        Raises as `wire.encode` does.
+        Raises:
+            MessageTooLarge: it has more than `size_max` bytes, if that is given.
+            InvalidMessage, UnknownVersion: as `wire.encode`.
         """
         head = encode_response_header(
             api_key=api_key, api_version=version, correlation_id=correlation_id
         )
-        return _framed(head, response, version)
+        if size_max is None:
+            return _framed(head, response, version)
+        return _framed_within(size_max, head, response, version)
 
 
 class RequestFrame:
@@ -187,6 +197,19 @@ class RequestFrame:
         """
         cls = request_class(self.api_key)
         return decode_from(cls, self.api_version, self.frame, self.position)[0]
+
+
+def _framed_within(size_max: int, head: bytes, message: Any, version: int) -> list[Payload]:
+    # Not at the top: the generators are imported when the first message is encoded.
+    from wire.encoder import LimitedPieces
+
+    out = LimitedPieces(size_max)
+    out.append(head)
+    buffers: list[Payload] = []
+    encode_into(message, version, out, buffers)
+    if sum(map(len, out)) + sum(map(len, buffers)) > size_max:
+        raise MessageTooLarge(size_max)
+    return frame_pieces(out, buffers)
 
 
 def _framed(head: bytes, message: Any, version: int) -> list[Payload]:

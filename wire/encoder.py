@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import struct
 
-from wire.errors import UnsupportedField
+from wire.errors import MessageTooLarge, UnsupportedField
 from wire.layout import FORMATS, Layout, Slot, has_arrays, has_records
 from wire.primitives import ONE_BYTE, STRING_SIZE_MAX, uvarint
 from wire.schema import DEFAULT, Field, Payload
@@ -31,8 +31,31 @@ if TYPE_CHECKING:
 BY_REFERENCE_SIZE_MIN = 1024
 """Below this a copy costs less than one more buffer in a gather write."""
 
-PIECES_MAX = 65_536
+PIECES_MAX = 8_192
 """Pieces that wait to be joined: a million of them, of 6 MB, took 90 MB."""
+
+
+class LimitedPieces(list[Payload]):
+    """Pieces of a message that may have `size_max` bytes.
+
+    Looked at whenever pieces are joined, so that little more than that is ever encoded.
+    """
+
+    __slots__ = ("_left", "size_max")
+
+    def __init__(self, size_max: int) -> None:
+        self.size_max = size_max
+        self._left = size_max
+
+    def take(self, size: int) -> None:
+        """So many bytes have been joined.
+
+        Raises:
+            MessageTooLarge: that is too many.
+        """
+        self._left -= size
+        if self._left < 0:
+            raise MessageTooLarge(self.size_max)
 
 
 def generate_encoder(layout: Layout, name: str, version: int) -> Source:
@@ -300,9 +323,13 @@ def spill(buffers: list[Payload], out: list[Payload], payload: Payload) -> None:
 def fold(out: list[Payload], folded: int) -> int:
     """Join the pieces of `out` but for the first `folded`; return how many there are then.
 
-    Those that were joined before are left alone: no byte is copied twice on the way.
+    Those that were joined before are left alone: no byte is copied twice on the way. Raises as
+    `LimitedPieces.take` does.
     """
-    out[folded:] = (b"".join(out[folded:]),)
+    joined = b"".join(out[folded:])
+    out[folded:] = (joined,)
+    if type(out) is LimitedPieces:
+        out.take(len(joined))
     return folded + 1
 
 

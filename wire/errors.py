@@ -29,6 +29,14 @@ class UnsupportedField(InvalidMessage):
         self.version = version
 
 
+class MessageTooLarge(ValueError):
+    """A message is longer than whoever encodes it allows."""
+
+    def __init__(self, size_max: int) -> None:
+        super().__init__(f"a message of more than the {size_max} bytes that are allowed")
+        self.size_max = size_max
+
+
 class UnknownVersion(ValueError):
     """The message class does not exist in the wanted version."""
 

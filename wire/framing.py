@@ -32,6 +32,7 @@ CHUNK_SIZE_MAX = 64 * 1024
 
 _SIZE = struct.Struct(">i")
 _pack_size = _SIZE.pack
+_FEW = 64
 _TLS_RECORDS = (0x15, 0x16)  # alert, handshake
 _TLS_MAJOR = 3
 
@@ -142,6 +143,9 @@ def frame_pieces(out: list[Payload], buffers: list[Payload]) -> list[Payload]:
 
     A message without large payloads becomes one buffer.
     """
+    if len(out) > _FEW and not buffers:
+        # It may be long: joined once, with its size, it is there twice and not three times.
+        return [b"".join((_pack_size(sum(map(len, out))), *out))]
     if not buffers:
         body = b"".join(out)
         return [_pack_size(len(body)) + body]

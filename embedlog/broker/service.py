@@ -22,12 +22,13 @@ from embedlog.broker.heavy_requests import (
     is_heavy,
     is_heavy_produce,
 )
+from embedlog.errors import error_for
 from embedlog.pending import Pending
 from wire.api_keys import ApiKey
 from wire.compiler import decode_from
 from wire.connection import ServerConnection
 from wire.error_codes import ErrorCode
-from wire.errors import MalformedMessage, UnknownApi, UnknownVersion
+from wire.errors import MalformedMessage, MessageTooLarge, UnknownApi, UnknownVersion
 from wire.headers import decode_request_header
 from wire.lone_produce import LoneProduce
 from wire.registry import request_class
@@ -74,6 +75,7 @@ class BrokerService:
         self._advertised = advertised
         self._respond = ServerConnection().respond
         self._elements_max: int = broker.config.embedlog_max_request_elements
+        self._answer_size_max: int = broker.config.embedlog_max_response_bytes
         self._lone_produce = LoneProduce(self._elements_max)
         # By API key: the versions that are served, and the class of the requests.
         self._served: dict[int, tuple[int, int, type[Any]]] = {}
@@ -266,7 +268,26 @@ class BrokerService:
         if api_key == _API_VERSIONS:
             _remember_software(context, request, answer)
             return self._encode_api_versions(context, answer)
-        return self._respond(context.correlation_id, api_key, context.api_version, answer)
+        if api_key == ApiKey.FETCH:
+            # fetch.max.bytes bounds it, but for a first batch that is larger (KIP-74).
+            return self._respond(context.correlation_id, api_key, context.api_version, answer)
+        return self._encode_within(context, request, answer)
+
+    def _encode_within(
+        self, context: RequestContext, request: Any, answer: Any
+    ) -> Sequence[Payload]:
+        """As `_encode`, an error in place of an answer that is too large."""
+        arguments = context.correlation_id, context.api_key, context.api_version
+        try:
+            return self._respond(*arguments, answer, size_max=self._answer_size_max)
+        except MessageTooLarge as too_large:
+            error = error_for(
+                ErrorCode.POLICY_VIOLATION,
+                f"The answer has more than the {too_large.size_max} bytes of "
+                "embedlog.max.response.bytes: ask for less at a time.",
+            )
+        refusal = dispatch.error_response(request, context, error)
+        return _NO_ANSWER if refusal is None else self._respond(*arguments, refusal)
 
     def _encode_api_versions(self, context: RequestContext, answer: Any) -> Sequence[Payload]:
         """As `_encode`; every client asks for it first, and nearly all get the same."""

@@ -21,6 +21,7 @@ from wire.schemas.create_topics import (
     CreateTopicsRequest,
 )
 from wire.schemas.delete_groups import DeleteGroupsRequest
+from wire.schemas.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.schemas.describe_producers import DescribeProducersRequest, TopicRequest
 from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from wire.schemas.find_coordinator import FindCoordinatorRequest
@@ -62,6 +63,7 @@ def served(**config: object) -> Iterator[WireClient]:
         ("embedlog.group.max.pending.members", 1_000, 1),
         ("embedlog.max.compressed.records", None, 1),
         ("embedlog.max.groups", 10_000, 1),
+        ("embedlog.max.response.bytes", 64 << 20, 1_024),
         ("embedlog.max.partition.producer.ids", 10_000, 1),
     ],
 )
@@ -140,6 +142,38 @@ def test_producers_that_a_partition_remembers() -> None:
         (topic,) = client.ask(DescribeProducersRequest(topics=[asked]), 0).topics
         (partition,) = topic.partitions
         assert {each.producer_id for each in partition.active_producers} == {2, 3, 4}
+
+
+def test_size_of_an_answer() -> None:
+    one = [DescribeConfigsResource(resource_type=2, resource_name="t")]
+    with served(max_response_bytes=4_000) as client:
+        (found,) = client.ask(DescribeConfigsRequest(resources=one), 4).results
+        assert (found.error_code, bool(found.configs)) == (0, True)
+        answer = client.ask(DescribeConfigsRequest(resources=one * 3), 4)
+        assert {each.error_code for each in answer.results} == {POLICY_VIOLATION}
+        assert "embedlog.max.response.bytes" in answer.results[0].error_message
+        (found,) = client.ask(DescribeConfigsRequest(resources=one), 4).results
+        assert found.error_code == 0
+
+
+def test_an_answer_that_is_too_large_and_has_no_room_for_an_error_closes_the_connection() -> None:
+    with served(max_response_bytes=2_000) as client:
+        client.ask(CreateTopicsRequest(topics=[_topic("x" * 200)], timeout_ms=1_000), 5)
+        assert client.ask(MetadataRequest(topics=None), 1).topics
+        names = [_topic(f"{n}" * 200) for n in range(10)]
+        client.ask(CreateTopicsRequest(topics=names, timeout_ms=1_000), 5)
+        client.send(MetadataRequest(topics=None), 1)
+        assert client.is_closed()
+
+
+def test_no_other_limit_than_its_own_holds_for_a_fetch() -> None:
+    with served(max_response_bytes=1_024) as client:
+        batch = build_batch([b"v" * 5_000], timestamps=1_700_000_000_000)
+        assert _code_of(client.ask(_produce(batch), 9)) == 0
+        request = _fetch(1)
+        request.max_bytes = request.topics[0].partitions[0].partition_max_bytes = 10_000
+        (topic,) = client.ask(request, 7).responses
+        assert len(topic.partitions[0].records) == len(batch)
 
 
 def test_groups_of_all_kinds_count_together() -> None:

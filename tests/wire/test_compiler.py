@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import wire
-from wire.compiler import decode_from
-from wire.encoder import PIECES_MAX
+from wire.compiler import decode_from, encode_into
+from wire.encoder import PIECES_MAX, LimitedPieces
+from wire.errors import MessageTooLarge
 from wire.schemas.add_partitions_to_txn import AddPartitionsToTxnRequest
 from wire.schemas.api_versions import ApiVersionsResponse
 from wire.schemas.consumer_group_metadata import (
@@ -378,6 +379,16 @@ def test_a_long_answer_takes_little_room_beside_itself() -> None:
         tracemalloc.stop()
     assert encoded[6:-1] == alone * 2_000
     assert peak < 2 * len(encoded) + PIECES_MAX * 100, (peak, len(encoded))
+
+
+def test_a_message_that_becomes_too_long_is_not_encoded_to_its_end() -> None:
+    config = DescribeConfigsResourceResult(name="n", value="v" * 1_000)
+    result = DescribeConfigsResult(resource_name="r", configs=[config] * 1_000)
+    response = DescribeConfigsResponse(results=[result] * 100)
+    out = LimitedPieces(5_000_000)
+    with pytest.raises(MessageTooLarge, match="more than the 5000000 bytes"):
+        encode_into(response, 4, out, None)
+    assert 5_000_000 < sum(map(len, out)) < 10_000_000, "of 100,000,000"
 
 
 def test_responses_may_have_any_number_of_elements() -> None:

@@ -38,6 +38,7 @@ VERSIONS = (0, 13)
 
 _FIRST_WITH_NULL = 1
 _FIRST_BY_ID = 12
+_FIRST_WITH_ERROR = 13
 _UNKNOWN_SERVER_ERROR = -1
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 _LEADER_NOT_AVAILABLE = 5
@@ -82,8 +83,13 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest) ->
     )
 
 
-def refused(request: MetadataRequest, _version: int, error: KafkaError) -> MetadataResponse:
-    """The error in every topic; before v13 there is no room for it elsewhere."""
+def refused(request: MetadataRequest, version: int, error: KafkaError) -> MetadataResponse | None:
+    """The error in every topic; before v13 there is no room for it elsewhere.
+
+    None where no topic was named: an answer without topics would say that there are none.
+    """
+    if not request.topics and version < _FIRST_WITH_ERROR:
+        return None
     return _refuse(request.topics or [], error.code)
 
 

@@ -31,6 +31,9 @@ embedlog.max.fetch.session.partitions int 10000 >=0 internal
 embedlog.max.request.elements int 50000 >=1 internal
     Elements that a request may have in all of its arrays together. One with more is not
     understood: its connection is closed.
+embedlog.max.response.bytes int 67108864 >=1024 internal
+    Largest answer over a listener, but to Fetch (fetch.max.bytes) and Produce. In place of a larger
+    one POLICY_VIOLATION is sent, or the connection closed where an answer has no room for it.
 fetch.max.bytes int 57671680 >=1024 read-only
     Largest answer to a fetch, whatever the client asks for; the first batch always fits.
 inter.broker.listener.name string null - read-only
