@@ -17,12 +17,19 @@ from embedlog.spark.pipeline.decode.task import decode_function
 from embedlog.spark.pipeline.errors import QualityFailed
 from embedlog.spark.pipeline.project import TABLE_TYPES, Project, Sink, resolve
 from embedlog.spark.pipeline.quality import BROKEN, judge
+from embedlog.spark.pipeline.replacing import Scope
 from embedlog.spark.pipeline.report import BatchReport
 from embedlog.spark.pipeline.schema import columns_ddl, ddl
+from embedlog.spark.pipeline.sinks.foreign import write_console, write_topic
 from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.table import DEAD_LETTERS, CommitKey, TableFormat
-from embedlog.spark.pipeline.sinks.write import open_table, sweep_table, write_table
-from embedlog.spark.pipeline.staging import stage
+from embedlog.spark.pipeline.sinks.table import CommitKey, TableFormat
+from embedlog.spark.pipeline.sinks.write import (
+    Work,
+    open_table,
+    sweep_table,
+    write_letters,
+    write_table,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,8 +62,11 @@ class BatchProcessor:
         self._letters = self._dead_letter_table()
         self._swept: set[str] = set()
 
-    def run(self, records: DataFrame, key: CommitKey) -> BatchReport:
+    def run(self, records: DataFrame, key: CommitKey, scope: Scope | None = None) -> BatchReport:
         """Process the records of one batch and write to all sinks.
+
+        With `scope` it is a replay: rows and letters of these records are replaced in tables, and
+        other sinks are left alone.
 
         Raises:
             QualityFailed: a row broke a rule of the action `fail`; nothing was written.
@@ -66,7 +76,7 @@ class BatchProcessor:
         try:
             outcome = self.evaluate(records, key, cached)
             self._reached("evaluated")
-            self._write(outcome, key)
+            self._write(outcome, key, scope)
             return outcome.report
         finally:
             for each in cached:
@@ -129,33 +139,34 @@ class BatchProcessor:
             for each in stages.collect():
                 report.errors[each[0]] = report.errors.get(each[0], 0) + each[1]
 
-    def _write(self, outcome: Outcome, key: CommitKey) -> None:
+    def _write(self, outcome: Outcome, key: CommitKey, scope: Scope | None) -> None:
         report = outcome.report
         holder = self._holder_of_letters()
-        if holder is None and report.dead:
-            letters = self._letters
-            if letters.version_of(key.app) < key.version:
-                staged = stage(outcome.failed, letters.path, key, part=DEAD_LETTERS)
-                self._reached("dead letters: staged")
-                letters.commit(key, staged, ())
-            self._reached("dead letters: committed")
+        # A replay may take letters away although it makes none.
+        letters = outcome.failed if report.dead or scope is not None else None
         for sink in self.project.sinks:
             rows = outcome.views[transforms.source_of(self.project, sink.source)]
-            also = outcome.failed if sink is holder and report.dead else None
-            count = self._write_sink(sink, rows, key, also)
+            work = Work(rows, key, scope, letters if sink is holder else None)
+            count = self._write_sink(sink, work, outcome.failed if report.dead else None)
             if count < 0:
                 report.repeated.append(sink.name)
             else:
                 report.written[sink.name] = count
+        if holder is None and letters is not None:
+            work = Work(letters, key, scope, letters)
+            write_letters(self._letters, work, self._reached)
 
-    def _write_sink(
-        self, sink: Sink, rows: DataFrame, key: CommitKey, letters: DataFrame | None
-    ) -> int:
-        table = self._tables[sink.name]
-        files = []
-        if letters is not None and table.version_of(key.app) < key.version:
-            files = stage(letters, table.path, key, part=DEAD_LETTERS)
-        return write_table(sink, table, rows, key, also=files, reached=self._reached)
+    def _write_sink(self, sink: Sink, work: Work, dead: DataFrame | None) -> int:
+        if sink.name in self._tables:
+            return write_table(sink, self._tables[sink.name], work, self._reached)
+        if work.scope is not None:
+            return 0  # records that are in a topic cannot be replaced
+        if sink.type == "console":
+            write_console(sink, work.rows, work.key)
+        else:
+            write_topic(self.project, sink, work.rows, dead, work.key)
+        self._reached(f"{sink.name}: committed")
+        return work.rows.count()
 
     def _holder_of_letters(self) -> Sink | None:
         """The Parquet sink whose commits take the dead letters with them, if there is one."""

@@ -373,7 +373,7 @@ def _sink(table: Settings, base: Path) -> Sink:
         source=table.text("from", "") or None,
         mode=mode,
         keys=table.texts("keys", ()),
-        sequence_by=table.text("sequence_by", "_timestamp"),
+        sequence_by=table.text("sequence_by", "_offset"),
         partition_by=table.texts("partition_by", ()),
         buckets=table.integer("buckets", 8, 1),
         tombstones=table.flag("tombstones", mode != "append" or kind == "topic"),

@@ -36,15 +36,25 @@ def stage(
     *,
     partition_by: Sequence[str] = (),
     part: str = ROWS,
-    drop_partition_columns: bool = False,
+    bucket: str | None = None,
 ) -> list[DataFile]:
-    """Write `frame` to files under the table's directory; none of them is visible yet."""
+    """Write `frame` to files under the table's directory; none of them is visible yet.
+
+    `bucket` names a column that is in the names of directories only, for `upserts`.
+    """
     directory = f"{table}/data/{key.directory}"
-    run = _writer(directory, tuple(partition_by), drop_partition_columns)
+    partition_by = (bucket,) if bucket is not None else tuple(partition_by)
+    run = _writer(directory, partition_by, bucket is not None)
     if partition_by:
         frame = frame.repartition(*partition_by).sortWithinPartitions(*partition_by)
     return [
-        DataFile(row.path, row.row_count, row.size_bytes, part, parse_partition(row.partition))
+        DataFile(
+            row.path,
+            row.row_count,
+            row.size_bytes,
+            part,
+            () if bucket is not None else parse_partition(row.partition),
+        )
         for row in frame.mapInArrow(run, _STAGED).collect()
     ]
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import Files, remove_tree
@@ -45,7 +45,6 @@ class DataFile:
     size_bytes: int
     part: str = ROWS
     partition: tuple[tuple[str, str | None], ...] = ()
-    properties: dict[str, Any] = field(default_factory=dict, hash=False)
 
 
 class TableFormat(Protocol):

@@ -1,68 +1,114 @@
-"""Writing one batch to one sink, once."""
+"""Writing one batch to one table, once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
-from embedlog.spark.pipeline.columns import INTERNAL, KEPT
+from embedlog.spark.pipeline.columns import COORDINATES, INTERNAL, KEPT
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.project import Sink
 from embedlog.spark.pipeline.quality import BROKEN
+from embedlog.spark.pipeline.replacing import Scope, replace
 from embedlog.spark.pipeline.sinks.manifest import ManifestTable
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, TableFormat, sweep
+from embedlog.spark.pipeline.sinks.table import (
+    DEAD_LETTERS,
+    CommitKey,
+    DataFile,
+    TableFormat,
+    sweep,
+)
 from embedlog.spark.pipeline.staging import stage
+from embedlog.spark.pipeline.upserts import upsert
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+Reached = Callable[[str], None]
+_LETTER_COORDINATES = ("topic", "partition", "offset")
 
-def open_table(sink: Sink, reached: Callable[[str], None] = lambda step: None) -> TableFormat:
+
+class Work(NamedTuple):
+    """What is written: the rows, the commit's key, and with `scope` a replay that replaces."""
+
+    rows: DataFrame
+    key: CommitKey
+    scope: Scope | None = None
+    letters: DataFrame | None = None
+    """Dead letters for the same commit."""
+
+
+def open_table(sink: Sink, reached: Reached = lambda step: None) -> TableFormat:
     """The table of a sink of a table type.
 
     Raises:
         ProjectError: the library of its format is missing.
     """
     assert sink.path is not None, sink
+    if sink.type == "delta":
+        from embedlog.spark.pipeline.sinks.delta import DeltaFormat
+
+        return DeltaFormat(sink.path, sink.partition_by, reached)
+    if sink.type == "iceberg":
+        from embedlog.spark.pipeline.sinks.iceberg import IcebergFormat
+
+        return IcebergFormat(sink.path, sink.options, sink.partition_by, reached)
     return ManifestTable(sink.path, reached=reached)
 
 
-def write_table(
-    sink: Sink,
-    table: TableFormat,
-    rows: DataFrame,
-    key: CommitKey,
-    *,
-    also: Sequence[DataFile] = (),
-    reached: Callable[[str], None] = lambda step: None,
-) -> int:
-    """Append `rows`; returns how many there were, -1 when the batch was in the table before.
-
-    `also` are files that go into the same commit: the dead letters.
-    """
-    committed = table.version_of(key.app)
-    if committed >= key.version:
+def write_table(sink: Sink, table: TableFormat, work: Work, reached: Reached) -> int:
+    """Write to a table; returns how many rows, -1 when the batch was in the table before."""
+    if table.version_of(work.key.app) >= work.key.version:
         return -1
-    kept = rows_to_keep(rows, sink)
+    adds, removes, count = _stage_rows(sink, table, work)
+    if work.letters is not None:
+        more, gone = _stage_letters(table, work)
+        adds, removes = adds + more, removes + gone
+    reached(f"{sink.name}: staged")
+    if adds or removes:
+        table.commit(work.key, adds, removes)
+    reached(f"{sink.name}: committed")
+    return count
+
+
+def write_letters(table: ManifestTable, work: Work, reached: Reached) -> None:
+    """Write dead letters to the table that holds nothing else."""
+    if table.version_of(work.key.app) < work.key.version:
+        adds, removes = _stage_letters(table, work)
+        reached("dead letters: staged")
+        if adds or removes:
+            table.commit(work.key, adds, removes)
+    reached("dead letters: committed")
+
+
+def _stage_rows(
+    sink: Sink, table: TableFormat, work: Work
+) -> tuple[list[DataFile], list[DataFile], int]:
+    if sink.mode != "append":
+        return upsert(sink, table, work.rows, work.key)
+    kept = rows_to_keep(work.rows, sink)
     for name in sink.partition_by:
         if name not in kept.columns:
             raise ProjectError(
                 f"sink {sink.name!r}: partition_by {name!r}, which is no column of its rows: "
                 f"{', '.join(kept.columns)}"
             )
-    staged = stage(
-        kept,
-        table.path,
-        key,
-        partition_by=sink.partition_by,
-        drop_partition_columns=sink.type == "delta",
+    if work.scope is not None:
+        return replace(
+            table, kept, work.scope, work.key, names=COORDINATES, partition_by=sink.partition_by
+        )
+    staged = stage(kept, table.path, work.key, partition_by=sink.partition_by)
+    return staged, [], sum(each.row_count for each in staged)
+
+
+def _stage_letters(table: TableFormat, work: Work) -> tuple[list[DataFile], list[DataFile]]:
+    assert work.letters is not None, work
+    if work.scope is None:
+        return stage(work.letters, table.path, work.key, part=DEAD_LETTERS), []
+    adds, removes, _ = replace(
+        table, work.letters, work.scope, work.key, names=_LETTER_COORDINATES, part=DEAD_LETTERS
     )
-    reached(f"{sink.name}: staged")
-    files = [*staged, *also]
-    if files:
-        table.commit(key, files, ())
-    reached(f"{sink.name}: committed")
-    return sum(each.row_count for each in staged)
+    return adds, removes
 
 
 def rows_to_keep(rows: DataFrame, sink: Sink) -> DataFrame:
