@@ -17,6 +17,8 @@ from wire.records.varint import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from wire.records.record import Header, Headers
 
     # timestamp delta, offset delta, key position and size, value position and size (sizes are
@@ -36,26 +38,40 @@ def parse_records(data: bytes | memoryview, count: int) -> list[Fields]:
     Raises:
         InvalidRecord: a record is malformed, or `data` holds fewer or more than `count`.
     """
-    if count < 0:
-        raise InvalidRecord(-1, f"a batch of {count} records")
-    records: list[Fields] = []
-    try:
-        end = _parse(data, count, records)
-    except IndexError:
-        raise InvalidRecord(len(records), "the records end early") from None
-    except Malformed as error:
-        raise InvalidRecord(len(records), str(error)) from None
-    if end != len(data):
-        raise InvalidRecord(-1, f"{len(data) - end} bytes after the last of {count} records")
+    (records,) = parse_in_parts(data, count, max(1, count))
     return records
 
 
-def _parse(data: bytes | memoryview, count: int, records: list[Fields]) -> int:
-    """Append the fields of `count` records, and return where the last one ends.
+def parse_in_parts(data: bytes | memoryview, count: int, part_count: int) -> Iterator[list[Fields]]:
+    """Yield what `parse_records` returns, `part_count` records at a time and one list at least.
+
+    For those that keep none of it: the fields of a record take 250 bytes. Raises as
+    `parse_records` does, when it comes to the record.
+    """
+    if count < 0:
+        raise InvalidRecord(-1, f"a batch of {count} records")
+    end = first = 0
+    while True:
+        records: list[Fields] = []
+        try:
+            end = _parse(data, end, min(part_count, count - first), records)
+        except IndexError:
+            raise InvalidRecord(first + len(records), "the records end early") from None
+        except Malformed as error:
+            raise InvalidRecord(first + len(records), str(error)) from None
+        first += len(records)
+        if first == count and end != len(data):
+            raise InvalidRecord(-1, f"{len(data) - end} bytes after the last of {count} records")
+        yield records
+        if first == count:
+            return
+
+
+def _parse(data: bytes | memoryview, end: int, count: int, records: list[Fields]) -> int:
+    """Append the fields of `count` records from position `end` on; return where the last one ends.
 
     Numbers are read in place when they are as short as usual: a call costs 0.2 us.
     """
-    end = 0
     for _ in range(count):
         number = data[end]
         position = end + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch
 from wire.records.layout import COUNT_MIN as RUNS_COUNT_MIN
 from wire.records.layout import find_runs, in_fastest_form
-from wire.records.plain import parse_records
+from wire.records.plain import parse_in_parts, parse_records
 from wire.records.shapes import COUNT_MAX, shape_of
 from wire.records.template import find_plain_runs
 from wire.records.varint import distinct, int64, timestamps_of
@@ -14,6 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wire.records.layout import Run
     from wire.records.varying import FieldArrays
+
+
+_PART_COUNT = 8_192
 
 
 class ScanResult:
@@ -133,6 +136,8 @@ def _scan_fields(fields: FieldArrays, count: int, base_timestamp: int) -> ScanRe
 
 
 def _scan_plainly(data: bytes | memoryview, count: int, base_timestamp: int) -> ScanResult:
+    if count > _PART_COUNT:
+        return _scan_in_parts(data, count, base_timestamp)
     records = parse_records(data, count)
     if count == 1:
         ((delta, offset_delta, _, key_size, *_),) = records
@@ -146,3 +151,20 @@ def _scan_plainly(data: bytes | memoryview, count: int, base_timestamp: int) -> 
         next((index for index, size in enumerate(key_sizes) if size < 0), -1),
         offset_deltas == tuple(range(count)),
     )
+
+
+def _scan_in_parts(data: bytes | memoryview, count: int, base_timestamp: int) -> ScanResult:
+    """As `_scan_plainly`: 100,000 records at a time took 50 MB."""
+    latest: list[int] = []
+    earliest: list[int] = []
+    first_null, first, consecutive = -1, 0, True
+    for records in parse_in_parts(data, count, _PART_COUNT):
+        deltas, offset_deltas, _, key_sizes, *_ = zip(*records, strict=True)
+        stamps = timestamps_of(base_timestamp, deltas)
+        latest.append(max(stamps))
+        earliest.append(min(stamps))
+        if first_null < 0:
+            first_null = next((n for n, size in enumerate(key_sizes, first) if size < 0), -1)
+        consecutive &= offset_deltas == tuple(range(first, first + len(records)))
+        first += len(records)
+    return ScanResult(max(latest), min(earliest), first_null, consecutive)
