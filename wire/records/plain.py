@@ -38,7 +38,16 @@ def parse_records(data: bytes | memoryview, count: int) -> list[Fields]:
     Raises:
         InvalidRecord: a record is malformed, or `data` holds fewer or more than `count`.
     """
-    (records,) = parse_in_parts(data, count, max(1, count))
+    # Not as one part: the generator takes 0.5 us, a third of what a batch of one record takes.
+    if count < 0:
+        raise _negative(count)
+    records: list[Fields] = []
+    try:
+        end = _parse(data, 0, count, records)
+    except (IndexError, Malformed) as error:
+        raise _malformed(len(records), error) from None
+    if end != len(data):
+        raise _not_filled(count, len(data) - end)
     return records
 
 
@@ -49,22 +58,34 @@ def parse_in_parts(data: bytes | memoryview, count: int, part_count: int) -> Ite
     `parse_records` does, when it comes to the record.
     """
     if count < 0:
-        raise InvalidRecord(-1, f"a batch of {count} records")
+        raise _negative(count)
     end = first = 0
     while True:
         records: list[Fields] = []
         try:
             end = _parse(data, end, min(part_count, count - first), records)
-        except IndexError:
-            raise InvalidRecord(first + len(records), "the records end early") from None
-        except Malformed as error:
-            raise InvalidRecord(first + len(records), str(error)) from None
+        except (IndexError, Malformed) as error:
+            raise _malformed(first + len(records), error) from None
         first += len(records)
         if first == count and end != len(data):
-            raise InvalidRecord(-1, f"{len(data) - end} bytes after the last of {count} records")
+            raise _not_filled(count, len(data) - end)
         yield records
         if first == count:
             return
+
+
+def _negative(count: int) -> InvalidRecord:
+    return InvalidRecord(-1, f"a batch of {count} records")
+
+
+def _malformed(index: int, error: IndexError | Malformed) -> InvalidRecord:
+    return InvalidRecord(
+        index, str(error) if isinstance(error, Malformed) else "the records end early"
+    )
+
+
+def _not_filled(count: int, size: int) -> InvalidRecord:
+    return InvalidRecord(-1, f"{size} bytes after the last of {count} records")
 
 
 def _parse(data: bytes | memoryview, end: int, count: int, records: list[Fields]) -> int:
