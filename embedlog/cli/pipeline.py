@@ -1,4 +1,4 @@
-"""`embedlog pipeline`: init, validate, dry-run, run and status of a project file.
+"""`embedlog pipeline`: the verbs over a project file.
 
 Exit status: 0 all is well; 1 a rule of the action `fail` was broken, there are more dead letters
 than `dead_letters.limit` allows, or the lag is greater than `metrics.max_lag_records`; 2 it
@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import contextmanager
 from signal import SIG_DFL, SIGINT, SIGTERM, signal
 
 import click
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
+    from embedlog.spark.pipeline.metrics import Progress
     from embedlog.spark.pipeline.project import Project
     from embedlog.spark.pipeline.report import BatchReport, Totals
+    from embedlog.spark.pipeline.runner import Runner
 
 EXIT_ALERT = 1
 EXIT_QUERY = 3
@@ -27,7 +30,16 @@ EXIT_QUERY = 3
 
 def command() -> click.Group:
     """The group of verbs."""
-    verbs = [_init(), _validate(), _dry_run(), _run(), _status()]
+    verbs = [
+        _init(),
+        _validate(),
+        _dry_run(),
+        _run(),
+        _status(),
+        _replaying("replay", "Read records again, and replace what is in the tables of them."),
+        _replaying("backfill", "Fill tables from the past: from the topics, or from an archive."),
+        _redrive(),
+    ]
     return click.Group(
         "pipeline",
         commands={str(verb.name): verb for verb in verbs},
@@ -112,6 +124,42 @@ def _status() -> click.Command:
     )
 
 
+def _replaying(name: str, text: str) -> click.Command:
+    return click.Command(
+        name,
+        callback=replay,
+        help=text + " Doing it twice changes nothing. It goes no further than the stream has come; "
+        "topics are left alone.",
+        params=[
+            _PROJECT,
+            _MASTER,
+            click.Option(["--from-offsets"], help='such as {"orders":{"0":100}}; other partitions '
+                         "are left out"),
+            click.Option(["--to-offsets"], help="the same, exclusive"),
+            click.Option(["--from-time"], help="ISO 8601, or milliseconds since 1970"),
+            click.Option(["--to-time"], help="the same, exclusive"),
+            click.Option(["--key", "keys"], multiple=True, help="records of these keys only"),
+            click.Option(["--archive"], help="a Parquet table of records, in place of the topics"),
+            click.Option(["--into"], help="a directory for tables of a new version"),
+        ],
+    )  # fmt: skip
+
+
+def _redrive() -> click.Command:
+    return click.Command(
+        "redrive",
+        callback=redrive,
+        help="Try dead letters again. What fails again stays a dead letter, its attempt counted.",
+        params=[
+            _PROJECT,
+            _MASTER,
+            click.Option(["--where"], default="true", help="SQL over the columns of the letters, "
+                         "such as \"error_stage = 'schema'\""),
+            click.Option(["--limit"], type=click.IntRange(min=1), help="so many, the oldest first"),
+        ],
+    )  # fmt: skip
+
+
 def init(
     directory: str,
     *,
@@ -171,13 +219,21 @@ def dry_run(project: str, master: str | None, count: int) -> int:
 def run(project: str, master: str | None, once: bool, as_json: bool) -> int:
     """Run a pipeline."""
     from embedlog.spark.pipeline import load
-    from embedlog.spark.pipeline.errors import QualityFailed
-    from embedlog.spark.pipeline.runner import PipelineFailed, Runner, check_state
+    from embedlog.spark.pipeline.runner import Runner, check_state
 
     loaded = load(project)
     check_state(loaded)
-    runner = Runner(_session(loaded, master), loaded, on_batch=_shown(as_json))
-    _stop_on_signal(runner.stop)
+    session = _session(loaded, master)
+    with _shown(as_json) as (on_batch, on_progress):
+        runner = Runner(session, loaded, on_batch=on_batch, on_progress=on_progress)
+        _stop_on_signal(runner.stop)
+        return _exit_status(loaded, runner, once=once, as_json=as_json)
+
+
+def _exit_status(project: Project, runner: Runner, *, once: bool, as_json: bool) -> int:
+    from embedlog.spark.pipeline.errors import QualityFailed
+    from embedlog.spark.pipeline.runner import PipelineFailed
+
     try:
         totals = runner.run(available_now=True if once else None)
     except QualityFailed as error:
@@ -188,7 +244,7 @@ def run(project: str, master: str | None, once: bool, as_json: bool) -> int:
         return EXIT_QUERY
     if not as_json:
         _show_totals(totals)
-    return _alert(loaded, totals.dead)
+    return _alert(project, totals.dead)
 
 
 def status(project: str, as_json: bool) -> int:
@@ -199,11 +255,43 @@ def status(project: str, as_json: bool) -> int:
     loaded = load(project)
     found = verbs.status(loaded)
     totals = Totals.from_dict(found["totals"]) if "totals" in found else Totals()
+    progress = found["progress"]
     if as_json:
         click.echo(json.dumps(found))
     else:
         _show_totals(totals)
-    return _alert(loaded, totals.dead)
+        if progress:
+            click.echo(f"lag: {progress['lag_records']} records, {progress['lag_seconds']} s")
+    status = _alert(loaded, totals.dead)
+    limit = loaded.max_lag_records
+    if limit is not None and progress and progress["lag_records"] > limit:
+        click.echo(f"embedlog: lag {progress['lag_records']}, {limit} are allowed", err=True)
+        status = EXIT_ALERT
+    return status
+
+
+def replay(project: str, master: str | None, into: str | None, **wanted: Any) -> int:
+    """Replay or backfill a range."""
+    from embedlog.spark.pipeline import load
+    from embedlog.spark.pipeline.replay import Range, Replayer, skipped_sinks
+
+    loaded = load(project)
+    report = Replayer(_session(loaded, master), loaded, into=into).replay(Range(**wanted))
+    for name in skipped_sinks(loaded):
+        click.echo(f"left alone: {name}", err=True)
+    click.echo(json.dumps(report.as_dict()))
+    return 0
+
+
+def redrive(project: str, master: str | None, where: str, limit: int | None) -> int:
+    """Redrive dead letters."""
+    from embedlog.spark.pipeline import load
+    from embedlog.spark.pipeline.replay import Replayer
+
+    loaded = load(project)
+    report = Replayer(_session(loaded, master), loaded).redrive(where, limit)
+    click.echo(json.dumps(report.as_dict()))
+    return 0
 
 
 def _session(project: Project, master: str | None) -> Any:
@@ -222,14 +310,41 @@ def _stop_on_signal(stop: Callable[[], None]) -> None:
         signal(number, on_signal)
 
 
-def _shown(as_json: bool) -> Callable[[BatchReport], None]:
-    def show(batch: BatchReport) -> None:
-        if as_json:
-            click.echo(json.dumps(batch.as_dict()))
-        elif sys.stderr.isatty():
-            click.echo(f"batch {batch.version}: {batch.read} read, {batch.dead} dead", err=True)
+@contextmanager
+def _shown(
+    as_json: bool,
+) -> Iterator[tuple[Callable[[BatchReport], None], Callable[[Progress], None]]]:
+    """What shows batches and progress: JSON lines, a bar on a terminal, or nothing."""
+    if as_json:
+        yield lambda batch: click.echo(json.dumps(batch.as_dict())), lambda progress: None
+        return
+    if not sys.stderr.isatty():
+        yield lambda batch: None, lambda progress: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
 
-    return show
+    columns = (
+        TextColumn("records"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("records", total=None, rate="")
+        done = 0
+
+        def on_batch(batch: BatchReport) -> None:
+            nonlocal done
+            done += batch.read
+            bar.update(task, completed=done)
+
+        def on_progress(progress: Progress) -> None:
+            total = done + progress.lag_records if progress.lag_records >= 0 else None
+            bar.update(task, total=total, rate=f"{progress.rows_per_second:.0f}/s")
+
+        yield on_batch, on_progress
 
 
 def _show_totals(totals: Totals) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from embedlog.spark.pipeline import transforms
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.project import Project, Rule
+from embedlog.spark.pipeline.sessions import aggregate
 from embedlog.spark.pipeline.sinks.write import rows_to_keep
 
 if TYPE_CHECKING:
@@ -22,7 +23,11 @@ def check_frames(project: Project, empty: DataFrame) -> list[str]:
     for rule in project.rules:
         if rule.on == "input":
             _check_rule(rule, empty)
-    views = transforms.apply(project, empty.drop("_error", "_value"))
+    views = transforms.apply(
+        project,
+        empty.drop("_error", "_value"),
+        lambda name, rows: _no_sessions(project, name, rows),
+    )
     output = views[transforms.source_of(project, None)]
     for rule in project.rules:
         if rule.on == "output":
@@ -43,6 +48,19 @@ def check_frames(project: Project, empty: DataFrame) -> list[str]:
         columns = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in kept.schema.fields)
         found.append(f"{sink.name}: {columns}")
     return found
+
+
+def _no_sessions(project: Project, name: str, rows: DataFrame) -> DataFrame:
+    (sessions,) = [each.sessions for each in project.transforms if each.name == name]
+    assert sessions is not None, name
+    assert project.watermark is not None, name
+    for column in (*sessions.key, project.watermark.column):
+        if column not in rows.columns:
+            raise ProjectError(
+                f"transform {name!r} needs the column {column!r}; there are "
+                f"{', '.join(rows.columns)}"
+            )
+    return aggregate(rows, sessions, project.watermark)
 
 
 def _check_rule(rule: Rule, rows: DataFrame) -> None:

@@ -78,6 +78,12 @@ class Replayer:
         self._read = read
         self._limit = positions(StateDirectory(project.state).checkpoint)
         self._processor = BatchProcessor(self.project, reached)
+        for transform in project.transforms:
+            if transform.sessions is not None:
+                raise ReplayRefused(
+                    f"transform {transform.name!r}: sessions of a part of the records would be "
+                    "others; run the project anew, with other `state` and tables"
+                )
         if not self._limit:
             raise ReplayRefused(
                 f"{project.state}: the pipeline has not finished a batch; run it first, as a "

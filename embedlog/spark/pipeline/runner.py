@@ -13,6 +13,7 @@ from embedlog.errors import EmbedlogError
 from embedlog.runtime import real_runtime
 from embedlog.spark.pipeline.batch import BatchProcessor
 from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.metrics import Progress, metrics_for
 from embedlog.spark.pipeline.project import Project
 from embedlog.spark.pipeline.report import BatchReport, Totals
 from embedlog.spark.pipeline.sinks.table import CommitKey
@@ -40,6 +41,7 @@ class Runner:
         *,
         on_batch: Callable[[BatchReport], None] = lambda report: None,
         reached: Callable[[str], None] = lambda step: None,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
         read: Callable[[SparkSession, Project], DataFrame] = read_stream,
     ) -> None:
         self._spark = spark
@@ -48,6 +50,8 @@ class Runner:
         self._processor = BatchProcessor(project, reached)
         self._reached = reached
         self._on_batch = on_batch
+        self._on_progress = on_progress
+        self._metrics = metrics_for(project)
         self._read = read
         self._is_stopping = False
         self._is_in_batch = False
@@ -65,6 +69,18 @@ class Runner:
             PipelineFailed: the query failed otherwise.
         """
         self._state.make()
+        self._state.write_status({"name": self.project.name})
+        from embedlog.spark.pipeline.listener import ProgressListener
+
+        listener = ProgressListener(self.project, self._state, self._metrics, self._on_progress)
+        self._spark.streams.addListener(listener)
+        try:
+            return self._run(available_now, stop_timeout_ms)
+        finally:
+            self._spark.streams.removeListener(listener)
+            self._metrics.close()
+
+    def _run(self, available_now: bool | None, stop_timeout_ms: int) -> Totals:
         query = self._start(available_now)
         clock = real_runtime().clock
         stop_ms = -1
@@ -106,7 +122,8 @@ class Runner:
             key = CommitKey(self._state.query_id(), batch_id)
             report = self._processor.run(records, key)
             self._reached("before the count")
-            self._state.count(report)
+            totals = self._state.count(report)
+            self._metrics.count(totals)
             self._state.event("batch", report.as_dict())
             self._on_batch(report)
         except BaseException as error:

@@ -10,6 +10,7 @@ from embedlog.spark.pipeline.project import Project
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+BATCH_RECORDS_MAX = "1000000"
 _BATCH_ONLY = ("endingoffsets", "endingoffsetsbytimestamp", "endingtimestamp")
 _STREAM_ONLY = ("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay")
 _START = ("startingoffsets", "startingoffsetsbytimestamp", "startingtimestamp")
@@ -17,8 +18,12 @@ _START = ("startingoffsets", "startingoffsetsbytimestamp", "startingtimestamp")
 
 def read_stream(spark: SparkSession, project: Project) -> DataFrame:
     """The topics as a stream."""
-    options = {"startingOffsets": "earliest"}
-    options.update(_without(project, _BATCH_ONLY))
+    # Without a limit the first batch would be the whole backlog.
+    options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": BATCH_RECORDS_MAX}
+    given = _without(project, _BATCH_ONLY)
+    if any(name.lower() == "maxoffsetspertrigger" for name in given):
+        del options["maxOffsetsPerTrigger"]
+    options.update(given)
     if any(name.lower() in _START[1:] for name in options):
         options.pop("startingOffsets")
     reader = spark.readStream.format(project.source.format)

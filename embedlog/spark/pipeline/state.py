@@ -84,10 +84,24 @@ class StateDirectory:
         text = json.dumps(whole, indent=1).encode()
         write_whole(self._files, f"{self.path}/status.json", text, sync=False)
 
-    def event(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """Append a line to events.jsonl."""
+    def progress(self) -> dict[str, Any]:
+        """What Spark said last; empty before the first batch."""
+        path = f"{self.path}/progress.json"
+        if self._files.stat(path) is None:
+            return {}
+        found: dict[str, Any] = json.loads(self._files.read(path))
+        return found
+
+    def note_progress(self, facts: Mapping[str, Any]) -> None:
+        """Keep a progress. Its files are the listener's alone."""
+        self.event("progress", facts, name="progress.jsonl")
+        text = json.dumps({**facts, "at_ms": self.now_ms()}, default=str).encode()
+        write_whole(self._files, f"{self.path}/progress.json", text, sync=False)
+
+    def event(self, kind: str, facts: Mapping[str, Any], name: str = "events.jsonl") -> None:
+        """Append a line to a file of events."""
         self.make()
-        path = f"{self.path}/events.jsonl"
+        path = f"{self.path}/{name}"
         line = json.dumps({"at_ms": self.now_ms(), "event": kind, **facts}, default=str)
         file = self._files.open(path, create=True)
         size = file.size()

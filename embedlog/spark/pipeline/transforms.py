@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from embedlog.spark.pipeline.errors import ProjectError
@@ -13,8 +14,12 @@ if TYPE_CHECKING:
 INPUT = "input"
 
 
-def apply(project: Project, rows: DataFrame) -> dict[str, DataFrame]:
+def apply(
+    project: Project, rows: DataFrame, sessions: Callable[[str, DataFrame], DataFrame]
+) -> dict[str, DataFrame]:
     """The frames of all transforms by name; `input` is the decoded rows.
+
+    `sessions` gives the closed sessions of the transform of a name.
 
     Raises:
         ProjectError: a transform cannot be analysed; names it.
@@ -23,19 +28,26 @@ def apply(project: Project, rows: DataFrame) -> dict[str, DataFrame]:
     rows.createOrReplaceTempView(INPUT)
     last = rows
     for transform in project.transforms:
-        last = _one(project, transform, last)
+        last = _one(project, transform, last, sessions)
         last.createOrReplaceTempView(transform.name)
         frames[transform.name] = last
     return frames
 
 
-def _one(project: Project, transform: Transform, last: DataFrame) -> DataFrame:
+def _one(
+    project: Project,
+    transform: Transform,
+    last: DataFrame,
+    sessions: Callable[[str, DataFrame], DataFrame],
+) -> DataFrame:
     from pyspark.errors import AnalysisException, ParseException
     from pyspark.sql import DataFrame
 
     try:
         if transform.sql is not None:
             return last.sparkSession.sql(transform.sql)
+        if transform.sessions is not None:
+            return sessions(transform.name, last)
         assert transform.function is not None, transform
         made = resolve(transform.function, project.directory)(last)
     except (AnalysisException, ParseException) as error:

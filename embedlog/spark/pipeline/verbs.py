@@ -178,7 +178,12 @@ def dry_run(project: Project, spark: SparkSession, count: int) -> DryRun:
 def status(project: Project) -> dict[str, Any]:
     """What is known of a pipeline without asking Spark."""
     state = StateDirectory(project.state)
-    return {"name": project.name, **state.status(), "now_ms": state.now_ms()}
+    return {
+        "name": project.name,
+        **state.status(),
+        "progress": state.progress(),
+        "now_ms": state.now_ms(),
+    }
 
 
 def _write_schema(path: str, schema: Struct) -> None:

@@ -94,6 +94,10 @@ class ManifestTable:
         found = self.state().files.values()
         return [self.data_file(each) for each in found if each["part"] == part]
 
+    def parts(self) -> list[str]:
+        """The parts that have a file."""
+        return sorted({each["part"] for each in self.state().files.values()})
+
     def commit(
         self,
         key: CommitKey,

@@ -1,0 +1,167 @@
+"""What becomes of a batch's records, without writing any of it: rows by view, and dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from embedlog.spark.pipeline import dead_letters, transforms
+from embedlog.spark.pipeline.columns import ERROR, key_columns, with_meta
+from embedlog.spark.pipeline.decode.formats import row_schema
+from embedlog.spark.pipeline.decode.task import decode_function
+from embedlog.spark.pipeline.errors import QualityFailed
+from embedlog.spark.pipeline.project import Project, Rule, resolve
+from embedlog.spark.pipeline.quality import BROKEN, judge
+from embedlog.spark.pipeline.report import BatchReport
+from embedlog.spark.pipeline.schema import columns_ddl, ddl
+from embedlog.spark.pipeline.sessions import SessionState
+from embedlog.spark.pipeline.sinks.table import CommitKey
+from embedlog.spark.pipeline.watermark import Marks, newest_ms, reject_late
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Outcome(NamedTuple):
+    """The frames of a batch: rows by the name of their view, and the dead letters."""
+
+    views: dict[str, DataFrame]
+    failed: DataFrame
+    report: BatchReport
+    marks: Marks
+    keep: list[Callable[[], None]]
+    """What keeps the state of stateful transforms, to be called when all is written."""
+
+
+class Evaluator:
+    """Evaluates batches of one project. Frames that it lists in `cached` are the caller's."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._maps = [resolve(each, project.directory) for each in project.decode.maps]
+        self._columns = key_columns(project.decode.key, row_schema(project.decode))
+
+    def evaluate(
+        self,
+        records: DataFrame,
+        key: CommitKey,
+        cached: list[DataFrame],
+        before_ms: int | None = None,
+    ) -> Outcome:
+        """Decode, judge and transform; `before_ms` is the event time up to this batch.
+
+        Raises:
+            QualityFailed: a row broke a rule of the action `fail`.
+            ProjectError: a transform cannot be analysed.
+        """
+        project = self.project
+        run = decode_function(project.decode, self._maps, self._columns)
+        decoded = records.mapInArrow(run, columns_ddl(with_meta(self._columns)))
+        judged = judge(decoded, self._rules("input"))
+        if project.watermark is not None:
+            judged = reject_late(judged, project.watermark, before_ms)
+        judged = judged.persist()
+        cached.append(judged)
+        report = self._report(judged, key)
+        marks = Marks(before_ms, before_ms)
+        if project.watermark is not None:
+            found = [newest_ms(judged, project.watermark), before_ms]
+            marks = Marks(before_ms, max((m for m in found if m is not None), default=None))
+        keep: list[Callable[[], None]] = []
+
+        def sessions(name: str, rows: DataFrame) -> DataFrame:
+            closed, kept = self._sessions(name).step(rows, key, marks, cached)
+            keep.append(kept)
+            return closed
+
+        good = judged.where("_error IS NULL").drop(BROKEN, "_error", "_value")
+        failed = dead_letters.letters(judged.where("_error IS NOT NULL"), key)
+        views = transforms.apply(project, good, sessions)
+        if self._rules("output"):
+            name = transforms.source_of(project, None)
+            views[name], more = self._judge_output(views[name], key, report, cached)
+            failed = failed.unionByName(more)
+        return Outcome(views, failed, report, marks, keep)
+
+    def _rules(self, on: str) -> list[Rule]:
+        return [each for each in self.project.rules if each.on == on]
+
+    def _sessions(self, name: str) -> SessionState:
+        (found,) = [each.sessions for each in self.project.transforms if each.name == name]
+        assert found is not None, name
+        assert self.project.watermark is not None, name
+        path = f"{self.project.state}/sessions_{name}"
+        return SessionState(path, found, self.project.watermark)
+
+    def _report(self, judged: DataFrame, key: CommitKey) -> BatchReport:
+        report = BatchReport(key.app, key.version)
+        row = _counts(judged, self._rules("input"))
+        report.read, report.unknown = row["read"], row["unknown"] or 0
+        report.newest_ms = row["newest"] if row["newest"] is not None else -1
+        self._take_counts(report, row, judged, "input")
+        return report
+
+    def _judge_output(
+        self, rows: DataFrame, key: CommitKey, report: BatchReport, cached: list[DataFrame]
+    ) -> tuple[DataFrame, DataFrame]:
+        from pyspark.sql import functions as f
+
+        made = rows.withColumn("_error", f.lit(None).cast(ddl(ERROR)))
+        if "_deleted" not in rows.columns:
+            made = made.withColumn("_deleted", f.lit(False))
+        rules = self._rules("output")
+        judged = judge(made, rules).persist()
+        cached.append(judged)
+        self._take_counts(report, _counts(judged, rules), judged, "output")
+        bad = dead_letters.as_records(judged.where("_error IS NOT NULL"))
+        good = judged.where("_error IS NULL").select(*rows.columns)
+        return good, dead_letters.letters(bad, key)
+
+    def _take_counts(self, report: BatchReport, row: Any, judged: DataFrame, on: str) -> None:
+        for rule in self._rules(on):
+            count = row[f"rule {rule.name}"] or 0
+            report.broken[rule.name] = count
+            if rule.action == "fail" and count:
+                raise QualityFailed(_why_failed(rule, count, judged))
+        if row["dead"]:
+            report.dead += row["dead"]
+            stages = judged.where("_error IS NOT NULL").groupBy("_error.stage").count()
+            for each in stages.collect():
+                report.errors[each[0]] = report.errors.get(each[0], 0) + each[1]
+
+
+def _counts(judged: DataFrame, rules: list[Rule]) -> Any:
+    """One row: read, dead, unknown, newest, and `rule <name>` for each rule."""
+    from pyspark.sql import functions as f
+
+    has = set(judged.columns)
+    columns = [
+        f.count(f.lit(1)).alias("read"),
+        f.count_if(f.col("_error").isNotNull()).alias("dead"),
+        (f.count_if(f.col("_unknown").isNotNull()) if "_unknown" in has else f.lit(0)).alias(
+            "unknown"
+        ),
+        (f.max(f.unix_millis("_timestamp")) if "_timestamp" in has else f.lit(None)).alias(
+            "newest"
+        ),
+    ]
+    for rule in rules:
+        is_broken = f.array_contains(BROKEN, rule.name)
+        columns.append(f.count_if(is_broken).alias(f"rule {rule.name}"))
+    return judged.agg(*columns).collect()[0]
+
+
+def _why_failed(rule: Rule, count: int, judged: DataFrame) -> str:
+    from pyspark.sql import functions as f
+
+    text = (
+        f"rule {rule.name!r} ({rule.expect}) is broken by {count} rows; nothing of the batch is "
+        "written"
+    )
+    if not {"_topic", "_partition", "_offset"} <= set(judged.columns):
+        return text
+    broken = judged.where(f.array_contains(BROKEN, rule.name)).select(
+        "_topic", "_partition", "_offset"
+    )
+    places = ", ".join(f"{r[0]}-{r[1]} offset {r[2]}" for r in broken.limit(3).collect())
+    return f"{text}; the first: {places}"
