@@ -22,6 +22,7 @@ from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import make_directory
 from embedlog.storage import paths
 from embedlog.storage.adoption import layout
+from embedlog.storage.adoption.commit_file import PREPARED, read_last
 from embedlog.storage.adoption.manifest import Manifest
 from embedlog.storage.sealed_file import read_sealed, write_sealed
 
@@ -148,6 +149,22 @@ def remove_answer(files: Files, data: str, id: str) -> None:
         files.remove(f"{layout.part(data, layout.ANSWERS)}/{id}")
     except FileNotFoundError:
         return
+
+
+def is_wanted(files: Files, data: str, job: str) -> bool:
+    """May what a job has staged be committed yet? Its manifest may wait, or be worked on."""
+    last = read_last(files, data)
+    wanted = [piece.path for piece in last.pieces] if last and last.state == PREPARED else []
+    for part in (layout.INBOX, layout.TAKEN):
+        for id in layout.names_in(files, data, part):
+            path = f"{layout.part(data, part)}/{id}"
+            try:
+                content = read_sealed(files, path)
+                if content is not None:
+                    wanted += [file.path for file in Manifest.decode(content, path).files]
+            except CorruptRecord:
+                continue  # it will be refused
+    return any(path.partition("/")[0] == job for path in wanted)
 
 
 # The owner

@@ -1,0 +1,161 @@
+"""The sink's options: those of Spark's Kafka connector, and what exactly once adds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException, IllegalArgumentException
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql.types import DataType, StructType
+
+BATCH_SIZE = 512 << 10
+"""Bytes of a staged batch, unless `kafka.batch.size` says otherwise; max.message.bytes is 1 MiB."""
+COMMIT_TIMEOUT_MS = 60_000
+CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+_KAFKA = "kafka."
+_REFUSED = {
+    "key.serializer": "keys are serialized with ByteArraySerializer.",
+    "value.serializer": "values are serialized with ByteArraySerializer.",
+    "partitioner.class": "keys are partitioned as Kafka's producer does by default. Use a "
+    "'partition' column for anything else.",
+    "transactional.id": "a write to a path is committed as a whole already, and the broker has no "
+    "transactions.",
+}
+_STRING, _BINARY = "string", "binary"
+_HEADERS = "array<struct<key:string,value:binary>>"
+_COLUMNS = {
+    "topic": (_STRING,),
+    "key": (_STRING, _BINARY),
+    "value": (_STRING, _BINARY),
+    "headers": (_HEADERS,),
+    "partition": ("int",),
+    "timestamp": ("timestamp",),
+}
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """What a sink was told. `path` is "" for one that writes over the wire to `servers`."""
+
+    path: str
+    servers: str
+    topic: str | None
+    application: str = ""
+    version: int = 0
+    codec: int = 0
+    level: int | None = None
+    batch_size: int = BATCH_SIZE
+    commit_timeout_ms: int = COMMIT_TIMEOUT_MS
+    producer: dict[str, str] = field(default_factory=dict)
+    """Settings of Kafka's producer, without "kafka."."""
+
+
+def parse(options: Mapping[str, str]) -> SinkOptions:
+    """The options of a writer; their names are taken in any case.
+
+    Raises:
+        IllegalArgumentException: they are missing, conflicting, or of no use, as the connector says
+            it where it knows them.
+    """
+    given = {name.lower(): text for name, text in options.items()}
+    path, producer = given.get("path", ""), _producer_settings(given)
+    servers = producer.get("bootstrap.servers", "")
+    if not path and not servers:
+        raise IllegalArgumentException(
+            "Kafka option bootstrap.servers is not set. Please make sure it is set and retry."
+        )
+    application, version = given.get("txnappid", ""), given.get("txnversion", "")
+    if bool(application) != bool(version):
+        raise IllegalArgumentException(
+            f"txnAppId={application!r} and txnVersion={version!r} belong together: both or none"
+        )
+    codec = producer.get("compression.type", "none").lower()
+    if codec not in CODECS:
+        raise IllegalArgumentException(
+            f"kafka.compression.type={codec!r}: expected one of {', '.join(CODECS)}"
+        )
+    level = producer.get(f"compression.{codec}.level")
+    return SinkOptions(
+        path=path,
+        servers=servers,
+        topic=given.get("topic"),
+        application=application,
+        version=_number("txnVersion", version, 0) if version else 0,
+        codec=CODECS[codec],
+        level=None
+        if level is None
+        else _number(f"kafka.compression.{codec}.level", level, -(1 << 20)),
+        batch_size=_number("kafka.batch.size", producer.get("batch.size", BATCH_SIZE), 0),
+        commit_timeout_ms=_number(
+            "commitTimeoutMs", given.get("committimeoutms", COMMIT_TIMEOUT_MS), 1
+        ),
+        producer=producer,
+    )
+
+
+def check_schema(schema: StructType, options: SinkOptions) -> None:
+    """Refuse columns that are missing or of another type.
+
+    Raises:
+        AnalysisException: in the connector's words.
+    """
+    types = {column.name: column.dataType for column in schema.fields}
+    if options.topic is None and "topic" not in types:
+        raise AnalysisException(
+            "topic option required when no 'topic' attribute is present. Use the topic option for "
+            "setting a topic."
+        )
+    if "value" not in types:
+        raise AnalysisException("Required attribute 'value' not found")
+    for name, allowed in _COLUMNS.items():
+        found = types.get(name)
+        if found is not None and _plain(found) not in allowed:
+            raise AnalysisException(
+                f"{name} attribute unsupported type {found.simpleString()}. "
+                f"{name} must be a(n) {' or '.join(allowed)}"
+            )
+
+
+def refuse_overwrite() -> None:
+    """An append is all there is.
+
+    Raises:
+        IllegalArgumentException: always, in the connector's words.
+    """
+    raise IllegalArgumentException(
+        "Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and "
+        "ErrorIfExists (default)."
+    )
+
+
+def _plain(data_type: DataType) -> str:
+    text = data_type.simpleString()
+    return _STRING if text.startswith(("string ", "varchar", "char(")) else text
+
+
+def _producer_settings(given: Mapping[str, str]) -> dict[str, str]:
+    found = {}
+    for name, text in given.items():
+        if not name.startswith(_KAFKA):
+            continue
+        name = name.removeprefix(_KAFKA)
+        if name in _REFUSED:
+            raise IllegalArgumentException(
+                f"Kafka option '{name}' is not supported as {_REFUSED[name]}"
+            )
+        found[name] = text
+    return found
+
+
+def _number(name: str, text: str | int, least: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise IllegalArgumentException(f"{name}={text!r}: expected a whole number") from None
+    if number < least:
+        raise IllegalArgumentException(f"{name}={number}: expected {least} or more")
+    return number

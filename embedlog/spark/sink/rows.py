@@ -1,0 +1,221 @@
+"""An Arrow batch of rows as what a record has: topic, partition, key, value, headers, timestamp.
+
+Columns are taken by name; others are ignored, as the connector does. `timestamp` is ours: the
+connector ignores it, too, and a restore needs it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from embedlog.errors import UnknownTopicOrPartition
+from embedlog.spark.sink.encode import field_sizes
+from embedlog.spark.sink.murmur2 import murmur2, partitions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from embedlog.spark.sink.options import SinkOptions
+
+NULL_TOPIC = "null topic present in the data. Use the topic option for setting a topic."
+
+
+class Rows:
+    """Rows that go to one topic, as columns.
+
+    `keys` and `values` are Arrow arrays of binary, `timestamps` milliseconds. `keys` and `headers`
+    are None where no row has one.
+    """
+
+    __slots__ = ("headers", "keys", "timestamps", "values")
+
+    def __init__(
+        self,
+        values: pa.Array,
+        keys: pa.Array | None,
+        timestamps: NDArray[np.int64],
+        headers: list[list[tuple[str, bytes | None]]] | None,
+    ) -> None:
+        self.values = values
+        self.keys = keys
+        self.timestamps = timestamps
+        self.headers = headers
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, now_ms: int) -> Rows:
+        """The rows of a batch; those without a timestamp get `now_ms`."""
+        keys = _binary(batch.column("key")) if "key" in batch.schema.names else None
+        return cls(
+            _binary(batch.column("value")),
+            None if keys is None or keys.null_count == len(keys) else keys,
+            _timestamps(batch, now_ms),
+            _headers(batch),
+        )
+
+    @classmethod
+    def joined(cls, parts: list[Rows]) -> Rows:
+        """All rows of some parts, in that order."""
+        if len(parts) == 1:
+            return parts[0]
+        keys = headers = None
+        if any(part.keys is not None for part in parts):
+            keys = pa.concat_arrays(
+                [pa.nulls(len(p), pa.binary()) if p.keys is None else p.keys for p in parts]
+            )
+        if any(part.headers is not None for part in parts):
+            headers = [each for part in parts for each in part.headers or [[]] * len(part)]
+        return cls(
+            pa.concat_arrays([part.values for part in parts]),
+            keys,
+            np.concatenate([part.timestamps for part in parts]),
+            headers,
+        )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Bytes of key, value and headers of each."""
+        sizes = np.maximum(field_sizes(self.values), 0)
+        if self.keys is not None:
+            sizes = sizes + np.maximum(field_sizes(self.keys), 0)
+        if self.headers is not None:
+            sizes = sizes + np.fromiter(map(_headers_size, self.headers), np.int64, len(sizes))
+        return sizes
+
+    def take(self, slots: NDArray[np.int64]) -> Rows:
+        """The rows at `slots`, in that order."""
+        indexes = pa.array(slots)
+        headers = self.headers
+        return Rows(
+            self.values.take(indexes),
+            None if self.keys is None else self.keys.take(indexes),
+            self.timestamps[slots],
+            None if headers is None else [headers[slot] for slot in slots.tolist()],
+        )
+
+    def slice(self, begin: int, end: int) -> Rows:
+        """The rows from `begin` to before `end`."""
+        return Rows(
+            self.values.slice(begin, end - begin),
+            None if self.keys is None else self.keys.slice(begin, end - begin),
+            self.timestamps[begin:end],
+            None if self.headers is None else self.headers[begin:end],
+        )
+
+
+class Spreader:
+    """Which partition each row goes to: the one its column says, by its key, or the sticky one.
+
+    For one task. `count_of` tells how many partitions a topic has, `below(n)` draws of [0, n).
+    """
+
+    def __init__(
+        self,
+        batch_size: int,
+        count_of: Callable[[str], int],
+        below: Callable[[int], int],
+    ) -> None:
+        self._batch_size = max(batch_size, 1)
+        self._count_of = count_of
+        self._below = below
+        self._sticky: dict[str, tuple[int, int]] = {}
+        """Topic -> the partition that rows without a key go to, and bytes that it got."""
+
+    def partitions(self, topic: str, batch: pa.RecordBatch, rows: Rows) -> NDArray[np.int64]:
+        """The partition of each row.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic, or no such partition.
+        """
+        count = self._count_of(topic)
+        found = np.full(len(rows), -1, dtype=np.int64)
+        if rows.keys is not None:
+            key = rows.keys
+            has_key = np.asarray(pc.is_valid(key))
+            if has_key.any():
+                starts, sizes, data = _places(key)
+                hashed = murmur2(data, starts[has_key], sizes[has_key])
+                found[has_key] = partitions_of(hashed, count)
+        if "partition" in batch.schema.names:
+            column = batch.column("partition")
+            is_given = np.asarray(pc.is_valid(column))
+            given = np.asarray(pc.fill_null(column, 0)).astype(np.int64)
+            bad = given[is_given & ((given < 0) | (given >= count))]
+            if len(bad):
+                raise UnknownTopicOrPartition(
+                    f"Topic {topic} has {count} partitions, and a row says partition {bad[0]}"
+                )
+            found[is_given] = given[is_given]
+        free = np.flatnonzero(found < 0)
+        if len(free):
+            found[free] = self._spread(topic, count, rows.sizes[free])
+        return found
+
+    def _spread(self, topic: str, count: int, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """One partition until it got about a batch, then the next."""
+        first, filled = self._sticky.get(topic) or (self._below(count), 0)
+        ends = filled + np.cumsum(sizes)
+        steps = (ends - sizes) // self._batch_size
+        last = int(steps[-1])
+        self._sticky[topic] = (first + last) % count, int(ends[-1]) - last * self._batch_size
+        return (first + steps) % count
+
+
+def by_topic(batch: pa.RecordBatch, options: SinkOptions) -> list[tuple[str, pa.RecordBatch]]:
+    """The rows of each topic, in their order.
+
+    Raises:
+        ValueError: a row has no topic.
+    """
+    if options.topic is not None:
+        return [(options.topic, batch)]
+    column = batch.column("topic")
+    if column.null_count:
+        raise ValueError(NULL_TOPIC)
+    names = pc.unique(column).to_pylist()
+    if len(names) == 1:
+        return [(names[0], batch)]
+    return [(name, batch.filter(pc.equal(column, name))) for name in names]
+
+
+def _binary(column: Any) -> pa.Array:
+    return column if pa.types.is_binary(column.type) else column.cast(pa.binary())
+
+
+def _places(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64], memoryview]:
+    """(start, size) of each field in the data of the column."""
+    _, offsets, data = column.buffers()
+    count = len(column)
+    ends = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + count + 1]
+    starts = ends[:-1].astype(np.int64)
+    return starts, ends[1:] - starts, memoryview(b"" if data is None else data)
+
+
+def _timestamps(batch: pa.RecordBatch, now_ms: int) -> NDArray[np.int64]:
+    if "timestamp" not in batch.schema.names:
+        return np.full(len(batch), now_ms, dtype=np.int64)
+    column = batch.column("timestamp").cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    # Floored, also before 1970: a division of integers in Arrow cuts toward zero.
+    milliseconds: NDArray[np.int64] = np.asarray(pc.fill_null(column, now_ms * 1000)) // 1000
+    return milliseconds
+
+
+def _headers(batch: pa.RecordBatch) -> list[list[tuple[str, bytes | None]]] | None:
+    if "headers" not in batch.schema.names:
+        return None
+    return [
+        [(each["key"], each["value"]) for each in row or ()]
+        for row in batch.column("headers").to_pylist()
+    ]
+
+
+def _headers_size(headers: list[tuple[str, bytes | None]]) -> int:
+    return sum(len(key.encode()) + len(value or b"") + 10 for key, value in headers)

@@ -1,0 +1,192 @@
+"""The writers that Spark calls: `write` in each task, `commit` or `abort` in a process of its own.
+
+what Spark does                                what follows
+the writer is pickled to the tasks             it holds options and a name, nothing else
+a stream's writer is made anew for `commit`    whose commit it is travels in the messages
+an attempt is run again, or lost a race        its files have another name, in no message
+`commit` raises, then `abort` is called        what is decided, or may be, is left alone
+a batch is replayed with its number            the version was committed: nothing is done
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
+
+from embedlog.common import TopicPartition
+from embedlog.runtime import real_runtime
+from embedlog.spark.sink.options import check_schema, parse, refuse_overwrite
+from embedlog.spark.sink.task import SendingTask, SentMessage, StagedMessage, StagingTask
+from embedlog.storage.adoption.manifest import Manifest, StagedFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import WriterCommitMessage
+    from pyspark.sql.types import StructType
+
+    from embedlog.spark.sink.options import SinkOptions
+
+_QUERY_ID = "sql.streaming.queryId"
+_BATCH_ID = "streaming.sql.batchId"
+_DIGEST_SIZE = 16
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Writes one DataFrame, all of it or nothing."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
+        """Check options and columns.
+
+        Raises:
+            IllegalArgumentException, AnalysisException: see `options`.
+        """
+        self._options = _checked(options, schema, overwrite)
+        self._job = _job_name(self._options.application, self._options.version)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Stage, or send, the rows of one task."""
+        options = self._options
+        return _write(options, self._job, options.application, options.version, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Make what the tasks staged part of the log."""
+        _commit(self._options, messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Remove what the tasks staged, unless it may be committed already."""
+        _abort(self._options, {self._job})
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Writes the batches of a streaming query, each of them once."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
+        """Check options and columns; raises as `BatchWriter`.
+
+        `overwrite` is what Spark says for the output mode "complete": refused, too.
+        """
+        self._options = _checked(options, schema, overwrite)
+        self._name = real_runtime().random.uuid().hex()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Stage, or send, the rows of one task of a batch."""
+        query_id, version = _query()
+        job = f"{_digest(query_id)}-{version}-{self._name}"
+        return _write(self._options, job, query_id, version, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Make what the tasks of a batch staged part of the log."""
+        _commit(self._options, messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Remove what the tasks of a batch staged, unless it may be committed already."""
+        _abort(self._options, {path.partition("/")[0] for path in _paths(messages)})
+
+
+# What both do
+
+
+def _checked(options: Mapping[str, str], schema: StructType, overwrite: bool) -> SinkOptions:
+    if overwrite:
+        refuse_overwrite()
+    parsed = parse(options)
+    check_schema(schema, parsed)
+    return parsed
+
+
+def _write(
+    options: SinkOptions,
+    job: str,
+    application: str,
+    version: int,
+    batches: Iterator[pa.RecordBatch],
+) -> WriterCommitMessage:
+    if not options.path:
+        return SentMessage(SendingTask(options).write(batches))
+    files = StagingTask(options, job).write(batches)
+    return StagedMessage(
+        application,
+        version,
+        [(*file.topic_partition, file.path, file.size, file.count) for file in files],
+    )
+
+
+def _commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
+    staged = [each for each in messages if isinstance(each, StagedMessage)]
+    files = [
+        StagedFile(TopicPartition(topic, partition), path, size=size, count=count)
+        for message in staged
+        for topic, partition, path, size, count in message.files
+    ]
+    if not files:
+        return
+    from embedlog.broker.hand_over import commit
+
+    application, version = staged[0].application, staged[0].version
+    runtime = real_runtime()
+    manifest = Manifest(
+        runtime.random.uuid().hex(), files, application=application, version=version
+    )
+    commit(options.path, manifest, timeout_ms=options.commit_timeout_ms)
+    _sweep(options.path, application, version)
+
+
+def _abort(options: SinkOptions, jobs: set[str]) -> None:
+    if options.path:
+        from embedlog.storage.adoption import exchange, staging
+
+        files = real_runtime().files
+        for job in sorted(jobs):
+            if not exchange.is_wanted(files, options.path, job):
+                staging.discard(files, options.path, job)
+        staging.tidy(files, options.path)
+
+
+def _sweep(path: str, application: str, version: int) -> None:
+    """Remove what attempts that were killed have staged for this version and older ones."""
+    if not application:
+        return
+    from embedlog.storage.adoption import exchange, layout, staging
+
+    files = real_runtime().files
+    prefix = f"{_digest(application)}-"
+    for job in layout.names_in(files, path, layout.STAGED):
+        number = job.removeprefix(prefix).partition("-")[0]
+        is_old = job.startswith(prefix) and number.isdecimal() and int(number) <= version
+        if is_old and not exchange.is_wanted(files, path, job):
+            staging.discard(files, path, job)
+    staging.tidy(files, path)
+
+
+def _paths(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
+    return [
+        path
+        for message in messages
+        if isinstance(message, StagedMessage)
+        for _, _, path, _, _ in message.files
+    ]
+
+
+def _job_name(application: str, version: int) -> str:
+    name = real_runtime().random.uuid().hex()
+    return f"{_digest(application)}-{version}-{name}" if application else name
+
+
+def _digest(application: str) -> str:
+    return sha256(application.encode()).hexdigest()[:_DIGEST_SIZE]
+
+
+def _query() -> tuple[str, int]:
+    """The query's id and the batch's number, of the task that runs."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None, "a stream is written in tasks"
+    query_id, batch_id = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
+    assert query_id is not None, _QUERY_ID
+    assert batch_id is not None, _BATCH_ID
+    return query_id, int(batch_id)
