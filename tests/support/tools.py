@@ -1,4 +1,4 @@
-"""Foreign programs the tests drive: kcat, node with kafkajs, a JVM with Apache Kafka's jars.
+"""Foreign programs the tests drive: kcat, node with kafkajs, a JVM with jars of Kafka and Spark.
 
 `python -m tests.support.tools` installs what is missing: Debian packages (as root), npm and Maven
 packages by name into `.tools/`. A test asks with `need_...()`: without the tool it skips on a
@@ -32,7 +32,10 @@ POM = """<project><modelVersion>4.0.0</modelVersion>
 """
 DEPENDENCY = (
     "<dependency><groupId>{0}</groupId><artifactId>{1}</artifactId><version>{2}</version>"
-    "</dependency>"
+    "{exclusions}</dependency>"
+)
+WITHOUT_ITS_OWN = (
+    "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 )
 
 JARS = {
@@ -45,7 +48,18 @@ JARS = {
         ("org.apache.kafka", "kafka-tools", TOOLS_VERSION),
         ("org.slf4j", "slf4j-nop", "1.7.36"),
     ],
+    # Spark's Kafka connector, newest of which is 4.2.0, also for PySpark 4.3. The rest of what it
+    # needs comes with PySpark, and its own token provider was never published.
+    "spark-kafka": [
+        ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
+        ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.1.0-preview1"),
+        ("org.apache.kafka", "kafka-clients", "3.9.2"),
+        ("org.apache.commons", "commons-pool2", "2.13.1"),
+    ],
 }
+ALONE = frozenset(("spark-kafka",))
+"""These jars only, and not what they depend on."""
+KINDS = ("debian", "kafkajs", *JARS)
 
 
 def _missing(what: str) -> None:
@@ -72,14 +86,24 @@ def need_kafkajs() -> dict[str, str]:
 
 
 def need_jars(kind: str) -> str:
-    """The class path of Kafka's `broker` or `tools`."""
-    folder = TOOLS / kind
-    if shutil.which("java") is None or not (folder / ".complete").exists():
-        _missing(f"a JVM with Kafka's {kind}")
-    return f"{folder}/*"
+    """The class path of Kafka's `broker` or `tools`, or of `spark-kafka`, Spark's connector."""
+    if not has_jars(kind):
+        _missing(f"a JVM with the jars of {kind}")
+    return f"{TOOLS / kind}/*"
 
 
-def install(kinds: tuple[str, ...] = ("debian", "kafkajs", "tools", "broker")) -> None:
+def has_jars(kind: str) -> bool:
+    """Are they installed, and Java too?"""
+    return shutil.which("java") is not None and (TOOLS / kind / ".complete").exists()
+
+
+def jar_files(kind: str) -> list[str]:
+    """The paths of the jars that `need_jars` asks for."""
+    need_jars(kind)
+    return sorted(map(str, (TOOLS / kind).glob("*.jar")))
+
+
+def install(kinds: tuple[str, ...] = KINDS) -> None:
     """Install what is missing; says what it does."""
     if "debian" in kinds:
         _install_debian()
@@ -87,7 +111,7 @@ def install(kinds: tuple[str, ...] = ("debian", "kafkajs", "tools", "broker")) -
         (TOOLS / "node").mkdir(parents=True, exist_ok=True)
         _run("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix",
              str(TOOLS / "node"), *KAFKAJS)  # fmt: skip
-    for kind in ("tools", "broker"):
+    for kind in JARS:
         if kind in kinds and not (TOOLS / kind / ".complete").exists():
             _install_jars(kind)
 
@@ -108,7 +132,8 @@ def _install_jars(kind: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as directory:
         pom = Path(directory) / "pom.xml"
-        dependencies = "".join(DEPENDENCY.format(*row) for row in JARS[kind])
+        exclusions = WITHOUT_ITS_OWN if kind in ALONE else ""
+        dependencies = "".join(DEPENDENCY.format(*row, exclusions=exclusions) for row in JARS[kind])
         pom.write_text(POM.format(tools=TOOLS_VERSION, dependencies=dependencies))
         _run("mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies",
              "-DincludeScope=runtime", f"-DoutputDirectory={folder}")  # fmt: skip
@@ -121,4 +146,4 @@ def _run(*command: str) -> None:
 
 
 if __name__ == "__main__":
-    install(tuple(sys.argv[1:]) or ("debian", "kafkajs", "tools", "broker"))
+    install(tuple(sys.argv[1:]) or KINDS)
