@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from embedlog.broker.data_path import Path
+    from embedlog.errors import CorruptRecord
+    from embedlog.partition_range import PartitionRange
     from embedlog.runtime import Runtime
     from embedlog.storage.foreign_segment import Batch
     from wire.records.record import Record
@@ -191,6 +193,11 @@ class PartitionReader:
         """The end of what is published and of no transaction that is still open."""
         return self._log.last_stable_offset
 
+    @property
+    def damage(self) -> CorruptRecord | None:
+        """Why nothing at the high watermark or behind it can be read, though there is more."""
+        return self._log.damage
+
     def refresh(self) -> None:
         """See what the owner has done since.
 
@@ -221,6 +228,10 @@ class PartitionReader:
             raise ConfigError(f"isolation_level {isolation_level!r}")
         return data_batches(self._log, start, self.high_watermark)
 
+    def stored_batches(self) -> Iterator[Batch]:
+        """Every batch up to the high watermark as it is stored, control batches too."""
+        return self._log.batches(self.log_start_offset, self.high_watermark)
+
     def records(
         self, offset: int | None = None, *, isolation_level: str = READ_UNCOMMITTED
     ) -> Iterator[Record]:
@@ -230,6 +241,37 @@ class PartitionReader:
             for record in batch.records():
                 if record.offset >= start:
                     yield record
+
+    def range(
+        self, start: int, end: int, *, isolation_level: str = READ_UNCOMMITTED
+    ) -> PartitionRange:
+        """The offsets [start, end), to be read in another process: it can be pickled.
+
+        Requires: `end` is not above the high watermark.
+        """
+        from embedlog.partition_range import PartitionRange
+
+        return PartitionRange(
+            self._owner.path,
+            self.topic,
+            self.partition,
+            start,
+            end,
+            isolation_level,
+            self.high_watermark,
+            self._log.topic_id,
+        )
+
+    def cuts(self, start: int, end: int, size_max: int) -> list[int]:
+        """Offsets inside (start, end) that cut it into parts of about `size_max` stored bytes.
+
+        Each is the offset behind a batch. Where the offset index is missing there are fewer.
+        """
+        return self._log.cuts(start, end, size_max)
+
+    def segment_paths(self) -> list[tuple[int, str]]:
+        """The base offset and the file of every segment, in order."""
+        return self._log.segment_paths()
 
     def offset_for_timestamp(self, timestamp: int) -> int | None:
         """The offset of the first record that is not older than `timestamp`, in milliseconds.

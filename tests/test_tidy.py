@@ -83,6 +83,7 @@ def test_only_a_threads_top_frame_catches_everything() -> None:
         "embedlog/client/user_code.py",  # what it caught is raised when the work is done
         "embedlog/runtime/at_exit.py",  # the top frame when the interpreter ends
         "embedlog/runtime/scheduler.py",
+        "embedlog/spark/discovery/pyspark_embedlog/__init__.py",  # else Spark finds no source
         "embedlog/spark/pipeline/decode/foreign.py",  # becomes the record's dead letter
         "wire/net/listener.py",
     }

@@ -8,19 +8,23 @@ from wire.records.batch import RecordBatch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import TypeAlias
 
     from embedlog.storage.foreign_log import ForeignLog
+    from embedlog.storage.foreign_range import ForeignRange
     from embedlog.storage.foreign_segment import Batch
 
+    Log: TypeAlias = ForeignLog | ForeignRange
 
-def data_batches(log: ForeignLog, offset: int, end_offset: int) -> Iterator[Batch]:
+
+def data_batches(log: Log, offset: int, end_offset: int) -> Iterator[Batch]:
     """The batches of applications, whatever became of their transactions."""
     for batch in log.batches(offset, end_offset):
         if not (isinstance(batch, RecordBatch) and batch.is_control):
             yield batch
 
 
-def committed_batches(log: ForeignLog, offset: int, end_offset: int) -> Iterator[Batch]:
+def committed_batches(log: Log, offset: int, end_offset: int) -> Iterator[Batch]:
     """The batches of applications below `end_offset`, at most the last stable offset.
 
     The marker that ends a transaction lies behind its batches: it is looked for ahead, once.
@@ -37,7 +41,7 @@ class _Markers:
 
     __slots__ = ("_ahead", "_end_offset", "_found", "_log")
 
-    def __init__(self, log: ForeignLog, end_offset: int) -> None:
+    def __init__(self, log: Log, end_offset: int) -> None:
         self._log = log
         self._end_offset = end_offset
         self._found: dict[int, list[tuple[int, bool]]] = {}

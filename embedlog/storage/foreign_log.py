@@ -18,6 +18,7 @@ from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.adoption.commit_file import PREPARED, read_last
 from embedlog.storage.checkpoint_files import read_offsets
+from embedlog.storage.foreign_cuts import find_cuts
 from embedlog.storage.foreign_segment import ForeignSegment
 from embedlog.storage.foreign_tail import ForeignTail, transactions_at
 from embedlog.storage.published_offset import read_published
@@ -75,6 +76,19 @@ class ForeignLog:
         """Why nothing at the high watermark or behind it can be read, though there is more."""
         assert self._tail is not None
         return self._tail.damage
+
+    @property
+    def topic_id(self) -> bytes:
+        """The content of `partition.metadata`, by which another topic of that name shows."""
+        return self._topic_id
+
+    def cuts(self, start: int, end: int, size_max: int) -> list[int]:
+        """Offsets behind batches inside (start, end): parts of about `size_max` stored bytes."""
+        return find_cuts(self._files, self._directory, self._bases, (start, end), size_max=size_max)
+
+    def segment_paths(self) -> list[tuple[int, str]]:
+        """The base offset and the file of every segment, in order."""
+        return [(base, paths.segment_file(self._directory, base)) for base in self._bases]
 
     # Looking
 

@@ -1,0 +1,43 @@
+"""Committing a query's progress to a consumer group, so that lag tools see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import embedlog
+from embedlog.errors import DirectoryLocked
+from embedlog.spark.errors import IllegalArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.common import TopicPartition
+    from embedlog.spark.options import SourceOptions
+
+
+def commit_offsets(options: SourceOptions, offsets: Mapping[TopicPartition, int]) -> None:
+    """Store `offsets` for `kafka.group.id`: at `kafka.bootstrap.servers`, or in the directory.
+
+    Of a directory that another process has open, its listener is to be named.
+
+    Raises:
+        IllegalArgument: no group is named, or the directory is in use and no address is given.
+        KafkaError: the group has members, whose offsets these are.
+    """
+    group = options.group_id
+    if group is None:
+        raise IllegalArgument("commitOffsets needs the option kafka.group.id")
+    if options.bootstrap_servers is not None:
+        with embedlog.Admin(options.bootstrap_servers) as admin:
+            admin.alter_group_offsets(group, offsets).check()
+        return
+    assert options.path is not None, "the options were checked"
+    try:
+        cluster = embedlog.open(options.path)
+    except DirectoryLocked as error:
+        raise IllegalArgument(
+            f"commitOffsets: {options.path} is open in another process; name its listener with "
+            f"kafka.bootstrap.servers ({error})"
+        ) from error
+    with cluster, cluster.admin() as admin:
+        admin.alter_group_offsets(group, offsets).check()

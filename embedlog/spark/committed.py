@@ -1,0 +1,54 @@
+"""Committed offsets as a data directory holds them: the last word of `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from embedlog.common import TopicPartition
+from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
+from wire.schemas.group_metadata import OffsetCommitKey
+
+if TYPE_CHECKING:
+    from embedlog.reader import LogDirectoryReader
+
+_TOPIC = "__consumer_offsets"
+
+
+class CommittedOffset(NamedTuple):
+    """What one group has committed for one partition."""
+
+    group: str
+    topic_partition: TopicPartition
+    offset: int
+    leader_epoch: int
+    metadata: str
+    timestamp: int
+    """When, in milliseconds."""
+
+
+def committed_offsets(reader: LogDirectoryReader) -> list[CommittedOffset]:
+    """The committed offsets of all groups, in the order of group, topic and partition.
+
+    Those of open transactions do not count yet.
+
+    Raises:
+        CorruptRecord: the log of offsets is damaged: nobody knows what was committed.
+    """
+    found: dict[tuple[str, TopicPartition], CommittedOffset] = {}
+    decode = RecordFormat(GROUP_RECORD_TYPES).decode
+    for number in reader.partitions(_TOPIC):
+        for record in reader.partition(_TOPIC, number).records(isolation_level="read_committed"):
+            if record.key is None:
+                continue
+            decoded = decode(record.key, record.value)
+            if decoded is None or not isinstance(decoded.key, OffsetCommitKey):
+                continue
+            key, value = decoded.key, decoded.value
+            place = (key.group, TopicPartition(key.topic, key.partition))
+            if value is None:
+                found.pop(place, None)
+            else:
+                found[place] = CommittedOffset(
+                    *place, value.offset, value.leader_epoch, value.metadata, value.commit_timestamp
+                )
+    return [found[place] for place in sorted(found)]

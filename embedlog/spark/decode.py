@@ -1,0 +1,196 @@
+"""Record batches as Arrow batches of the columns that Spark asked for.
+
+A chunk of some megabytes is made at once. Keys and values are not cut out one by one: the bytes of
+a chunk's batches are joined, and over them lies one Arrow array whose elements are, in turns, a
+field and the gap behind it. Arrow's `take` of every second element copies the fields in C++.
+
+    offsets   p0  p0+s0  p1  p1+s1 ...     elements   field 0, gap, field 1, gap ...
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from wire.records.batch import RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from embedlog import ConsumerRecord
+    from wire.records.legacy import LegacyBatch
+    from wire.records.record import Record
+
+    Batch = RecordBatch | LegacyBatch
+
+    Int64s = NDArray[np.int64]
+
+ROW_COUNT_MAX = 65_536
+"""Rows of an Arrow batch; more gain nothing, and Spark holds each as a whole."""
+
+
+class ArrowChunks:
+    """Builds the Arrow batches of one partition. `schema` is what Spark expects, in its order."""
+
+    def __init__(self, schema: Any, topic: str, partition: int, *, size_max: int) -> None:
+        self._schema = schema
+        self._names: list[str] = schema.names
+        self._topic = topic
+        self._partition = partition
+        self._size_max = size_max
+        self.has_headers = "headers" in self._names
+        self._columns = _Columns()
+        self._rows: list[tuple[Record | ConsumerRecord, int]] = []
+        self._rows_size = 0
+
+    def of_batches(self, batches: Iterable[Batch], start: int, end: int) -> Iterator[Any]:
+        """The records of `batches` with offsets in [start, end), as `pyarrow.RecordBatch`es."""
+        for batch in batches:
+            if self.has_headers or not isinstance(batch, RecordBatch):
+                yield from self._add_records(batch.records(), batch.timestamp_type, start, end)
+                continue
+            yield from self._flush_rows()
+            self._columns.add(batch.columns(), batch.timestamp_type, start, end)
+            if self._columns.is_full(self._size_max):
+                yield from self._flush_columns()
+        yield from self.flush()
+
+    def add_columns(self, columns: Any, timestamp_type: int, start: int, end: int) -> Iterator[Any]:
+        """Take a consumer's polled columns; what is full comes back."""
+        self._columns.add(columns, timestamp_type, start, end)
+        if self._columns.is_full(self._size_max):
+            yield from self._flush_columns()
+
+    def _add_records(
+        self, records: Iterable[Record], timestamp_type: int, start: int, end: int
+    ) -> Iterator[Any]:
+        yield from self._flush_columns()
+        for record in records:
+            if start <= record.offset < end:
+                yield from self.add_record(record, timestamp_type)
+
+    def add_record(self, record: Record | ConsumerRecord, timestamp_type: int) -> Iterator[Any]:
+        """Take one record, with its headers; what is full comes back."""
+        self._rows.append((record, timestamp_type))
+        self._rows_size += len(record.key or b"") + len(record.value or b"")
+        if self._rows_size >= self._size_max or len(self._rows) >= ROW_COUNT_MAX:
+            yield from self._flush_rows()
+
+    def flush(self) -> Iterator[Any]:
+        """What is not full either."""
+        yield from self._flush_rows()
+        yield from self._flush_columns()
+
+    def _flush_rows(self) -> Iterator[Any]:
+        rows, self._rows, self._rows_size = self._rows, [], 0
+        if rows:
+            records = [record for record, _ in rows]
+            made = {
+                "key": [_bytes(each.key) for each in records],
+                "value": [_bytes(each.value) for each in records],
+                "offset": [each.offset for each in records],
+                "timestamp": [each.timestamp * 1000 for each in records],
+                "timestampType": [kind for _, kind in rows],
+                "headers": [
+                    [{"key": key, "value": _bytes(value)} for key, value in each.headers] or None
+                    for each in records
+                ],
+            }
+            yield self._batch(len(rows), made)
+
+    def _flush_columns(self) -> Iterator[Any]:
+        columns, self._columns = self._columns, _Columns()
+        if columns.count:
+            made = {name: columns.column(name) for name in self._names if name in _FROM_COLUMNS}
+            yield self._batch(columns.count, made)
+
+    def _batch(self, count: int, made: dict[str, Any]) -> Any:
+        made["topic"] = pa.repeat(pa.scalar(self._topic, pa.string()), count)
+        made["partition"] = pa.repeat(pa.scalar(self._partition, pa.int32()), count)
+        arrays = []
+        for field in self._schema:
+            array = made[field.name]
+            if isinstance(array, list):
+                array = pa.array(array, field.type)
+            arrays.append(array if array.type == field.type else array.cast(field.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+_FROM_COLUMNS = ("key", "value", "offset", "timestamp", "timestampType")
+
+
+class _Columns:
+    """The columns of some batches, and the bytes that their positions point into."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._size = 0
+        self._buffers: list[Any] = []
+        self._parts: list[tuple[Any, slice, int, int]] = []
+        """Columns of a batch, which of its records, its timestamp type, where its bytes begin."""
+
+    def is_full(self, size_max: int) -> bool:
+        return self._size >= size_max or self.count >= ROW_COUNT_MAX
+
+    def add(self, columns: Any, timestamp_type: int, start: int, end: int) -> None:
+        offsets = columns.offsets
+        if not len(offsets):
+            return
+        first, last = 0, len(offsets)
+        if offsets[0] < start or offsets[-1] >= end:
+            first, last = (int(each) for each in np.searchsorted(offsets, (start, end)))
+            if first >= last:
+                return
+        self._parts.append((columns, slice(first, last), timestamp_type, self._size))
+        self._buffers.append(columns.buffer)
+        self._size += len(columns.buffer)
+        self.count += last - first
+
+    def column(self, name: str) -> Any:
+        if name == "offset":
+            return pa.array(self._joined("offsets"))
+        if name == "timestamp":
+            return pa.array(self._joined("timestamps") * 1000).cast(pa.timestamp("us", tz="UTC"))
+        if name == "timestampType":
+            kinds = np.array([kind for _, _, kind, _ in self._parts], np.int32)
+            return pa.array(
+                np.repeat(kinds, [part.stop - part.start for _, part, _, _ in self._parts])
+            )
+        return self._fields(name)
+
+    def _joined(self, name: str) -> Int64s:
+        return np.concatenate([getattr(each, name)[part] for each, part, _, _ in self._parts])
+
+    def _fields(self, name: str) -> Any:
+        positions = np.concatenate(
+            [getattr(each, f"{name}_positions")[part] + at for each, part, _, at in self._parts]
+        )
+        sizes = self._joined(f"{name}_sizes")
+        is_null = sizes < 0
+        ends = positions + sizes
+        if is_null.any():
+            # The position of a null means nothing: it goes where the field before it ended.
+            ends = np.maximum.accumulate(np.where(is_null, 0, ends))
+            positions = np.where(is_null, ends, positions)
+        bounds = np.empty(2 * len(positions), np.int32)
+        bounds[0::2] = positions
+        bounds[1::2] = ends
+        fields_and_gaps = pa.BinaryArray.from_buffers(
+            pa.binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), self._bytes()]
+        )
+        wanted = np.arange(0, len(bounds), 2)
+        mask = is_null if is_null.any() else None
+        return fields_and_gaps.take(pa.array(wanted, mask=mask))
+
+    def _bytes(self) -> Any:
+        if len(self._buffers) > 1:
+            self._buffers = [b"".join(self._buffers)]
+        return pa.py_buffer(self._buffers[0])
+
+
+def _bytes(field: Any) -> bytes | None:
+    return None if field is None else bytes(field)

@@ -1,0 +1,117 @@
+"""A log directory as Spark reads it: lock-free, while its owner writes, or nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import embedlog
+from embedlog import errors
+from embedlog.common import TopicPartition
+from embedlog.spark.committed import committed_offsets
+
+if TYPE_CHECKING:
+    from embedlog.partition_range import PartitionRange
+    from embedlog.reader import PartitionReader
+    from embedlog.spark.committed import CommittedOffset
+    from embedlog.spark.decode import ArrowChunks
+
+
+@dataclass(frozen=True, slots=True)
+class DirectorySlice:
+    """Offsets of a partition's files."""
+
+    range: PartitionRange
+
+    @property
+    def topic(self) -> str:
+        return self.range.topic
+
+    @property
+    def partition(self) -> int:
+        return self.range.partition
+
+    @property
+    def start(self) -> int:
+        return self.range.start
+
+    @property
+    def end(self) -> int:
+        return self.range.end
+
+    def arrow_batches(self, chunks: ArrowChunks) -> Iterator[Any]:
+        """See `Slice`."""
+        return chunks.of_batches(self.range.batches(), self.start, self.end)
+
+
+class DirectoryAccess:
+    """See `LogAccess`. Looks at what the owner has done when it is asked for bounds."""
+
+    def __init__(self, path: str, *, read_committed: bool) -> None:
+        self._reader = embedlog.open_reader(path)
+        self._isolation_level = "read_committed" if read_committed else "read_uncommitted"
+        self._is_committed = read_committed
+        self._known: dict[TopicPartition, PartitionReader] = {}
+
+    def topics(self) -> list[str]:
+        """See `LogAccess`."""
+        return [name for name in self._reader.topics() if not name.startswith("__")]
+
+    def partitions(self, topic: str) -> list[int]:
+        """See `LogAccess`."""
+        return self._reader.partitions(topic)
+
+    def bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        """See `LogAccess`; all as of one moment, so that a commit of staged files is in all.
+
+        Raises:
+            CorruptRecord: nobody knows where one ends, as its last segment is damaged.
+        """
+        wanted = [key for key in partitions if key.partition in self.partitions(key.topic)]
+        found = {}
+        for key, part in zip(wanted, self._reader.snapshot(wanted), strict=True):
+            if part.damage is not None:
+                raise part.damage
+            self._known[key] = part
+            end = part.last_stable_offset if self._is_committed else part.high_watermark
+            found[key] = (part.log_start_offset, max(part.log_start_offset, end))
+        return found
+
+    def part(self, key: TopicPartition) -> PartitionReader:
+        """The partition as it was when its bounds were asked for."""
+        if key not in self._known:
+            self.bounds([key])
+        if key not in self._known:
+            raise errors.UnknownTopicOrPartition(f"{key} is not in {self._reader.path}")
+        return self._known[key]
+
+    def offset_for_timestamp(self, key: TopicPartition, timestamp: int) -> int | None:
+        """See `LogAccess`."""
+        return self.part(key).offset_for_timestamp(timestamp)
+
+    def committed(self, group: str) -> dict[TopicPartition, int]:
+        """See `LogAccess`."""
+        return {
+            each.topic_partition: each.offset
+            for each in self.all_committed()
+            if each.group == group
+        }
+
+    def all_committed(self) -> list[CommittedOffset]:
+        """What all groups have committed."""
+        return committed_offsets(self._reader)
+
+    def cuts(self, key: TopicPartition, start: int, end: int, size_max: int) -> list[int]:
+        """See `LogAccess`."""
+        return self.part(key).cuts(start, end, size_max)
+
+    def slice(self, key: TopicPartition, start: int, end: int) -> DirectorySlice:
+        """See `LogAccess`."""
+        return DirectorySlice(
+            self.part(key).range(start, end, isolation_level=self._isolation_level)
+        )
+
+    def close(self) -> None:
+        """See `LogAccess`."""
+        self._reader.close()

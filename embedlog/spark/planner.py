@@ -1,0 +1,38 @@
+"""Cutting ranges of offsets into the parts that tasks read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from embedlog.spark.offsets import OffsetRange, split_by_count, split_by_partitions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.common import TopicPartition
+    from embedlog.spark.access import LogAccess, Slice
+    from embedlog.spark.options import SourceOptions
+
+
+def plan(
+    access: LogAccess,
+    options: SourceOptions,
+    ranges: Mapping[TopicPartition, tuple[int, int]],
+) -> list[Slice]:
+    """One slice a task, in the order of topic, partition and offset.
+
+    Kafka's source makes one of each partition unless `minPartitions` asks for more. Here long ones
+    are cut besides, at batches, into parts of `maxPartitionBytes`.
+    """
+    whole = [OffsetRange(*key, *ranges[key]) for key in sorted(ranges)]
+    parts = split_by_partitions(whole, options.min_partitions)
+    parts = split_by_count(parts, options.max_records_per_partition)
+    slices: list[Slice] = []
+    for part in parts:
+        key = part.topic_partition
+        start = part.start
+        for cut in access.cuts(key, part.start, part.end, options.max_partition_bytes):
+            slices.append(access.slice(key, start, cut))
+            start = cut
+        slices.append(access.slice(key, start, part.end))
+    return slices

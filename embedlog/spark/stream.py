@@ -1,0 +1,189 @@
+"""A streaming read: which offsets each micro-batch has.
+
+One process of Spark's keeps this object for the whole query. Spark asks for the initial offset more
+than once, and again after a restart whose first batch was never committed: were "latest" resolved
+anew, records that came between would be in no batch. So it is resolved once, and the first batch of
+a query ends where it begins: an empty one, which pins the start in the checkpoint.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from embedlog.common import TopicPartition
+from embedlog.runtime import real_runtime
+from embedlog.spark.access import open_access
+from embedlog.spark.errors import DataLoss
+from embedlog.spark.offsets import from_json, limited, to_json
+from embedlog.spark.planner import plan
+from embedlog.spark.reading import read_slice
+from embedlog.spark.resolve import available, starting_positions, subscribed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql.streaming.datasource import ReadLimit
+    from pyspark.sql.types import StructType
+
+    from embedlog.spark.access import LogAccess
+    from embedlog.spark.options import SourceOptions
+
+    Positions = dict[TopicPartition, int]
+
+STREAM_GROUP_PREFIX = "spark-kafka-source"
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """See the module."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._group = options.group_id or options.group_id_prefix or STREAM_GROUP_PREFIX
+        self._access: LogAccess | None = None
+        self._initial: Positions | None = None
+        self._is_pinned = False
+        """Has a batch followed the initial offset?"""
+        self._target: Positions | None = None
+        """Where a query that reads what is available ends."""
+        self._last_trigger_ms: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Tasks get a copy: they read slices, and ask nothing.
+        return {**self.__dict__, "_access": None}
+
+    # Planning
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a new query begins."""
+        if self._initial is None:
+            access = self._log()
+            wanted = subscribed(access, self._options.subscription)
+            bounds = access.bounds(wanted)
+            self._initial = starting_positions(access, self._options, bounds, wanted)
+        return to_json(self._initial)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """`maxOffsetsPerTrigger`, or no limit."""
+        rows_max = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if rows_max is None else ReadMaxRows(rows_max)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """End where the log ends now, whatever comes meanwhile."""
+        self._target = self._ends()
+
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, Any], limit: ReadLimit
+    ) -> dict[str, Any]:
+        """Where the next batch ends."""
+        begin = from_json(start)
+        if not self._is_pinned:
+            self._is_pinned = True
+            if self._initial is not None and begin == self._initial:
+                return to_json(begin)
+        ends = self._ends() if self._target is None else self._target
+        begin.update(self._appeared(begin, ends))
+        # Never back: what was read is read. Whether it is gone is for `partitions` to say.
+        ends = {key: max(ends.get(key, at), at) for key, at in begin.items()}
+        if self._waits_for_more(begin, ends):
+            return start
+        if isinstance(limit, ReadMaxRows):
+            ends = limited(begin, ends, limit.max_rows)
+        return to_json(ends)
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where the log ends, for `lastProgress`."""
+        return to_json(self._ends())
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The slices of a batch.
+
+        Raises:
+            DataLoss: a part of it is gone, and that is not to be tolerated.
+        """
+        begin, until = from_json(start), from_json(end)
+        access = self._log()
+        bounds = access.bounds(until)
+        begin.update(self._first_offsets(set(until) - set(begin), bounds))
+        gone = sorted(set(begin) - set(bounds))
+        if gone and self._options.fail_on_data_loss:
+            names = ", ".join(map(str, gone))
+            raise DataLoss(f"Partitions Set({names}) have been deleted.")
+        ranges = {}
+        for key, last in until.items():
+            if key not in bounds:
+                continue
+            first = begin[key]
+            if last < first and self._options.fail_on_data_loss:
+                raise DataLoss(f"Partition {key} offset was changed from {first} to {last}.")
+            found = available(
+                self._options, key, (first, max(first, last)), bounds[key], self._group
+            )
+            if found[0] < found[1]:
+                ranges[key] = found
+        return [InputPartition(part) for part in plan(access, self._options, ranges)]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """A batch that ended there is done; with `commitOffsets` its group hears of it."""
+        if self._options.commit_offsets:
+            from embedlog.spark.commit import commit_offsets
+
+            commit_offsets(self._options, from_json(end))
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of a slice, as Arrow batches."""
+        if partition.value is None:
+            return
+        yield from read_slice(partition.value, self._schema, self._options, self._group)
+
+    def _log(self) -> LogAccess:
+        if self._access is None:
+            self._access = open_access(self._options)
+        return self._access
+
+    def _ends(self) -> Positions:
+        access = self._log()
+        wanted = subscribed(access, self._options.subscription)
+        return {key: end for key, (_, end) in access.bounds(wanted).items()}
+
+    def _appeared(self, begin: Positions, ends: Positions) -> Positions:
+        """Partitions that are new begin with their first record."""
+        new = set(ends) - set(begin)
+        return self._first_offsets(new, self._log().bounds(new)) if new else {}
+
+    def _first_offsets(
+        self, new: set[TopicPartition], bounds: dict[TopicPartition, tuple[int, int]]
+    ) -> Positions:
+        first = {key: bounds[key][0] for key in new if key in bounds}
+        late = {key: offset for key, offset in first.items() if offset > 0}
+        if late and self._options.fail_on_data_loss:
+            names = ", ".join(f"{key}->{offset}" for key, offset in sorted(late.items()))
+            raise DataLoss(
+                f"Added partitions Map({names}) don't start from offset 0, as records were removed "
+                "before they were read."
+            )
+        return first
+
+    def _waits_for_more(self, begin: Positions, ends: Positions) -> bool:
+        """Are there fewer than `minOffsetsPerTrigger`, and not for `maxTriggerDelay` yet?"""
+        count_min = self._options.min_offsets_per_trigger
+        if count_min is None or self._target is not None:
+            return False
+        now_ms = real_runtime().clock.monotonic_ms()
+        last = self._last_trigger_ms
+        count = sum(ends[key] - begin[key] for key in ends)
+        if (
+            last is None
+            or count >= count_min
+            or now_ms - last >= self._options.max_trigger_delay_ms
+        ):
+            self._last_trigger_ms = now_ms
+            return False
+        return True

@@ -1,0 +1,103 @@
+"""A streaming read: batches that follow each other, without a gap, whatever comes between."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import embedlog
+from tests.spark.logs import add, filled
+
+pytestmark = pytest.mark.slow
+
+
+def _stream(spark: Any, path: Path, **options: str) -> Any:
+    reader = spark.readStream.format("embedlog").option("path", str(path))
+    return reader.options(**{"subscribe": "t", "startingOffsets": "earliest", **options}).load()
+
+
+def _run(frame: Any, tmp_path: Path, found: list[int]) -> list[dict[str, Any]]:
+    """Read what is available into `found`; the progress of each batch."""
+
+    def take(batch: Any, _number: int) -> None:
+        found.extend(row.offset for row in batch.select("offset").collect())
+
+    query = (
+        frame.writeStream.foreachBatch(take)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return [json.loads(each.json) for each in query.recentProgress]
+
+
+def test_a_query_goes_on_where_the_last_one_ended(spark: Any, tmp_path: Path) -> None:
+    found: list[int] = []
+    with filled(tmp_path / "log", {"t": [10]}) as cluster:
+        _run(_stream(spark, tmp_path / "log"), tmp_path, found)
+        assert sorted(found) == list(range(10))
+        add(cluster, "t", 0, range(10, 25))
+        _run(_stream(spark, tmp_path / "log"), tmp_path, found)
+    assert sorted(found) == list(range(25))
+
+
+def test_batches_are_limited_and_new_partitions_begin_at_their_first_record(
+    spark: Any, tmp_path: Path
+) -> None:
+    found: list[int] = []
+    with filled(tmp_path / "log", {"t": [10, 10]}) as cluster:
+        limited = {"maxOffsetsPerTrigger": "6"}
+        batches = _run(_stream(spark, tmp_path / "log", **limited), tmp_path, found)
+        assert sorted(found) == sorted([*range(10), *range(10)])
+        assert max(each["numInputRows"] for each in batches) <= 6
+        with cluster.admin() as admin:
+            admin.create_partitions({"t": 3}).check()
+        add(cluster, "t", 2, range(4))
+        found.clear()
+        _run(_stream(spark, tmp_path / "log", **limited), tmp_path, found)
+    assert sorted(found) == [0, 1, 2, 3]
+
+
+def test_latest_begins_behind_what_is_there_and_loses_nothing(spark: Any, tmp_path: Path) -> None:
+    found: list[int] = []
+    with filled(tmp_path / "log", {"t": [10]}) as cluster:
+        latest = {"startingOffsets": "latest"}
+        _run(_stream(spark, tmp_path / "log", **latest), tmp_path, found)
+        assert found == []
+        add(cluster, "t", 0, range(10, 13))
+        _run(_stream(spark, tmp_path / "log", **latest), tmp_path, found)
+    assert sorted(found) == [10, 11, 12]
+
+
+def test_records_that_are_gone_fail_the_query(spark: Any, tmp_path: Path) -> None:
+    found: list[int] = []
+    with filled(tmp_path / "log", {"t": [10]}) as cluster:
+        _run(_stream(spark, tmp_path / "log"), tmp_path, found)
+        add(cluster, "t", 0, range(10, 20))
+        with cluster.admin() as admin:
+            admin.delete_records({("t", 0): 15}).check()
+        with pytest.raises(Exception, match=r"Could not read records in offset \[10, 15\)"):
+            _run(_stream(spark, tmp_path / "log"), tmp_path, found)
+        tolerant = _stream(spark, tmp_path / "log", failOnDataLoss="false")
+        _run(tolerant, tmp_path, found)
+    assert sorted(found) == [*range(10), *range(15, 20)]
+
+
+def test_a_groups_offsets_follow_a_query(spark: Any, tmp_path: Path) -> None:
+    with filled(tmp_path / "log", {"t": [10]}) as cluster:
+        address = cluster.listen("127.0.0.1", 0).address
+        options = {
+            "commitOffsets": "true",
+            "kafka.group.id": "pipeline",
+            "kafka.bootstrap.servers": address,
+            "maxOffsetsPerTrigger": "4",
+        }
+        _run(_stream(spark, tmp_path / "log", **options), tmp_path, [])
+        with cluster.admin() as admin:
+            stored = admin.list_group_offsets(["pipeline"])["pipeline"]
+        # Spark tells of a batch when it plans the next: of the last one never.
+        assert stored[embedlog.TopicPartition("t", 0)].offset >= 4
