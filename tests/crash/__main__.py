@@ -20,6 +20,7 @@ VERBS = {
     "images": "the disk after a crash at every file call of many workloads",
     "faults": "every file call of every workload fails in turn",
     "peers": "hostile requests, random frames and idle connections",
+    "sink": "committers, tasks, drivers and owners die while batches are written exactly once",
     "planted": "bugs planted on purpose are found by images, flips and faults",
 }
 """The programs, one file each: CI_COUNT, SOAK_COUNT and `run(options) -> Report`."""

@@ -52,9 +52,9 @@ class Adopter:
         data: str,
         target: Callable[[TopicPartition], Target],
         *,
-        renamed_size_min: int = RENAMED_SIZE_MIN,
+        renamed_size_min: int | None = None,
     ) -> None:
-        """Read the record of commits.
+        """Read the record of commits. Files from `renamed_size_min` on may become segments.
 
         Raises:
             CorruptRecord: it is damaged.
@@ -64,7 +64,7 @@ class Adopter:
         self._data = data
         self._staged = layout.part(data, layout.STAGED)
         self._target = target
-        self._renamed_size_min = renamed_size_min
+        self._renamed_size_min = RENAMED_SIZE_MIN if renamed_size_min is None else renamed_size_min
         self.lock = ranked_rlock(Rank.ADOPTION)
         """Held while a commit is made. Who takes manifests holds it, too: one thread at a time."""
         self._commits = CommitFile(self._files, data)

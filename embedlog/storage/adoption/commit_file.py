@@ -165,6 +165,10 @@ class Commit:
             pieces=pieces,
         )
 
+    def __repr__(self) -> str:
+        name = f"{self.application} version {self.version}" if self.application else self.id
+        return f"<Commit {self.sequence} of {name}, {self.state}>"
+
 
 class CommitFile:
     """The file of one data directory, for its owner. Requires: one thread at a time."""
