@@ -96,6 +96,7 @@ class LogManager:
         self.recovered_count = 0
         self.cut_size = 0
         """Logs that were recovered after an unclean shutdown, and bytes that were cut off them."""
+        self._pins: dict[TopicPartition, int] = {}
         self.found: dict[TopicPartition, list[Degradation]] = {}
         """What people should know of how logs were opened."""
         if not self._volatile:
@@ -318,8 +319,16 @@ class LogManager:
         return {log.topic_partition: why for log, why in cleaner.uncleanable.items()}
 
     def pins(self, wall_ms: int) -> dict[TopicPartition, int]:
-        """What retention leaves alone, for readers of other processes: see `retention_pins`."""
-        return {} if self._volatile else read_pins(self._files, self.directory, wall_ms)
+        """What retention leaves alone, for readers of other processes: see `retention_pins`.
+
+        While the disk refuses to tell, what it told last: retention goes on, as it gives room.
+        """
+        if not self._volatile:
+            try:
+                self._pins = read_pins(self._files, self.directory, wall_ms)
+            except OSError as error:
+                events.warning("the pins of readers cannot be read, those known hold: %s", error)
+        return self._pins
 
     def remove_leftovers(self) -> None:
         """Remove the directories of deleted logs; what cannot be removed yet is tried again."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from errno import EIO
+
 import pytest
 
 from embedlog.errors import ConfigError
@@ -107,3 +109,21 @@ def test_damaged_and_endless_pins_pin_nothing_and_are_removed() -> None:
 def test_a_pin_has_a_time_out_of_at_most_a_day(timeout_ms: int) -> None:
     with pytest.raises(ConfigError, match=str(timeout_ms)):
         RetentionPin(sim_runtime(), DATA, {PARTITION: 0}, timeout_ms)
+
+
+def test_pins_that_the_disk_refuses_to_tell_hold_as_they_were() -> None:
+    runtime, manager, log = _owner()
+    with RetentionPin(runtime, DATA, {PARTITION: 2}, 10 * INTERVAL_MS):
+        assert manager.pins(runtime.clock.wall_ms()) == {PARTITION: 2}
+        refused = layout.part(DATA, layout.PINS)
+        files = runtime.files
+        listed = files.list
+
+        def refuse(path: str) -> list[str]:
+            if path == refused:
+                raise OSError(EIO, "Input/output error", path)
+            return listed(path)
+
+        files.list = refuse
+        _retain(runtime, manager)
+        assert log.log_start_offset == 2
