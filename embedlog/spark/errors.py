@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from embedlog.errors import EmbedlogError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from embedlog.common import TopicPartition
 
 
 class IllegalArgument(EmbedlogError, ValueError):
@@ -14,9 +21,38 @@ class DataLoss(EmbedlogError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            "Some data may have been lost because they are not available in Kafka any more; "
-            "either the\ndata was aged out by Kafka or the topic may have been deleted before all "
-            "the data in the\ntopic was processed. If you don't want your streaming query to fail "
-            f"on such cases, set the\nsource option failOnDataLoss to false.\nReason: {reason}"
+            "Some data may have been lost because they are not available in Kafka any more;\n"
+            "either the data was aged out by Kafka or the topic may have been deleted before all "
+            "the data in the\ntopic was processed.\n"
+            "If you don't want your streaming query to fail on such cases, set the source option "
+            f"failOnDataLoss to false.\nReason: {reason}"
         )
         self.reason = reason
+
+
+def could_not_read(key: TopicPartition, start: int, end: int, group: str) -> DataLoss:
+    """Offsets [start, end) are not in the log."""
+    return DataLoss(
+        f"Could not read records in offset [{start}, {end}) for topic partition {key}\n"
+        f"with consumer group {group}."
+    )
+
+
+def partitions_deleted(keys: Iterable[TopicPartition]) -> DataLoss:
+    """Partitions that were read before are not there any more."""
+    names = ", ".join(map(str, sorted(keys)))
+    return DataLoss(f"Partitions Set({names}) have been deleted.")
+
+
+def offset_changed(key: TopicPartition, before: int, after: int) -> DataLoss:
+    """A partition ends before where it has been read to."""
+    return DataLoss(
+        f"Partition {key} offset was changed from {before} to {after}.\n"
+        "This could be either 1) a user error that the start offset is set beyond available offset "
+        "when starting query, or 2) the kafka topic-partition is deleted and re-created."
+    )
+
+
+def added_late(key: TopicPartition, start: int) -> DataLoss:
+    """A partition that is new to the query has lost its first records already."""
+    return DataLoss(f"Added partition {key} starts from {start} instead of 0.")

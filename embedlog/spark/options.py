@@ -131,7 +131,7 @@ _REFUSED = {
     "enable.auto.commit": "Kafka option 'enable.auto.commit' is not supported",
     "interceptor.classes": "Kafka option 'interceptor.classes' is not supported",
 }
-_ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
+_ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
 _NOT_THE_CONSUMERS = frozenset(
     ("bootstrap.servers", "group.id", "isolation.level", "key.serializer", "value.serializer")
 )

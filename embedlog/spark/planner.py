@@ -25,8 +25,8 @@ def plan(
     are cut besides, at batches, into parts of `maxPartitionBytes`.
     """
     whole = [OffsetRange(*key, *ranges[key]) for key in sorted(ranges)]
-    parts = split_by_partitions(whole, options.min_partitions)
-    parts = split_by_count(parts, options.max_records_per_partition)
+    parts = split_by_count(whole, options.max_records_per_partition)
+    parts = split_by_partitions(parts, options.min_partitions)
     slices: list[Slice] = []
     for part in parts:
         key = part.topic_partition

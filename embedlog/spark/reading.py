@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from embedlog.common import TopicPartition
 from embedlog.errors import OffsetOutOfRange, UnknownTopicOrPartition
-from embedlog.spark.resolve import lost_records
+from embedlog.spark.errors import could_not_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,5 +37,5 @@ def read_slice(
     except (OffsetOutOfRange, UnknownTopicOrPartition) as error:
         if options.fail_on_data_loss:
             key = TopicPartition(part.topic, part.partition)
-            raise lost_records(key, part.start, part.end, group) from error
+            raise could_not_read(key, part.start, part.end, group) from error
         yield from chunks.flush()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from embedlog.common import TopicPartition
 from embedlog.errors import UnknownTopicOrPartition
-from embedlog.spark.errors import DataLoss, IllegalArgument
+from embedlog.spark.errors import IllegalArgument, could_not_read
+from embedlog.spark.offsets import EARLIEST, LATEST
 from embedlog.spark.options import (
     Assign,
     Committed,
@@ -27,8 +28,13 @@ if TYPE_CHECKING:
     Positions = dict[TopicPartition, int]
     Bounds = Mapping[TopicPartition, tuple[int, int]]
 
-LATEST = -1
-EARLIEST = -2
+_INVESTIGATE = """Please investigate in this order:
+1. Check whether start offset is set beyond the end offset or the latest available offset after \
+resolution. Possible inputs are:
+  (a) Start offset is set to a timestamp, and the end offset is set to an index of offset.
+  (b) Start offset is set to an index of offset, and the end offset is set to a timestamp.
+  (c) Start offset is set, and the end offset is set to latest.
+2. Check whether the Kafka topic-partition is deleted and re-created."""
 
 
 def subscribed(access: LogAccess, subscription: Subscription | None) -> list[TopicPartition]:
@@ -170,13 +176,9 @@ def checked_ranges(
     for key in sorted(set(starts) & set(ends)):
         start, end = starts[key], ends[key]
         if start > end:
-            are_given = isinstance(options.starting, Offsets) and isinstance(
-                options.ending, Offsets
-            )
-            which = "specified" if are_given else "resolved"
             raise IllegalArgument(
-                f"The {which} start offset {start} is greater than the end offset {end} for topic "
-                f"{key.topic} partition {key.partition}."
+                f"The resolved start offset {start} is greater than the resolved end offset {end} "
+                f"for topic {key.topic} partition {key.partition}.\n{_INVESTIGATE}"
             )
         start, end = available(options, key, (start, end), bounds[key], group)
         if start < end:
@@ -200,13 +202,5 @@ def available(
     if (start, end) != wanted and wanted[0] < wanted[1] and options.fail_on_data_loss:
         lost_end = min(bounds[0], wanted[1]) if wanted[0] < bounds[0] else wanted[1]
         lost_start = wanted[0] if wanted[0] < bounds[0] else max(wanted[0], bounds[1])
-        raise lost_records(key, lost_start, lost_end, group)
+        raise could_not_read(key, lost_start, lost_end, group)
     return start, max(start, end)
-
-
-def lost_records(key: TopicPartition, start: int, end: int, group: str) -> DataLoss:
-    """That some offsets cannot be read."""
-    return DataLoss(
-        f"Could not read records in offset [{start}, {end}) for topic partition {key} \nwith "
-        f"consumer group {group}."
-    )

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import (
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.access import open_access
-from embedlog.spark.errors import DataLoss
+from embedlog.spark.errors import added_late, offset_changed, partitions_deleted
 from embedlog.spark.offsets import from_json, limited, to_json
 from embedlog.spark.planner import plan
 from embedlog.spark.reading import read_slice
@@ -114,15 +114,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin.update(self._first_offsets(set(until) - set(begin), bounds))
         gone = sorted(set(begin) - set(bounds))
         if gone and self._options.fail_on_data_loss:
-            names = ", ".join(map(str, gone))
-            raise DataLoss(f"Partitions Set({names}) have been deleted.")
+            raise partitions_deleted(gone)
         ranges = {}
         for key, last in until.items():
             if key not in bounds:
                 continue
             first = begin[key]
             if last < first and self._options.fail_on_data_loss:
-                raise DataLoss(f"Partition {key} offset was changed from {first} to {last}.")
+                raise offset_changed(key, first, last)
             found = available(
                 self._options, key, (first, max(first, last)), bounds[key], self._group
             )
@@ -164,11 +163,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first = {key: bounds[key][0] for key in new if key in bounds}
         late = {key: offset for key, offset in first.items() if offset > 0}
         if late and self._options.fail_on_data_loss:
-            names = ", ".join(f"{key}->{offset}" for key, offset in sorted(late.items()))
-            raise DataLoss(
-                f"Added partitions Map({names}) don't start from offset 0, as records were removed "
-                "before they were read."
-            )
+            raise added_late(*min(late.items()))
         return first
 
     def _waits_for_more(self, begin: Positions, ends: Positions) -> bool:

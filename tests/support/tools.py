@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,13 @@ def jar_files(kind: str) -> list[str]:
     """The paths of the jars that `need_jars` asks for."""
     need_jars(kind)
     return sorted(map(str, (TOOLS / kind).glob("*.jar")))
+
+
+def read_from_jar(kind: str, jar: str, entry: str) -> str:
+    """A text within the jar of `kind` whose name begins so."""
+    (path,) = (path for path in jar_files(kind) if Path(path).name.startswith(jar))
+    with zipfile.ZipFile(path) as archive:
+        return archive.read(entry).decode()
 
 
 def install(kinds: tuple[str, ...] = KINDS) -> None:
