@@ -82,9 +82,8 @@ class LogManager:
         """Directories of deleted logs that are still there."""
         self._configs: dict[str, LogConfig] = {}
         make_directory(files, directory, sync=not self._volatile)
-        lock_path = f"{directory}/{paths.LOCK}"
         self._same_boot = was_written_in_this_boot(files, directory)
-        self._directory_lock = files.lock(lock_path)
+        self._directory_lock = files.lock(f"{directory}/{paths.LOCK}")
         self._closed = False
         self.has_compacted = False
         """Whether any log may be one of a compacted topic."""
