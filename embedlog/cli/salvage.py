@@ -8,6 +8,7 @@ from embedlog.runtime import real_runtime
 from embedlog.storage import paths
 from embedlog.storage.checkpoints import Checkpoints
 from embedlog.storage.clean_shutdown import holds_marker, take_marker, was_written_in_this_boot
+from embedlog.storage.gaps import read_gaps_below
 from embedlog.storage.salvage import SalvagePlan
 
 TYPE_CHECKING = False
@@ -42,12 +43,11 @@ def _salvage(
     is_clean = holds_marker(files, directory)
     count = 0
     for which in chosen:
-        recovery_point, cleaned_offset = checkpoints.recovery_facts(which)
         plan = SalvagePlan(
             files,
             paths.log_directory(directory, which),
-            gaps_allowed=cleaned_offset >= 0,
-            recovery_point=recovery_point,
+            gaps_below=read_gaps_below(files, directory, which),
+            recovery_point=checkpoints.recovery_point(which),
             clean=is_clean,
         )
         if not plan.is_needed:

@@ -1,15 +1,16 @@
-"""Reading the offset checkpoints of a directory that somebody else may own."""
+"""Offset checkpoints: their format, and reading those of a directory that others may own."""
 
 from __future__ import annotations
 
+from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.checkpoints import decode_offsets
 from embedlog.storage.sealed_file import read_sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.common import TopicPartition
+    from collections.abc import Mapping
+
     from embedlog.runtime.files import Files
 
 NAMES = (
@@ -20,6 +21,38 @@ NAMES = (
 )
 WITH_TWIN = tuple(name for name in NAMES if name != paths.HIGH_WATERMARKS)
 """Those that have a sealed form beside Kafka's."""
+_VERSION = "0"
+
+
+def decode_offsets(content: bytes, path: str) -> dict[TopicPartition, int]:
+    """Read the content of an offset checkpoint; an empty one has no entries.
+
+    Raises:
+        CorruptRecord: another version, a malformed line, or a wrong count.
+    """
+    if not content:
+        return {}
+    try:
+        lines = content.decode("utf-8").split("\n")
+        if lines[0].strip() != _VERSION:
+            raise CorruptRecord(path, 0, f"version {lines[0]!r}, expected {_VERSION}")
+        offsets = {}
+        for line in lines[2:]:
+            if line:
+                topic, partition, offset = line.split()
+                offsets[TopicPartition(topic, int(partition))] = int(offset)
+        if len(offsets) != int(lines[1]):
+            raise CorruptRecord(path, 0, f"{len(offsets)} entries, expected {lines[1]}")
+    except (ValueError, IndexError) as error:
+        raise CorruptRecord(path, 0, f"malformed: {error}") from None
+    return offsets
+
+
+def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
+    """The content of an offset checkpoint."""
+    lines = [_VERSION, str(len(offsets))]
+    lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    return ("\n".join(lines) + "\n").encode()
 
 
 def read_text(files: Files, data: str, name: str) -> dict[TopicPartition, int] | None:

@@ -12,6 +12,7 @@ alone when it has the directory, and rot changes one of the two:
     start offsets       the sealed ones; a higher one of the text when the log's own epochs say so,
                         too (`start_offset`)
     cleaned offsets     the sealed ones; for a log that they do not know those of the text
+    gaps                have no text, see `gaps`
     high watermarks     have no twin: what this broker leads is committed up to the end of the log,
                         or of what is synced, whatever the file says
 """
@@ -21,10 +22,12 @@ from __future__ import annotations
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import write_whole
-from embedlog.storage import start_offset
+from embedlog.storage import gaps, start_offset
+from embedlog.storage.checkpoint_files import decode_offsets, encode_offsets
 from embedlog.storage.events import events
 from embedlog.storage.paths import (
     CLEANER_OFFSETS,
+    GAPS,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
@@ -39,39 +42,6 @@ if TYPE_CHECKING:
     from embedlog.runtime.files import Files
     from embedlog.storage.log import Log
     from embedlog.storage.opening import Opening
-
-_VERSION = "0"
-
-
-def decode_offsets(content: bytes, path: str) -> dict[TopicPartition, int]:
-    """Read the content of an offset checkpoint; an empty one has no entries.
-
-    Raises:
-        CorruptRecord: another version, a malformed line, or a wrong count.
-    """
-    if not content:
-        return {}
-    try:
-        lines = content.decode("utf-8").split("\n")
-        if lines[0].strip() != _VERSION:
-            raise CorruptRecord(path, 0, f"version {lines[0]!r}, expected {_VERSION}")
-        offsets = {}
-        for line in lines[2:]:
-            if line:
-                topic, partition, offset = line.split()
-                offsets[TopicPartition(topic, int(partition))] = int(offset)
-        if len(offsets) != int(lines[1]):
-            raise CorruptRecord(path, 0, f"{len(offsets)} entries, expected {lines[1]}")
-    except (ValueError, IndexError) as error:
-        raise CorruptRecord(path, 0, f"malformed: {error}") from None
-    return offsets
-
-
-def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
-    """The content of an offset checkpoint."""
-    lines = [_VERSION, str(len(offsets))]
-    lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
-    return ("\n".join(lines) + "\n").encode()
 
 
 def read_properties(files: Files, path: str) -> dict[str, str]:
@@ -110,10 +80,12 @@ class Checkpoints:
         "_directory",
         "_files",
         "_forgotten",
+        "_gaps",
         "_high_watermarks",
         "_recovery_points",
         "_start_offsets",
         "_sync",
+        "_told_cleaned",
         "_told_start_offsets",
         "_written",
     )
@@ -137,6 +109,11 @@ class Checkpoints:
         self._told_start_offsets = text.offsets if text.is_good else None
         sealed, text = self._read_both(CLEANER_OFFSETS)
         self._cleaned = {**text.offsets, **sealed.offsets}
+        self._told_cleaned = text.offsets
+        read = self._read(GAPS + SEALED)
+        self._gaps = read.offsets if read.is_good else dict.fromkeys(found, gaps.UNKNOWN)
+        if read.is_good:
+            self._written[GAPS] = dict(read.offsets)
         self._high_watermarks = self._read(HIGH_WATERMARKS).offsets
         self._written[HIGH_WATERMARKS] = dict(self._high_watermarks)
         self._forgotten: set[TopicPartition] = set()
@@ -149,7 +126,14 @@ class Checkpoints:
         opening.log_start_offset = self._start_offsets.get(topic_partition, 0)
         opening.told_start_offset = self._told_start_offset(topic_partition)
         opening.high_watermark = self._high_watermarks.get(topic_partition, 0)
-        opening.cleaned_offset = self._cleaned.get(topic_partition, -1)
+        opening.cleaned_offset = cleaned = self._cleaned.get(topic_partition, -1)
+        opening.gaps_below = gaps.settle_gaps(
+            self._files,
+            opening.directory,
+            self._gaps.get(topic_partition, 0),
+            cleaned_offset=max(cleaned, self._told_cleaned.get(topic_partition, -1)),
+            is_compacted=cleaned >= 0 or opening.config.compact,
+        )
 
     def forget(self, topic_partition: TopicPartition) -> bool:
         """Drop the entries of a log that is gone: a new one of its name begins at 0.
@@ -162,6 +146,8 @@ class Checkpoints:
             self._start_offsets,
             self._high_watermarks,
             self._cleaned,
+            self._told_cleaned,
+            self._gaps,
         ):
             if offsets.pop(topic_partition, None) is not None:
                 self._forgotten.add(topic_partition)
@@ -175,15 +161,26 @@ class Checkpoints:
         Requires: called before its segments are changed, and with no log loaded.
         """
         self._cleaned[topic_partition] = max(0, self._cleaned.get(topic_partition, -1))
+        self._gaps[topic_partition] = gaps.EVERYWHERE
         known = self._recovery_points.get(topic_partition, 0)
         self._recovery_points[topic_partition] = min(known, end_offset)
+        self.write_gaps()
         self._write(CLEANER_OFFSETS, self._cleaned)
         self._write(RECOVERY_POINTS, self._recovery_points)
 
-    def recovery_facts(self, topic_partition: TopicPartition) -> tuple[int, int]:
-        """(recovery point, cleaned offset) of a log; 0 and -1 where nothing is known."""
-        point = self._recovery_points.get(topic_partition, 0)
-        return point, self._cleaned.get(topic_partition, -1)
+    def recovery_point(self, topic_partition: TopicPartition) -> int:
+        """Of a log, 0 where nothing is known."""
+        return self._recovery_points.get(topic_partition, 0)
+
+    def write_gaps(self) -> bool:
+        """Store where logs have gaps; False when the file says it. Of those it does not name there
+        are none, so it is to be there when the first compacted log is made.
+        """
+        if self._written.get(GAPS) == self._gaps:
+            return False
+        gaps.write_gaps(self._files, self._directory, self._gaps)
+        self._written[GAPS] = dict(self._gaps)
+        return True
 
     def write_positions(self, logs: Mapping[TopicPartition, Log]) -> bool:
         """Store synced, cleaned and start offsets (those that no segment's name tells).
@@ -196,11 +193,16 @@ class Checkpoints:
             self._recovery_points[topic_partition] = log.synced_offset
             if log.cleaned_offset >= 0:
                 self._cleaned[topic_partition] = log.cleaned_offset
+            if log.gaps_below > 0:
+                self._gaps[topic_partition] = log.gaps_below
+            else:
+                self._gaps.pop(topic_partition, None)
             if log.log_start_offset > log.segments[0].base_offset or log.doomed:
                 self._start_offsets[topic_partition] = log.log_start_offset
             else:
                 self._start_offsets.pop(topic_partition, None)
-        is_new = self._write(RECOVERY_POINTS, self._recovery_points)
+        is_new = bool(self._gaps or GAPS in self._written) and self.write_gaps()
+        is_new = self._write(RECOVERY_POINTS, self._recovery_points) or is_new
         is_new = self._write(CLEANER_OFFSETS, self._cleaned) or is_new
         is_new = self._write(LOG_START_OFFSETS, self._start_offsets) or is_new
         self._forgotten.clear()

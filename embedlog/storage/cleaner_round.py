@@ -65,6 +65,8 @@ class CleaningRound:
         self.size_written = 0
         """... bytes written so far."""
         self.is_complete = False
+        self._is_announced = False
+        """Is it kept that there may be gaps up to the end of what is rewritten?"""
         self._first_dirty = found.first_dirty
         self._end = found.end
         self._now_ms = now_ms
@@ -150,11 +152,11 @@ class CleaningRound:
         """Check what an earlier process wrote, a few batches at a time."""
         position, offset, size = 0, segment.base_offset, segment.size
         while position < size:
-            end, next_offset = cut(
+            end, _ = cut(
                 segment, position, size, offset=offset, max_bytes=_VERIFY_SIZE, min_one=True
             )
-            verify(self.log, segment, position, end, offset)
-            position, offset = end, next_offset
+            offset = verify(self.log, segment, position, end, offset)
+            position = end
             yield self.size_read
 
     def _fill_map(self, aborted: set[AbortedTransaction]) -> Iterator[int]:
@@ -200,10 +202,15 @@ class CleaningRound:
     def _finish(self, group: Group, output: CleanedOutput) -> None:
         output.finish(group[-1].next_offset, group[-1].modified_ms)
         log = self.log
-        if log.cleaned_offset < 0:
-            # Gaps are allowed from here on, also if the topic is not a compacted one later.
-            log.cleaned_offset = self._first_dirty
-            self._checkpoint()
+        if self._is_announced:
+            return
+        # Before the first swap: what a loss of power then shows is no damage.
+        with log.lock:
+            if log.cleaned_offset < 0:
+                log.cleaned_offset = self._first_dirty
+            log.gaps_below = max(log.gaps_below, self._sources[-1].next_offset)
+        self._checkpoint()
+        self._is_announced = True
 
     def _swap(self, group: Group, output: CleanedOutput) -> bool:
         """Put the new segment in place; False when that is decided and could not be done yet."""

@@ -21,6 +21,7 @@ from embedlog.storage.checkpoint_files import read_offsets
 from embedlog.storage.foreign_cuts import find_cuts
 from embedlog.storage.foreign_segment import ForeignSegment
 from embedlog.storage.foreign_tail import ForeignTail, transactions_at
+from embedlog.storage.gaps import read_gaps_below
 from embedlog.storage.published_offset import read_published
 from wire.records.batch import RecordBatch
 
@@ -55,7 +56,7 @@ class ForeignLog:
         self._bases: list[int] = []
         self._swapped: set[int | None] = set()
         self._tail: ForeignTail | None = None
-        self._cleaned = False
+        self._gaps_below = 0
         self.log_start_offset = 0
         self.refresh()
 
@@ -275,10 +276,9 @@ class ForeignLog:
 
     def _check_gap(self, expected: int, batch: Batch) -> None:
         """Offsets may skip where compaction was, which then has said so."""
-        if not self._cleaned:
-            cleaned = self._offsets(paths.CLEANER_OFFSETS)
-            self._cleaned = cleaned.get(self.topic_partition, -1) >= 0
-        if not self._cleaned or batch.base_offset < expected:
+        if self._gaps_below < batch.base_offset:
+            self._gaps_below = read_gaps_below(self._files, self._data, self.topic_partition)
+        if not expected < batch.base_offset <= self._gaps_below:
             reason = f"offset {batch.base_offset}, expected {expected}"
             raise CorruptRecord(self._directory, 0, reason)
 

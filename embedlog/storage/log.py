@@ -252,7 +252,8 @@ class Log(LogState):
                 segment, position, end, offset=offset, max_bytes=max_bytes, min_one=min_one
             )
         if end != position:
-            if end > segment.trusted_size:
+            trusted = segment.trusted_size
+            if end > trusted or end == trusted < size:
                 good = find_damage(self, segment, position, end, offset)
                 if good is not None:
                     end, next_offset = good

@@ -242,7 +242,7 @@ class LogManager:
             plan = SalvagePlan(
                 self._files,
                 opening.directory,
-                gaps_allowed=opening.gaps_allowed,
+                gaps_below=opening.gaps_below,
                 recovery_point=opening.recovery_point,
                 clean=True,
             )
@@ -458,6 +458,9 @@ class LogManager:
         if self._checkpoints.forget(topic_partition):
             self.checkpoint()  # the deletion of its predecessor was cut short
         opening = self._opening(topic_partition, is_new=True)
+        if opening.config.compact and not self._volatile:
+            with self._checkpoints_lock:
+                self._checkpoints.write_gaps()
         foreign = why_foreign(self._files, opening.directory)
         if foreign:
             raise errors.KafkaStorageError(f"cannot create {topic_partition}: {foreign}")

@@ -64,6 +64,7 @@ class LogState:
         "epochs_dirty",
         "epochs_unsaved",
         "failed_since_ms",
+        "gaps_below",
         "high_watermark",
         "is_swapping",
         "leader_epochs",
@@ -106,7 +107,9 @@ class LogState:
         self.is_swapping = False
         """Compaction has decided on a new segment and could not yet put it in place."""
         self.cleaned_offset = -1
-        """Compaction has seen what lies below; -1 for never: until then offsets have no gaps."""
+        """Compaction has seen what lies below; -1 for never."""
+        self.gaps_below = 0
+        """Offsets below need not be contiguous, see `gaps`."""
         self._runtime = runtime
         self._open_files = open_files
         self._segments: tuple[Segment, ...] = tuple(segments)
@@ -482,6 +485,20 @@ class LogState:
         try:
             self._checkpoint()
         except OSError as error:
+            raise self.refused(error) from error
+
+    def allow_gaps_below(self, offset: int) -> None:
+        """Let what lies below `offset` have gaps, and be it known before there are any.
+
+        Raises:
+            KafkaStorageError: the disk refuses to keep it.
+        """
+        former = self.gaps_below
+        self.gaps_below = max(former, offset)
+        try:
+            self._checkpoint()
+        except OSError as error:
+            self.gaps_below = former
             raise self.refused(error) from error
 
     def swap_in(self, cleaned: Segment, former: tuple[Segment, ...]) -> None:

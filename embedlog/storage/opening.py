@@ -24,7 +24,8 @@ class Opening:
     """What is known of a log before it is opened, and what opening it found.
 
     `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 when
-    they do not say; `cleaned_offset` too, -1 when the log was never compacted. The start offset is
+    they do not say; `cleaned_offset` too, -1 when the log was never compacted. Offsets below
+    `gaps_below` need not be contiguous (`gaps`). The start offset is
     that of the sealed checkpoint, `told_start_offset` that of the text, -1 for an unknown one,
     until `start_offset` has decided.
     `is_recovered` and `cut_size`, in bytes, are what opening it found.
@@ -40,6 +41,7 @@ class Opening:
         "damage",
         "degradations",
         "directory",
+        "gaps_below",
         "high_watermark",
         "is_recovered",
         "log_start_offset",
@@ -64,6 +66,7 @@ class Opening:
         log_start_offset: int = 0,
         high_watermark: int = 0,
         cleaned_offset: int = -1,
+        gaps_below: int = 0,
         same_boot: bool = False,
     ) -> None:
         self.topic_partition = topic_partition
@@ -76,6 +79,7 @@ class Opening:
         self.log_start_offset = log_start_offset
         self.high_watermark = high_watermark
         self.cleaned_offset = cleaned_offset
+        self.gaps_below = gaps_below
         self.same_boot = same_boot
         self.told_start_offset = log_start_offset
         self.is_recovered = False
@@ -84,11 +88,6 @@ class Opening:
         """What was found damaged, and may not be cut."""
         self.degradations: list[Degradation] = []
         """What people should know of how the log was opened."""
-
-    @property
-    def gaps_allowed(self) -> bool:
-        """Whether offsets need not be contiguous."""
-        return self.cleaned_offset >= 0 or self.config.compact
 
 
 def create_log(opening: Opening, checkpoint: Callable[[], None]) -> Log:
@@ -136,6 +135,7 @@ def make_log(
         checkpoint=checkpoint,
     )
     log.cleaned_offset = opening.cleaned_offset
+    log.gaps_below = min(opening.gaps_below, end)  # what is appended continues there
     return log
 
 

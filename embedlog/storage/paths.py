@@ -8,6 +8,7 @@ In the data directory:
     meta.properties               which node of which cluster it belongs to
     *-checkpoint                  one offset per partition
     *-checkpoint.sealed           the same with a checksum
+    gaps-below-checkpoint.sealed  below which offsets logs may have gaps, see `gaps`
     <topic>-<partition>           one log
     <topic>-<partition>.<32 hex>-delete   a log about to be removed
 
@@ -41,6 +42,8 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 SEALED_LEADER_EPOCHS = LEADER_EPOCHS + SEALED
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+GAPS = "gaps-below-checkpoint"
+"""Of this one there is the sealed form only."""
 PARTITION_METADATA = "partition.metadata"
 PUBLISHED_OFFSET = "published-offset"
 

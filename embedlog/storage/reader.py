@@ -37,7 +37,9 @@ def read_older(log: Log, offset: int, max_bytes: int, end_offset: int, min_one: 
         next_offset, size, _, _ = segment.end
         position = segment.position_of(offset, size)
         if position == size and segment is not segments[-1]:
-            continue  # compaction left nothing here at or after `offset`
+            # Compaction left nothing here at or after `offset`.
+            _check_gap(log, segment, size, offset)
+            continue
         end = size
         if end_offset < next_offset:
             end = max(position, segment.position_of(end_offset, size))
@@ -46,7 +48,8 @@ def read_older(log: Log, offset: int, max_bytes: int, end_offset: int, min_one: 
             end, next_offset = cut(
                 segment, position, end, offset=offset, max_bytes=max_bytes, min_one=min_one
             )
-        if end > segment.trusted_size:
+        trusted = segment.trusted_size
+        if end > trusted or end == trusted < size:
             good = find_damage(log, segment, position, end, offset)
             if good is not None:
                 end, next_offset = good
@@ -62,7 +65,8 @@ def cut(
 ) -> tuple[int, int]:
     """Where the whole batches of [position, end) that fit `max_bytes` end, and the next offset.
 
-    With `min_one` the first batch counts as fitting.
+    With `min_one` the first batch counts as fitting. The offset is that of the first batch which
+    does not fit, as its head tells: `find_damage` and `verify` know it from those before.
     """
     limit = position + max_bytes
     start = max(position, segment.boundary_before(limit, segment.end[1]))
@@ -81,26 +85,27 @@ def cut(
     return fitting_end, next_offset
 
 
-def verify(log: LogState, segment: Segment, position: int, end: int, offset: int) -> None:
+def verify(log: LogState, segment: Segment, position: int, end: int, offset: int) -> int:
     """Check batches that an earlier process wrote, when they are first read.
 
-    `offset` is what the reader asked for: the first batch holds it.
+    `offset` is what the reader asked for: the first batch holds it. Returns the offset behind them.
 
     Raises:
         CorruptRecord: a wrong checksum; offsets that do not continue, or epochs that are not the
             log's, which no checksum covers.
     """
-    _, _, damage = _check(log, segment, position, end, offset)
+    _, next_offset, damage = _check(log, segment, position, end, offset)
     if damage is not None:
         log.note_damage(damage)
         raise damage
+    return next_offset
 
 
 def find_damage(
     log: LogState, segment: Segment, position: int, end: int, offset: int
 ) -> tuple[int, int] | None:
     """As `verify`, but what precedes the first bad batch may be read: where it ends, in bytes and
-    as an offset; None when all is good.
+    as an offset; None when all is good up to the segment's end, or was written by this process.
 
     Raises:
         CorruptRecord: the first batch is bad.
@@ -109,31 +114,38 @@ def find_damage(
         return None
     good_end, good_offset, damage = _check(log, segment, position, end, offset)
     if damage is None:
-        return None
+        return None if end == segment.end[1] else (good_end, good_offset)
     log.note_damage(damage)
-    if good_end == position:
-        raise damage
+    if good_end == position or good_offset >= segment.end[0]:
+        raise damage  # also when the next read would be of the next segment
     return good_end, good_offset
 
 
 def _check(
     log: LogState, segment: Segment, position: int, end: int, offset: int
 ) -> tuple[int, int, CorruptRecord | None]:
-    """How far the batches are good, in bytes and as an offset, and what is wrong behind that."""
+    """How far the batches are good, in bytes and as an offset, and what is wrong behind that.
+
+    A batch behind a gap that overlaps the next one may be the wrong one of the two.
+    """
     view = segment.view(0, end)
+    before_gap: tuple[int, int] | None = None
     expected = segment.base_offset if position == 0 else -1
     offset_end = segment.end[0]
-    gaps_allowed = log.cleaned_offset >= 0 or log.config.compact
+    gaps_below = log.gaps_below
     epoch_of, read_crc = log.leader_epochs.epoch_for_offset, _CRC.unpack_from
     good_end, good_offset, reason = position, offset, ""
     try:
         for at, size, base_offset, last_offset, _, epoch in walk(view, position, end, segment.path):
+            if expected < 0 and base_offset > offset:
+                _check_gap(log, segment, at, offset)
             is_next = base_offset == expected if expected >= 0 else base_offset <= offset
             known = epoch_of(base_offset)
             if not offset <= last_offset < offset_end or (
-                not is_next and not (gaps_allowed and base_offset > expected)
+                not is_next and not expected < base_offset <= gaps_below
             ):
                 reason = f"offsets {base_offset}..{last_offset}, expected {expected}"
+                good_end, good_offset = before_gap or (good_end, good_offset)
             elif known not in (epoch, -1):
                 reason = f"leader epoch {epoch} at offset {base_offset}, expected {known}"
             elif view[at + MAGIC_POSITION] != MAGIC:
@@ -145,15 +157,47 @@ def _check(
                     reason = f"crc {computed:#010x}, stored {stored:#010x}"
             if reason:
                 break
+            before_gap = None if is_next else (good_end, good_offset)
             good_end, good_offset = at + size, last_offset + 1
             expected = good_offset
     except CorruptRecord as error:
         return good_end, good_offset, error
+    if before_gap is not None and not reason and end < segment.end[1]:
+        following = int.from_bytes(segment.view(end, end + 8), "big", signed=True)
+        if following < good_offset:
+            reason = f"offset {good_offset - 1}, the next batch begins at {following}"
+            good_end, good_offset = before_gap
     if position <= segment.trusted_size:
         segment.trusted_size = max(segment.trusted_size, good_end)
     if reason:
         return good_end, good_offset, CorruptRecord(segment.path, good_end, reason)
     return good_end, good_offset, None
+
+
+def _check_gap(log: LogState, segment: Segment, position: int, offset: int) -> None:
+    """No batch holds `offset`, the next one begins at `position`: look at those before.
+
+    If compaction left nothing there they are in order; else one with a wrong base offset is passed
+    over. From the last but one that the index names: the wrong one may be the last.
+
+    Raises:
+        CorruptRecord: one of them is not where its offsets say.
+    """
+    if position <= segment.trusted_size or not segment.loaded_size:
+        return
+    start = position
+    for _ in range(2):
+        start = segment.boundary_before(max(0, start - 1), segment.size)
+    expected = segment.base_offset
+    view = segment.view(0, position)
+    for at, _, base_offset, last_offset, _, _ in walk(view, start, position, segment.path):
+        is_next = base_offset == expected or at == start > 0
+        if base_offset < expected or not (is_next or base_offset <= log.gaps_below):
+            reason = f"offsets {base_offset}..{last_offset}, expected {expected}"
+            damage = CorruptRecord(segment.path, at, reason)
+            log.note_damage(damage)
+            raise damage
+        expected = last_offset + 1
 
 
 def _wrong_legacy_checksum(view: memoryview, position: int, end: int) -> str:

@@ -118,7 +118,7 @@ def _load_end(opening: Opening, segment: Segment, epochs: LeaderEpochs | None) -
         start = segment.boundary_before(size, size)
         for at, _, base_offset, last_offset, _, epoch in walk(view, start, size, segment.path):
             is_next = base_offset == next_offset or at == start > 0
-            if not is_next and not (opening.gaps_allowed and base_offset > next_offset):
+            if not is_next and not next_offset < base_offset <= opening.gaps_below:
                 return False
             if epochs is not None and epochs.epoch_for_offset(base_offset) not in (epoch, -1):
                 return False
@@ -162,7 +162,7 @@ def _may_be_true(opening: Opening, epochs: LeaderEpochs, segments: list[Segment]
     """Whether the batches say nothing else: of a compacted log those at an epoch's begin may be
     gone, and only the last batch is known to be there.
     """
-    if not opening.gaps_allowed:
+    if not opening.gaps_below:
         return _are_true(epochs, segments)
     last_offset = segments[-1].next_offset - 1
     _, found = _batch_epoch(segments, last_offset)
@@ -226,7 +226,7 @@ def _recover(
             path=segment.path,
             base_offset=segment.base_offset,
             epochs=epochs,
-            gaps_allowed=opening.gaps_allowed,
+            gaps_below=opening.gaps_below,
             index_interval=opening.config.index_interval_bytes,
         )
         error = _check_join(opening, scan, segment, later)
@@ -265,7 +265,7 @@ def _check_join(
         reason = f"ends at offset {end}, but {opening.recovery_point} was synced"
         return CorruptRecord(segment.path, scan.size, reason)
     following = later[0].base_offset
-    if end == following or (opening.gaps_allowed and end < following):
+    if end == following or end < following <= opening.gaps_below:
         return None
     reason = f"ends at offset {scan.next_offset}, the next segment begins at {following}"
     return CorruptRecord(segment.path, scan.size, reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.storage.gaps import EVERYWHERE
 from embedlog.storage.log_values import LogAppendInfo
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import CorruptBatch
@@ -22,6 +23,8 @@ def append_batches(
     batches = _checked(log, view, start, leader_epoch)
     if not batches:
         return LogAppendInfo((start, start - 1, -1, log.log_start_offset, False, -1, 0))
+    if log.gaps_below != EVERYWHERE and _has_gap(batches, start):
+        log.allow_gaps_below(EVERYWHERE)  # once: the leader's may be anywhere
     size = sum(batch.size for batch in batches)
     last_offset = batches[-1].last_offset
     latest = max(batch.max_timestamp for batch in batches)
@@ -43,6 +46,14 @@ def append_batches(
         position += batch.size
         log.replay(batch)
     return LogAppendInfo((first_offset, last_offset, -1, log.log_start_offset, False, latest, size))
+
+
+def _has_gap(batches: list[RecordBatch], offset: int) -> bool:
+    for batch in batches:
+        if batch.base_offset != offset:
+            return True
+        offset = batch.next_offset
+    return False
 
 
 def _checked(

@@ -1,7 +1,7 @@
 """Taking damage out of a log: every good batch stays, at its offset, also those behind the damage.
 
 What is lost leaves a gap in the offsets, as compaction does: the log is noted as one that may have
-gaps (its cleaned offset is 0 at least), and readers go on behind them. Nothing is deleted: of each
+gaps (see `gaps`), and readers go on behind them. Nothing is deleted: of each
 segment that is written anew the former file is copied to a quarantine file first. The indexes of
 such a segment are removed, and made again from its batches.
 
@@ -60,18 +60,18 @@ class SalvagePlan:
         files: Files,
         directory: str,
         *,
-        gaps_allowed: bool,
+        gaps_below: int,
         recovery_point: int,
         clean: bool,
     ) -> None:
         """Look at the log in `directory`. Requires: nobody has it open.
 
-        `gaps_allowed`: it was compacted. What may be the torn end of a log that was not closed
-        cleanly, behind its `recovery_point`, is left to the recovery.
+        Below `gaps_below` offsets need not be contiguous. What may be the torn end of a log that
+        was not closed cleanly, behind its `recovery_point`, is left to the recovery.
         """
         self._files = files
         self._directory = directory
-        self._gaps_allowed = gaps_allowed
+        self._gaps_below = gaps_below
         self._is_clean = clean
         self._recovery_point = recovery_point
         self._epochs = self._load_epochs()
@@ -106,7 +106,7 @@ class SalvagePlan:
             is_last = slot + 1 == len(bases)
             if self.end_offset < 0:
                 self.end_offset = base
-            elif base > self.end_offset and not self._gaps_allowed:
+            elif self.end_offset < base and base > self._gaps_below:
                 self._after_damage = True
             self._look_at(base, _FOR_EVER if is_last else bases[slot + 1], is_last)
         if bases and self.end_offset < self._recovery_point:
@@ -171,7 +171,7 @@ class SalvagePlan:
             return False
         if not is_epoch_of(epoch, first, self._last_epoch, self._epochs):
             return False
-        if first == expected or self._gaps_allowed:
+        if first == expected or first <= self._gaps_below:
             return True
         if not self._after_damage:
             return False

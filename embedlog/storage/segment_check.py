@@ -48,7 +48,7 @@ class SegmentCheck:
         base_offset: int,
         *,
         epochs: LeaderEpochs | None,
-        gaps_allowed: bool,
+        gaps_below: int,
         progress: Callable[[int], None],
     ) -> None:
         """`progress` is told of bytes that were read."""
@@ -56,7 +56,7 @@ class SegmentCheck:
         self._directory = directory
         self._base_offset = base_offset
         self._epochs = epochs
-        self._gaps_allowed = gaps_allowed
+        self._gaps_below = gaps_below
         self._progress = progress
         self.path = paths.segment_file(directory, base_offset)
         self._positions: dict[int, int] = {}
@@ -193,7 +193,7 @@ class SegmentCheck:
 
     def _continue(self, position: int, base_offset: int, last_offset: int, epoch: int) -> None:
         expected = self.next_offset
-        is_next = base_offset == expected or (self._gaps_allowed and base_offset > expected)
+        is_next = base_offset == expected or expected < base_offset <= self._gaps_below
         if not is_next or last_offset < base_offset:
             reason = f"offsets {base_offset}..{last_offset}, expected {expected}"
             raise CorruptRecord(self.path, position, reason)

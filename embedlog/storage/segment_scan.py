@@ -69,7 +69,7 @@ def scan_segment(
     path: str,
     base_offset: int,
     epochs: LeaderEpochs | None,
-    gaps_allowed: bool,
+    gaps_below: int,
     index_interval: int,
 ) -> SegmentScan:
     """Read the batches of a whole file up to the first that is not good."""
@@ -85,7 +85,7 @@ def scan_segment(
             break
         size, first_offset, last_offset, timestamp, epoch = batch
         expected = scan.next_offset
-        is_next = first_offset == expected or (gaps_allowed and first_offset > expected)
+        is_next = first_offset == expected or expected < first_offset <= gaps_below
         if not is_next or last_offset - base_offset > RELATIVE_OFFSET_MAX:
             reason = f"offsets {first_offset}..{last_offset}, expected {expected}"
             break

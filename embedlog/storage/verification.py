@@ -13,6 +13,7 @@ from embedlog.storage import partition_metadata, paths, producer_snapshot
 from embedlog.storage.checkpoint_files import NAMES, WITH_TWIN, read_text, read_twin
 from embedlog.storage.checkpoints import read_properties
 from embedlog.storage.clean_shutdown import holds_marker, was_written_in_this_boot
+from embedlog.storage.gaps import read_gaps_below
 from embedlog.storage.leader_epochs import LeaderEpochs
 from embedlog.storage.published_offset import read_published
 from embedlog.storage.sealed_file import read_sealed
@@ -80,6 +81,10 @@ class Verification:
             version = read_properties(self._files, path).get("version")
             if version != "1":
                 yield CorruptRecord(path, 0, f"version {version!r}, expected 1")
+        try:
+            read_twin(self._files, self._data, paths.GAPS)
+        except CorruptRecord as error:
+            yield error
         for name in NAMES:
             for read in (read_text, read_twin) if name in WITH_TWIN else (read_text,):
                 try:
@@ -99,7 +104,7 @@ class Verification:
         epochs, found = self._epochs(directory)
         yield from found
         yield from self._small_files(directory, names)
-        cleaned = self._checkpoints.get(paths.CLEANER_OFFSETS, {}).get(topic_partition, -1)
+        gaps_below = read_gaps_below(self._files, self._data, topic_partition)
         bases = sorted(
             offset
             for name in names
@@ -112,10 +117,10 @@ class Verification:
                 directory,
                 base,
                 epochs=epochs,
-                gaps_allowed=cleaned >= 0,
+                gaps_below=gaps_below,
                 progress=self._progress,
             )
-            if expected >= 0 and base != expected and (cleaned < 0 or base < expected):
+            if 0 <= expected != base and not expected < base <= gaps_below:
                 reason = f"begins at offset {base}, the segment before ends at {expected}"
                 yield CorruptRecord(segment.path, 0, reason)
             is_last = slot + 1 == len(bases)

@@ -10,7 +10,7 @@ import pytest
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.storage import cleaner_round
-from embedlog.storage.checkpoints import decode_offsets
+from embedlog.storage.checkpoint_files import decode_offsets
 from embedlog.storage.cleaner_range import dirty_range
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig

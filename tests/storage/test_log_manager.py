@@ -12,7 +12,7 @@ from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import ClosedError, CorruptRecord, DirectoryLocked, EmbedlogError
 from embedlog.runtime import real_runtime
 from embedlog.runtime.randomness import seeded
-from embedlog.storage import checkpoints, paths
+from embedlog.storage import checkpoint_files, checkpoints, paths
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
 from embedlog.storage.sealed_file import read_sealed, write_sealed
@@ -196,13 +196,13 @@ def test_a_damaged_topic_id_is_written_anew_and_another_one_is_refused() -> None
 )
 def test_a_damaged_checkpoint_is_refused(content: bytes) -> None:
     with pytest.raises(CorruptRecord):
-        checkpoints.decode_offsets(content, "c")
+        checkpoint_files.decode_offsets(content, "c")
 
 
 def test_offset_checkpoints_survive_their_file() -> None:
     offsets = {PARTITION: 5, OTHER: 2**40}
-    assert checkpoints.decode_offsets(checkpoints.encode_offsets(offsets), "c") == offsets
-    assert checkpoints.decode_offsets(b"", "empty") == {}
+    assert checkpoint_files.decode_offsets(checkpoint_files.encode_offsets(offsets), "c") == offsets
+    assert checkpoint_files.decode_offsets(b"", "empty") == {}
 
 
 def test_properties_survive_their_file() -> None:

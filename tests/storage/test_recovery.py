@@ -8,6 +8,7 @@ from embedlog import errors
 from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import remove_tree
 from embedlog.runtime.randomness import seeded
+from embedlog.storage.gaps import write_gaps
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
@@ -520,6 +521,7 @@ def test_the_output_of_a_compaction_takes_the_place_of_what_it_was_made_from() -
     kept = disk.read(f"{DIRECTORY}/{2:020d}.log")
     swap = disk.open(f"{DIRECTORY}/{0:020d}.log.swap", create=True)
     swap.write([kept], 0)
+    write_gaps(disk, DATA, {PARTITION: 3})
     again = _open(disk, segment_bytes=300, cleanup_policy="compact")
     assert [segment.base_offset for segment in again.segments] == [0, 3, 4, 5]
     assert [record.offset for one in batches(again) for record in one.records()] == [2, 3, 4, 5]

@@ -132,7 +132,7 @@ def test_random_damage_loses_only_what_it_hit() -> None:
 def test_a_sound_log_is_left_alone() -> None:
     disk, _ = _written()
     before = {name: disk.read(f"{DIRECTORY}/{name}") for name in disk.list(DIRECTORY)}
-    plan = SalvagePlan(disk, DIRECTORY, gaps_allowed=False, recovery_point=COUNT, clean=False)
+    plan = SalvagePlan(disk, DIRECTORY, gaps_below=0, recovery_point=COUNT, clean=False)
     assert not plan.is_needed
     assert (plan.lost, plan.end_offset, plan.batch_count) == ([], COUNT, COUNT)
     assert plan.apply() == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from embedlog.common import TopicPartition
-from embedlog.storage.checkpoints import decode_offsets
+from embedlog.storage.checkpoint_files import decode_offsets
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager

@@ -1,0 +1,89 @@
+"""Where the offsets of a log may have gaps: below an offset, its `gaps_below`.
+
+Compaction leaves gaps between batches. A lost batch, or a base offset that has rotted, makes one
+too. So each log has an offset up to which compaction may have run, and behind it a gap is damage.
+Those of all logs are in one sealed file, which is synced before a compacted segment takes its
+place, and before a follower appends a batch behind a gap of its leader's. Opening a log bounds its
+offset by the log's end, as all that comes later continues there.
+
+    the file says of the log           gaps may be
+    an offset                          below it, and below the cleaner's checkpoint
+    nothing                            below the cleaner's checkpoint, if that has one
+    UNKNOWN                            everywhere if the log was compacted, or its topic is
+    anything, and Kafka has had the    the same: a compaction of Kafka's that was cut short is in
+    log since                          no checkpoint
+
+A file that is missing or damaged says UNKNOWN of every log that is there.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.checkpoint_files import encode_offsets, read_text, read_twin
+from embedlog.storage.leader_epochs import UNDEFINED_EPOCH, LeaderEpochs
+from embedlog.storage.sealed_file import read_sealed, write_sealed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.common import TopicPartition
+    from embedlog.runtime.files import Files
+
+UNKNOWN = -1
+EVERYWHERE = (1 << 63) - 1
+
+
+def write_gaps(files: Files, data: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Replace the file, at every level synced: a compacted segment may survive a loss of power."""
+    path = f"{data}/{paths.GAPS}{paths.SEALED}"
+    write_sealed(files, path, encode_offsets(offsets), sync=True)
+
+
+def settle_gaps(
+    files: Files, directory: str, known: int, *, cleaned_offset: int, is_compacted: bool
+) -> int:
+    """The offset below which the log in `directory` may have gaps, 0 for nowhere.
+
+    `known` is what the file says, `is_compacted` whether the log is, or its topic.
+    """
+    if known != UNKNOWN and not (is_compacted and _was_used_by_kafka(files, directory)):
+        return max(known, cleaned_offset)
+    return EVERYWHERE if is_compacted else 0
+
+
+def read_gaps_below(files: Files, data: str, topic_partition: TopicPartition) -> int:
+    """`settle_gaps` for who has not opened the log: the topic's settings are not known."""
+    known, cleaned = UNKNOWN, UNKNOWN
+    try:
+        offsets = read_twin(files, data, paths.GAPS)
+        known = UNKNOWN if offsets is None else offsets.get(topic_partition, 0)
+    except CorruptRecord:
+        pass
+    for read in (read_text, read_twin):
+        try:
+            found = read(files, data, paths.CLEANER_OFFSETS) or {}
+        except CorruptRecord:
+            continue
+        cleaned = max(cleaned, found.get(topic_partition, UNKNOWN))
+    directory = paths.log_directory(data, topic_partition)
+    is_compacted = cleaned >= 0
+    return settle_gaps(files, directory, known, cleaned_offset=cleaned, is_compacted=is_compacted)
+
+
+def _was_used_by_kafka(files: Files, directory: str) -> bool:
+    """Whether Kafka's form of the epoch cache has later epochs than ours, or nobody can tell."""
+    path = f"{directory}/{paths.LEADER_EPOCHS}"
+    try:
+        told = LeaderEpochs.decode(files.read(path), path).latest_epoch
+    except (FileNotFoundError, CorruptRecord):
+        return False
+    try:
+        content = read_sealed(files, f"{directory}/{paths.SEALED_LEADER_EPOCHS}")
+        sealed = UNDEFINED_EPOCH
+        if content is not None:
+            sealed = LeaderEpochs.decode(content, path).latest_epoch
+    except CorruptRecord:
+        return True
+    return told > sealed
