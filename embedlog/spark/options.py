@@ -230,7 +230,7 @@ class SourceOptions:
         )
         _check_together(made)
         if check:
-            _warn(given, streaming=streaming)
+            _warn(given, options, streaming=streaming)
         return made
 
 
@@ -486,11 +486,16 @@ def _check_together(options: SourceOptions) -> None:
         raise IllegalArgument("commitOffsets needs the option kafka.group.id")
 
 
-def _warn(given: _Given, *, streaming: bool) -> None:
-    for name in given.unknown():
+def warn_of_unknown(options: Mapping[str, str]) -> None:
+    """Warn of options that neither reads nor writes know; of each with the nearest name."""
+    for name in _Given(options).unknown():
         near = get_close_matches(name, _KNOWN_LOWER, 1)
         hint = f"; did you mean {_KNOWN_LOWER[near[0]]}?" if near else ""
         warn_user(f"the option {name} is not known, and ignored{hint}")
+
+
+def _warn(given: _Given, options: Mapping[str, str], *, streaming: bool) -> None:
+    warn_of_unknown(options)
     if not streaming:
         for name in _STREAMS_ONLY:
             if name in given:

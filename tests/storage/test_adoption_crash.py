@@ -162,3 +162,35 @@ def test_a_disk_that_refuses_for_once_leaves_nothing_of_a_commit(smallest: int, 
                 story.go_on(owner)
                 assert owner.seen() == AFTER
             story.check(disk.survivor())
+
+
+@every
+@levels
+@both
+def test_a_commit_that_was_refused_does_not_take_what_others_append_for_its_own(
+    smallest: int, durability: str, step: int
+) -> None:
+    story = Story(smallest, durability)
+    for call in _calls(story)[::step]:
+        disk = SimFiles()
+        owner = story.begin(disk)
+        disk.fail(call, 5)
+        is_refused = False
+        try:
+            story.go_on(owner)
+        except (KafkaError, OSError):
+            is_refused = True
+        disk.heal()
+        for log in owner.logs.values():
+            with suppress(KafkaError):
+                for number in range(9):
+                    append(log, b"other%d" % number)
+                log.flush()
+                log.commit(True)
+        again = Owner(disk.survivor(), **story.settings)
+        if all(log.failure is None for log in again.logs.values()):
+            story.go_on(again)
+            for each, log in again.logs.items():
+                check(log)
+                found = [value for value in again.seen()[each] if not value.startswith(b"other")]
+                assert found == AFTER[each], (call, is_refused)

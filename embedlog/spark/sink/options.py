@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, IllegalArgumentException
 
+from embedlog.spark.options import warn_of_unknown
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -55,12 +57,13 @@ class SinkOptions:
 
 
 def parse(options: Mapping[str, str]) -> SinkOptions:
-    """The options of a writer; their names are taken in any case.
+    """The options of a writer; their names are taken in any case, and of unknown ones is warned.
 
     Raises:
         IllegalArgumentException: they are missing, conflicting, or of no use, as the connector says
             it where it knows them.
     """
+    warn_of_unknown(options)
     given = {name.lower(): text for name, text in options.items()}
     path, producer = given.get("path", ""), _producer_settings(given)
     servers = producer.get("bootstrap.servers", "")

@@ -98,7 +98,7 @@ class StagingTask:
                 self._options.path,
                 job=self._job,
                 topic_partition=each,
-                writer=self._name,
+                writer=f"{self._name}-{len(self._parts)}",
             )
             part = self._parts[each] = _StagedPartition(writer, self._options)
         return part

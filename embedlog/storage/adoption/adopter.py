@@ -111,10 +111,7 @@ class Adopter:
                 target.log.flush()  # the most of it while others may still append
             with _Locked(targets):
                 pieces = self._assign(manifest, targets, renamed)
-                try:
-                    commit = self._commits.prepare(manifest, pieces)
-                except OSError as error:
-                    raise errors.KafkaStorageError(f"{self._data}: {error}") from error
+                commit = self._prepare(manifest, pieces, targets)
                 self._carry_out(commit, targets)
         return commit
 
@@ -183,6 +180,20 @@ class Adopter:
             pieces.append(piece)
         return pieces
 
+    def _prepare(
+        self, manifest: Manifest, pieces: list[Piece], targets: Mapping[TopicPartition, Target]
+    ) -> Commit:
+        try:
+            return self._commits.prepare(manifest, pieces)
+        except BaseException as error:
+            last = self._commits.last
+            if last is not None and last.state == PREPARED:
+                # Others will append: a record that stays would take their offsets for the pieces'.
+                self._decide(last, targets, UNDONE)
+            if isinstance(error, OSError):
+                raise errors.KafkaStorageError(f"{self._data}: {error}") from error
+            raise
+
     def _carry_out(self, commit: Commit, targets: Mapping[TopicPartition, Target]) -> None:
         """Place what is not in place yet, and publish; or undo all of it."""
         try:
@@ -213,8 +224,11 @@ class Adopter:
         is_cut = False
         try:
             for topic_partition, target in targets.items():
-                if target.log.log_end_offset > starts[topic_partition]:
-                    target.log.truncate_to(starts[topic_partition])
+                log = target.log
+                if log.log_end_offset > starts[topic_partition]:
+                    log.truncate_to(starts[topic_partition])
+                if log.published is not None:
+                    log.published.store(log.high_watermark)
             is_cut = True
         finally:
             if not is_cut:

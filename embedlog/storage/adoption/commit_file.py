@@ -198,7 +198,8 @@ class CommitFile:
         """Record what is about to be placed; once this returns it survives loss of power.
 
         Raises:
-            OSError: the disk refuses; the file says what it did before.
+            OSError: the disk refuses. If `last` is this commit now, the file may say so or not, and
+                it has to be decided; else the file says what it did before.
         """
         sequence = self.last.sequence + 1 if self.last is not None else 1
         commit = Commit(
@@ -213,8 +214,8 @@ class CommitFile:
         for state, known in ((DONE, versions), (UNDONE, self.versions)):
             content = commit.encode(state, known)
             write_sealed(self._files, f"{self._path}.{state}", content, sync=True)
-        write_sealed(self._files, self._path, commit.encode(PREPARED, self.versions), sync=True)
         self.last = commit
+        write_sealed(self._files, self._path, commit.encode(PREPARED, self.versions), sync=True)
         return commit
 
     def decide(self, commit: Commit, state: str) -> None:

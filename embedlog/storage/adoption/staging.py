@@ -1,9 +1,9 @@
 """Writing staged files: finished batches for one partition, with offsets from 0.
 
-    .exchange/staged/<job>/<topic>-<partition>-<writer>-<n>
+    .exchange/staged/<job>/<topic>-<partition>-<writer>-<n>      of the topic 100 characters
 
 `job` is one attempt at one commit: everything in its directory goes when the commit is done or
-given up. A writer's name is its own, so that a task that runs twice writes two files.
+given up. A writer's name is its own within the job: a task that runs twice writes two files.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 SIZE_MAX = 256 << 20
 """A staged file is not made larger: it becomes one segment."""
+
+_TOPIC_SHOWN_MAX = 100
+"""A topic's name may fill the longest name that a file may have."""
 
 
 class StagedWriter:
@@ -41,7 +44,7 @@ class StagedWriter:
         self._job = job
         self._topic_partition = topic_partition
         topic, partition = topic_partition
-        self._name = f"{topic}-{partition}-{writer}"
+        self._name = f"{topic[:_TOPIC_SHOWN_MAX]}-{partition}-{writer}"
         self._size_max = size_max
         self._file: File | None = None
         self._size = self._count = 0

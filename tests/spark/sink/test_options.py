@@ -58,6 +58,11 @@ def test_options_are_taken_in_any_case() -> None:
     assert (found.batch_size, found.codec, found.level) == (100, 4, 9)
 
 
+def test_unknown_options_are_warned_of_with_the_nearest_name() -> None:
+    with pytest.warns(UserWarning, match="txnappversion is not known.*did you mean txnVersion"):
+        parse({**GOOD, "txnappversion": "1"})
+
+
 def test_a_path_goes_before_servers() -> None:
     assert parse({"path": "p", "kafka.bootstrap.servers": "h:1"}).path == "p"
     assert parse({"kafka.bootstrap.servers": "h:1"}).servers == "h:1"
