@@ -62,6 +62,8 @@ class CommitDesk:
 
     def run_once(self, now_ms: int) -> int | None:
         """Have a look; milliseconds until the next."""
+        if not self._broker.log_manager.has_directory:
+            return None  # it is closed, or a forked child's parent has it
         try:
             is_present = self._files.stat(layout.exchange(self._data)) is not None
             has_work = is_present and layout.has_manifests(self._files, self._data)

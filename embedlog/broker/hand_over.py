@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 TIMEOUT_MS = 60_000
 _LOOK_MS = 10
+_KEEPING_ALL = {"log.retention.ms": "-1", "log.retention.bytes": "-1"}
+"""A committer does not know the settings of the program whose directory it opens for a moment: for
+topics without a retention of their own it must not remove what that program would keep."""
 _OWN_LOOK_MS = 200
 """Between attempts to be the owner: each opens the lock file."""
 
@@ -102,7 +105,7 @@ class _Waiting:
         from embedlog.broker.cluster import Cluster
 
         try:
-            cluster = Cluster(self._path)
+            cluster = Cluster(self._path, _KEEPING_ALL)
         except DirectoryLocked as error:
             self._owner = str(error)
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -76,6 +77,18 @@ def test_a_committer_is_the_owner_where_there_is_none(path: str) -> None:
     assert commit(path, _manifest(path, "again", b"c", version=2)).state == ALREADY_DONE
     assert _seen(path) == [[b"a", b"b", b"c"]] * 2
     assert layout.EXCHANGE not in FILES.list(path)
+
+
+def test_a_committer_removes_nothing_that_the_owners_settings_would_keep(path: str) -> None:
+    settings = {"log_retention_ms": -1, "log_segment_bytes": 1 << 20}
+    with embedlog.open(path, **settings) as cluster, cluster.producer() as producer:
+        for _ in range(3):
+            producer.send("t", bytes(700_000), partition=0, timestamp_ms=NOW).result()
+    first, *_ = sorted(Path(path, "t-0").glob("*.log"))
+    os.utime(first, (NOW / 1000, NOW / 1000))
+    assert commit(path, _manifest(path, "one", b"value")).state == DONE
+    assert first.exists()
+    assert len(_seen(path)[0]) == 4
 
 
 def test_an_owner_in_another_process_adopts_what_is_left_for_it(path: str) -> None:
