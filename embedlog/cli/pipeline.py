@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from signal import SIG_DFL, SIGINT, SIGTERM, signal
 
 import click
@@ -195,9 +195,9 @@ def validate(project: str, master: str | None, no_spark: bool) -> int:
     from embedlog.spark.pipeline import load, verbs
 
     loaded = load(project)
-    spark = None if no_spark else _session(loaded, master)
-    for line in verbs.validate(loaded, spark):
-        click.echo(line)
+    with nullcontext() if no_spark else _session(loaded, master) as spark:
+        for line in verbs.validate(loaded, spark):
+            click.echo(line)
     return 0
 
 
@@ -206,7 +206,8 @@ def dry_run(project: str, master: str | None, count: int) -> int:
     from embedlog.spark.pipeline import load, verbs
 
     loaded = load(project)
-    found = verbs.dry_run(loaded, _session(loaded, master), count)
+    with _session(loaded, master) as spark:
+        found = verbs.dry_run(loaded, spark, count)
     for sink, rows in found.rows.items():
         for row in rows:
             click.echo(json.dumps({"sink": sink, "row": row}, default=_plain))
@@ -223,8 +224,7 @@ def run(project: str, master: str | None, once: bool, as_json: bool) -> int:
 
     loaded = load(project)
     check_state(loaded)
-    session = _session(loaded, master)
-    with _shown(as_json) as (on_batch, on_progress):
+    with _session(loaded, master) as session, _shown(as_json) as (on_batch, on_progress):
         runner = Runner(session, loaded, on_batch=on_batch, on_progress=on_progress)
         _stop_on_signal(runner.stop)
         return _exit_status(loaded, runner, once=once, as_json=as_json)
@@ -276,7 +276,8 @@ def replay(project: str, master: str | None, into: str | None, **wanted: Any) ->
     from embedlog.spark.pipeline.replay import Range, Replayer, skipped_sinks
 
     loaded = load(project)
-    report = Replayer(_session(loaded, master), loaded, into=into).replay(Range(**wanted))
+    with _session(loaded, master) as spark:
+        report = Replayer(spark, loaded, into=into).replay(Range(**wanted))
     for name in skipped_sinks(loaded):
         click.echo(f"left alone: {name}", err=True)
     click.echo(json.dumps(report.as_dict()))
@@ -289,15 +290,24 @@ def redrive(project: str, master: str | None, where: str, limit: int | None) -> 
     from embedlog.spark.pipeline.replay import Replayer
 
     loaded = load(project)
-    report = Replayer(_session(loaded, master), loaded).redrive(where, limit)
+    with _session(loaded, master) as spark:
+        report = Replayer(spark, loaded).redrive(where, limit)
     click.echo(json.dumps(report.as_dict()))
     return 0
 
 
-def _session(project: Project, master: str | None) -> Any:
-    from embedlog.spark.pipeline.session import open_session
+@contextmanager
+def _session(project: Project, master: str | None) -> Iterator[Any]:
+    """A Spark session; one that was there before is left open."""
+    from embedlog.spark.pipeline.session import is_open, open_session
 
-    return open_session(project.name, master=master)
+    is_new = not is_open()
+    session = open_session(project.name, master=master)
+    try:
+        yield session
+    finally:
+        if is_new:
+            session.stop()
 
 
 def _stop_on_signal(stop: Callable[[], None]) -> None:

@@ -37,6 +37,8 @@ META = Struct(
         Field("_error", ERROR),
     )
 )
+STAGES = ("key", "decode", "map", "schema", "rule", "late")
+"""Where a row may become a dead letter."""
 COORDINATES = ("_topic", "_partition", "_offset")
 KEPT = (*COORDINATES, "_timestamp")
 """What `SELECT *` of a table keeps; the other ones would only repeat what the columns say."""

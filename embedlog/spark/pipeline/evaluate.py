@@ -6,17 +6,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from embedlog.spark.pipeline import dead_letters, transforms
-from embedlog.spark.pipeline.columns import ERROR, key_columns, with_meta
+from embedlog.spark.pipeline.columns import (
+    ERROR,
+    STAGES,
+    key_columns,
+    with_meta,
+)
 from embedlog.spark.pipeline.decode.formats import row_schema
 from embedlog.spark.pipeline.decode.task import decode_function
 from embedlog.spark.pipeline.errors import QualityFailed
-from embedlog.spark.pipeline.project import Project, Rule, resolve
+from embedlog.spark.pipeline.project import Project, Rule, Watermark, resolve
 from embedlog.spark.pipeline.quality import BROKEN, judge
 from embedlog.spark.pipeline.report import BatchReport
 from embedlog.spark.pipeline.schema import columns_ddl, ddl
 from embedlog.spark.pipeline.sessions import SessionState
 from embedlog.spark.pipeline.sinks.table import CommitKey
-from embedlog.spark.pipeline.watermark import Marks, newest_ms, reject_late
+from embedlog.spark.pipeline.watermark import Marks, event_ms, reject_late
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,11 +67,9 @@ class Evaluator:
             judged = reject_late(judged, project.watermark, before_ms)
         judged = judged.persist()
         cached.append(judged)
-        report = self._report(judged, key)
-        marks = Marks(before_ms, before_ms)
-        if project.watermark is not None:
-            found = [newest_ms(judged, project.watermark), before_ms]
-            marks = Marks(before_ms, max((m for m in found if m is not None), default=None))
+        report, newest_ms = self._report(judged, key)
+        known = [each for each in (before_ms, newest_ms) if each is not None]
+        marks = Marks(before_ms, max(known, default=None))
         keep: list[Callable[[], None]] = []
 
         def sessions(name: str, rows: DataFrame) -> DataFrame:
@@ -93,13 +96,14 @@ class Evaluator:
         path = f"{self.project.state}/sessions_{name}"
         return SessionState(path, found, self.project.watermark)
 
-    def _report(self, judged: DataFrame, key: CommitKey) -> BatchReport:
+    def _report(self, judged: DataFrame, key: CommitKey) -> tuple[BatchReport, int | None]:
+        """The counts of the input, and its greatest event time where there is a watermark."""
         report = BatchReport(key.app, key.version)
-        row = _counts(judged, self._rules("input"))
+        row = _counts(judged, self._rules("input"), self.project.watermark)
         report.read, report.unknown = row["read"], row["unknown"] or 0
         report.newest_ms = row["newest"] if row["newest"] is not None else -1
         self._take_counts(report, row, judged, "input")
-        return report
+        return report, row["newest_event"]
 
     def _judge_output(
         self, rows: DataFrame, key: CommitKey, report: BatchReport, cached: list[DataFrame]
@@ -123,14 +127,14 @@ class Evaluator:
             report.broken[rule.name] = count
             if rule.action == "fail" and count:
                 raise QualityFailed(_why_failed(rule, count, judged))
-        if row["dead"]:
-            report.dead += row["dead"]
-            stages = judged.where("_error IS NOT NULL").groupBy("_error.stage").count()
-            for each in stages.collect():
-                report.errors[each[0]] = report.errors.get(each[0], 0) + each[1]
+        report.dead += row["dead"] or 0
+        for stage in STAGES:
+            count = row[f"stage {stage}"]
+            if count:
+                report.errors[stage] = report.errors.get(stage, 0) + count
 
 
-def _counts(judged: DataFrame, rules: list[Rule]) -> Any:
+def _counts(judged: DataFrame, rules: list[Rule], watermark: Watermark | None = None) -> Any:
     """One row: read, dead, unknown, newest, and `rule <name>` for each rule."""
     from pyspark.sql import functions as f
 
@@ -145,6 +149,12 @@ def _counts(judged: DataFrame, rules: list[Rule]) -> Any:
             "newest"
         ),
     ]
+    event = f.lit(None).cast("bigint")
+    if watermark is not None:
+        event = f.max(f.when(f.col("_error").isNull(), event_ms(watermark)))
+    columns.append(event.alias("newest_event"))
+    for stage in STAGES:
+        columns.append(f.count_if(f.col("_error.stage") == stage).alias(f"stage {stage}"))
     for rule in rules:
         is_broken = f.array_contains(BROKEN, rule.name)
         columns.append(f.count_if(is_broken).alias(f"rule {rule.name}"))

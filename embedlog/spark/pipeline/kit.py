@@ -108,11 +108,11 @@ class PipelineKit:
         self.steps = []
         return Runner(self._spark, self.project, reached=self._reached, read=self._read).run()
 
-    def rows(self, sink: str | None = None) -> list[dict[str, Any]]:
-        """The rows of a sink (the first one by default), without columns of the pipeline's."""
+    def rows(self, sink: str | None = None, *, hidden: bool = False) -> list[dict[str, Any]]:
+        """The rows of a sink (the first one by default); with `hidden` all of their columns."""
         found = next(s for s in self.project.sinks if sink in (None, s.name))
         return [
-            {name: value for name, value in row.items() if not name.startswith("_")}
+            {name: value for name, value in row.items() if hidden or not name.startswith("_")}
             for row in table_rows(found.type, str(found.path))
         ]
 

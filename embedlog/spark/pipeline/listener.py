@@ -35,6 +35,11 @@ class ProgressListener(StreamingQueryListener):
         self._state = state
         self._metrics = metrics
         self._on_progress = on_progress
+        self._ended: set[str] = set()
+
+    def has_ended(self, run_id: str) -> bool:
+        """Whether Spark has told everything of a run: its end comes last."""
+        return run_id in self._ended
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         """Its run begins."""
@@ -55,3 +60,4 @@ class ProgressListener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """Its run is over; the runner says how."""
+        self._ended.add(str(event.runId))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from embedlog.errors import EmbedlogError
 from embedlog.runtime import real_runtime
+from embedlog.runtime.threads import Parked
 from embedlog.spark.pipeline.batch import BatchProcessor
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.metrics import Progress, metrics_for
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _WATCH_S = 0.2
+_TOLD_MS = 10_000
+_POLL_MS = 10
 
 
 class PipelineFailed(EmbedlogError):
@@ -75,13 +78,17 @@ class Runner:
         listener = ProgressListener(self.project, self._state, self._metrics, self._on_progress)
         self._spark.streams.addListener(listener)
         try:
-            return self._run(available_now, stop_timeout_ms)
+            query = self._start(available_now)
+            try:
+                return self._watch(query, stop_timeout_ms)
+            finally:
+                # Spark tells of batches later than it ends; who leaves before misses the last ones.
+                _wait_until(lambda: listener.has_ended(query.runId), _TOLD_MS)
         finally:
             self._spark.streams.removeListener(listener)
             self._metrics.close()
 
-    def _run(self, available_now: bool | None, stop_timeout_ms: int) -> Totals:
-        query = self._start(available_now)
+    def _watch(self, query: StreamingQuery, stop_timeout_ms: int) -> Totals:
         clock = real_runtime().clock
         stop_ms = -1
         self._state.event("started", {"query": query.id, "run": query.runId})
@@ -157,6 +164,13 @@ def _ended(query: StreamingQuery) -> bool:
         return bool(query.awaitTermination(_WATCH_S))  # type: ignore[arg-type]
     except StreamingQueryException:
         return True
+
+
+def _wait_until(is_true: Callable[[], bool], timeout_ms: int) -> None:
+    clock = real_runtime().clock
+    end_ms = clock.monotonic_ms() + timeout_ms
+    while not is_true() and clock.monotonic_ms() < end_ms:
+        Parked().sleep(_POLL_MS)
 
 
 def check_state(project: Project) -> None:

@@ -12,7 +12,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def open_session(name: str, *, master: str | None = None, **settings: str) -> SparkSession:
+def is_open() -> bool:
+    """Whether this process has a session already."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        return False
+    return SparkSession.getActiveSession() is not None
+
+
+def open_session(
+    name: str, *, master: str | None = None, **settings: str
+) -> SparkSession:
     """The active session, or a new one with the settings that suit pipelines.
 
     `settings` are of Spark's, and go before those.
@@ -36,6 +47,7 @@ def open_session(name: str, *, master: str | None = None, **settings: str) -> Sp
     if master is not None:
         builder = builder.master(master)
     for key, value in {
+        "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
@@ -45,6 +57,4 @@ def open_session(name: str, *, master: str | None = None, **settings: str) -> Sp
         **settings,
     }.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+    return builder.getOrCreate()

@@ -18,7 +18,7 @@ from embedlog.spark.pipeline.project import Watermark
 from embedlog.spark.pipeline.sinks.table import CommitKey
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 class Marks(NamedTuple):
@@ -57,9 +57,9 @@ def reject_late(rows: DataFrame, watermark: Watermark, before_ms: int | None) ->
     """Sets `_error` of rows that are late, or have no event time at all."""
     from pyspark.sql import functions as f
 
-    time = f.unix_millis(f.col(watermark.column).cast("timestamp"))
+    time = event_ms(watermark)
     is_good = f.col("_error").isNull() & ~f.coalesce(f.col("_deleted"), f.lit(False))
-    text = f.concat(f.lit(f"{watermark.column}: null; rows need an event time"))
+    text = f.lit(f"{watermark.column}: null; rows need an event time")
     is_late = time.isNull()
     if before_ms is not None:
         limit_ms = before_ms - watermark.delay_ms
@@ -75,10 +75,8 @@ def reject_late(rows: DataFrame, watermark: Watermark, before_ms: int | None) ->
     return rows.withColumn("_error", f.when(is_good & is_late, reason).otherwise(f.col("_error")))
 
 
-def newest_ms(rows: DataFrame, watermark: Watermark) -> int | None:
-    """The greatest event time of good rows."""
+def event_ms(watermark: Watermark) -> Column:
+    """The event time of a row, in milliseconds."""
     from pyspark.sql import functions as f
 
-    time = f.unix_millis(f.col(watermark.column).cast("timestamp"))
-    found: int | None = rows.where("_error IS NULL").agg(f.max(time)).collect()[0][0]
-    return found
+    return f.unix_millis(f.col(watermark.column).cast("timestamp"))

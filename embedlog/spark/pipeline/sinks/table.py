@@ -88,6 +88,28 @@ def sweep(path: str, app: str, *, after: int, files: Files | None = None) -> int
     return count
 
 
+def drop_strays(path: str, key: CommitKey, keep: Sequence[DataFile]) -> int:
+    """Remove what tasks staged for `key` and did not report: attempts that failed or lost.
+
+    Returns how many files went.
+    """
+    files = real_runtime().files
+    kept = {each.path for each in keep}
+    count, directories = 0, [f"{path}/data/{key.directory}"]
+    while directories:
+        directory = directories.pop()
+        if files.stat(directory) is None:
+            continue
+        for name in files.list(directory):
+            found, stat = f"{directory}/{name}", files.stat(f"{directory}/{name}")
+            if stat is not None and stat.is_directory:
+                directories.append(found)
+            elif found not in kept:
+                files.remove(found)
+                count += 1
+    return count
+
+
 def partition_text(partition: Sequence[tuple[str, str | None]]) -> str:
     """A partition as the tasks report it."""
     return json.dumps([list(each) for each in partition])

@@ -1,0 +1,27 @@
+"""The archive, asked by DuckDB: how many events a day, and the greatest number in them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import duckdb
+
+from embedlog.spark.pipeline import read_table
+
+QUERY = """
+SELECT day, count(*), max(CAST(json_extract(decode(value)::JSON, '$.n') AS BIGINT))
+FROM archive GROUP BY day ORDER BY day
+"""
+
+
+def main(directory: Path) -> None:
+    # The manifest says which files count; a glob would find those of failed tasks, too.
+    archive = duckdb.read_parquet(read_table(directory / "tables/events").paths)
+    answer = archive.query("archive", QUERY)
+    for day, count, greatest in answer.fetchall() if answer else ():
+        print(f"{day}: {count} events, up to {greatest}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)
