@@ -69,6 +69,8 @@ class BatchProcessor:
             if is_marked:
                 self._watermark.note(key, outcome.marks)
             self._reached("evaluated")
+            if not outcome.report.read and scope is None:
+                return outcome.report  # such as the first batch of a query, which has no records
             self._write(outcome, key, scope)
             for keep in outcome.keep:
                 keep()

@@ -21,9 +21,7 @@ def is_open() -> bool:
     return SparkSession.getActiveSession() is not None
 
 
-def open_session(
-    name: str, *, master: str | None = None, **settings: str
-) -> SparkSession:
+def open_session(name: str, *, master: str | None = None, **settings: str) -> SparkSession:
     """The active session, or a new one with the settings that suit pipelines.
 
     `settings` are of Spark's, and go before those.
@@ -38,8 +36,11 @@ def open_session(
             "PySpark is not installed: pip install 'embedlog[pipeline]'; Java 17 or newer is "
             "needed, too"
         ) from None
+    from embedlog.spark import register
+
     active = SparkSession.getActiveSession()
     if active is not None:
+        register(active)
         return active
     # Spark would start `python3`, whichever that is, and it may lack what this one has.
     set_default("PYSPARK_PYTHON", sys.executable)
@@ -57,4 +58,6 @@ def open_session(
         **settings,
     }.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    register(session)
+    return session

@@ -42,7 +42,8 @@ class SessionState:
         from pyspark.sql import Window
         from pyspark.sql import functions as f
 
-        files = self._table.files(_part(key, key.version - 1))
+        before = self._version_before(key)
+        files = self._table.files(_part(key, before))
         if files:
             reader = rows.sparkSession.read.option("mergeSchema", "true")
             old = reader.parquet(*[each.path for each in files])
@@ -60,15 +61,25 @@ class SessionState:
             if self._table.version_of(key.app) >= key.version:
                 return
             staged = stage(still_open, self._table.path, key, part=_part(key, key.version))
+            kept = (_part(key, before), _part(key, key.version))
             gone = [
-                each
+                file
                 for part in self._table.parts()
-                if part not in (_part(key, key.version - 1), _part(key, key.version))
-                for each in self._table.files(part)
+                if part not in kept
+                for file in self._table.files(part)
             ]
-            self._table.commit(key, staged, gone)
+            noted = {"app": key.app, "version": key.version, "before": before}
+            self._table.commit(key, staged, gone, noted)
 
         return closed, keep
+
+    def _version_before(self, key: CommitKey) -> int:
+        """The batch whose state this one begins from; -1 when there is none."""
+        noted = self._table.state().properties
+        if noted.get("app") != key.app:
+            return -1
+        version: int = noted["version" if noted["version"] < key.version else "before"]
+        return version
 
 
 def aggregate(rows: DataFrame, sessions: Sessions, watermark: Watermark) -> DataFrame:

@@ -23,7 +23,7 @@ from embedlog.spark.pipeline.sinks.table import CommitKey
 from embedlog.spark.pipeline.state import StateDirectory
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _TEMPLATE = """\
 [pipeline]
@@ -164,14 +164,16 @@ def dry_run(project: Project, spark: SparkSession, count: int) -> DryRun:
         project,
         rules=tuple(replace(r, action="warn") if r.action == "fail" else r for r in project.rules),
     )
-    outcome = BatchProcessor(lenient).evaluate(
-        as_frame(spark, records), CommitKey("dry-run", 0), []
-    )
+    key = CommitKey("dry-run", 0)
+    cached: list[DataFrame] = []
+    outcome = BatchProcessor(lenient).evaluate(as_frame(spark, records), key, cached)
     rows = {}
     for sink in project.sinks:
         frame = outcome.views[transforms.source_of(project, sink.source)]
         rows[sink.name] = [each.asDict(recursive=True) for each in frame.collect()]
     dead = [each.asDict(recursive=True) for each in outcome.failed.collect()]
+    for frame in cached:
+        frame.unpersist()
     return DryRun(rows, dead, outcome.report.as_dict())
 
 

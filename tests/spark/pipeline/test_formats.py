@@ -19,7 +19,7 @@ from embedlog.spark.pipeline.errors import DecodeError, ProjectError
 from embedlog.spark.pipeline.schema import columns_ddl
 from tests.spark.pipeline.support import project
 
-AVRO = {
+AVRO: dict[str, Any] = {
     "type": "record", "name": "Order", "namespace": "shop",
     "fields": [
         {"name": "id", "type": "long"},
@@ -85,9 +85,9 @@ class TestAvro:
     def made(self, tmp_path: Path) -> RowDecoder:
         registry = tmp_path / "ids"
         registry.mkdir()
-        older = {**AVRO, "fields": [f for f in AVRO["fields"] if f["name"] != "note"]}  # type: ignore[attr-defined,index]
-        newer = {**AVRO, "fields": [*AVRO["fields"], {"name": "extra", "type": "int"}]}  # type: ignore[misc]
-        broken = {**AVRO, "fields": [{"name": "id", "type": "string"}, *AVRO["fields"][1:]]}  # type: ignore[index]
+        older = {**AVRO, "fields": [f for f in AVRO["fields"] if f["name"] != "note"]}
+        newer = {**AVRO, "fields": [*AVRO["fields"], {"name": "extra", "type": "int"}]}
+        broken = {**AVRO, "fields": [{"name": "id", "type": "string"}, *AVRO["fields"][1:]]}
         for number, schema in enumerate((AVRO, older, newer, broken), 1):
             (registry / f"{number}.avsc").write_text(json.dumps(schema))
         (tmp_path / "order.avsc").write_text(json.dumps(AVRO))
@@ -159,7 +159,7 @@ class TestProtobuf:
             "`id` bigint, `note` string, `state` string, `at` timestamp, "
             "`lines` array<struct<`sku`:string>>, `counts` map<string,int>"
         )
-        message = made._decoder._message(id=7, state=1, counts={"a": 2})  # type: ignore[attr-defined]
+        message = made._decoder._message(id=7, state=1, counts={"a": 2})
         message.lines.add(sku="x")
         message.at.FromSeconds(10)
         # The index of the first message is one byte; as a list of one it is two.

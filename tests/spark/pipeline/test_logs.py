@@ -1,0 +1,145 @@
+"""Pipelines over a log: `format("embedlog")` on its directory, and the same file over the wire."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import embedlog
+from embedlog.spark.pipeline import load, read_table
+from embedlog.spark.pipeline.project import Project
+from embedlog.spark.pipeline.replay import Range, Replayer
+from embedlog.spark.pipeline.runner import Runner
+from tests.spark.pipeline.support import plain, project
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def produce(cluster: Any, first: int, last: int) -> None:
+    """Records first..last-1; every tenth is nonsense."""
+    with cluster.producer() as producer:
+        for n in range(first, last):
+            value = b'{"id": %d, "amount": 1}' % n if n % 10 else b"nonsense"
+            producer.send("orders", value, key=b"%d" % n, partition=n % 2)
+        producer.flush()
+
+
+def ids(path: Path) -> list[int]:
+    return sorted(read_table(path).to_arrow()["id"].to_pylist())
+
+
+def good(first: int, last: int) -> list[int]:
+    return [n for n in range(first, last) if n % 10]
+
+
+def test_rows_and_dead_letters_go_to_topics_in_one_write_once(spark: Any, tmp_path: Path) -> None:
+    with embedlog.open(tmp_path / "log") as cluster:
+        for topic in ("orders", "paid", "orders.dlq"):
+            cluster.create_topic(topic, 2)
+        produce(cluster, 0, 30)
+    made = project(
+        tmp_path,
+        transform=[{"name": "paid", "sql": "SELECT id, _key FROM input"}],
+        sink=[{"name": "paid", "type": "topic", "topic": "paid",
+               "options": {"dead_letter_topic": "orders.dlq"}}],
+    )  # fmt: skip
+    Runner(spark, made).run()
+    # As if the process had died before Spark noted its last batch.
+    shutil.rmtree(Path(made.checkpoint, "commits"))
+    Runner(spark, made).run()
+    with embedlog.open_reader(tmp_path / "log") as reader:
+
+        def records(topic: str) -> list[Any]:
+            parts = [reader.partition(topic, n) for n in reader.partitions(topic)]
+            return [record for part in parts for record in part.records()]
+
+        assert sorted(json.loads(bytes(r.value))["id"] for r in records("paid")) == good(0, 30)
+        letters = [
+            (bytes(r.value), {k: v and bytes(v) for k, v in r.headers}["embedlog.offset"])
+            for r in records("orders.dlq")
+        ]
+        assert sorted(letters) == [(b"nonsense", b"%d" % offset) for offset in (0, 10, 5)]
+
+
+def test_a_project_moves_to_the_wire_with_its_state(spark: Any, tmp_path: Path) -> None:
+    """The directory, then Spark's own Kafka connector at an address, then the directory again."""
+    from tests.spark.conftest import KAFKA
+    from tests.support.tools import has_jars
+
+    if not has_jars(KAFKA):
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("no jars of Spark's connector")
+    with embedlog.open(tmp_path / "log") as cluster:
+        cluster.create_topic("orders", 2)
+        address = cluster.listen("127.0.0.1", 0).address
+        here = project(tmp_path)
+        options = {"kafka.bootstrap.servers": address}
+        there = project(
+            tmp_path, source={"format": "kafka", "topics": ["orders"], "options": options}
+        )
+        first = 0
+        for number, made in enumerate((here, there, here), 1):
+            produce(cluster, first, 20 * number)
+            Runner(spark, made).run()
+            first = 20 * number
+            assert ids(tmp_path / "tables/orders") == good(0, first)
+        for made in (here, there):
+            report = Replayer(spark, made).replay(
+                Range(from_offsets='{"orders":{"0":5,"1":5}}', to_offsets='{"orders":{"0":10}}')
+            )
+            assert report.read == 5 + 25
+            assert ids(tmp_path / "tables/orders") == good(0, 60)
+        letters = read_table(tmp_path / "tables/orders", dead_letters=True).to_arrow()
+        assert plain(letters.to_pylist(), "offset") == [(n // 2,) for n in range(0, 60, 10)]
+
+
+def test_the_command_stops_gracefully_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    with embedlog.open(tmp_path / "log") as cluster:
+        cluster.create_topic("orders", 2)
+        produce(cluster, 0, 20)
+        made = _written(tmp_path)
+        command = [sys.executable, "-m", "embedlog", "pipeline", "run", "--json", str(tmp_path)]
+        with subprocess.Popen(
+            [*command, "--master", "local[2]"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True, cwd=ROOT,
+        ) as process:  # fmt: skip
+            try:
+                assert process.stdout is not None
+                read = 0
+                for line in process.stdout:
+                    read += json.loads(line)["read"]
+                    if read >= 20:
+                        break
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(60) == 0
+            finally:
+                process.kill()
+    assert ids(tmp_path / "tables/orders") == good(0, 20)
+    events = [
+        json.loads(line) for line in Path(made.state, "events.jsonl").read_text().splitlines()
+    ]
+    assert events[-1]["event"] == "stopped"
+    progress = json.loads(Path(made.state, "progress.json").read_text())
+    assert progress["lag_records"] == 0
+
+
+def _written(directory: Path) -> Project:
+    project(directory)  # writes the schema
+    (directory / "pipeline.toml").write_text(
+        """
+        pipeline = { name = "orders", state = "state" }
+        source = { topics = ["orders"], path = "log" }
+        decode = { format = "json", schema = "order.json" }
+        sink = [{ name = "orders", type = "parquet", path = "tables/orders" }]
+        trigger = { every = "100ms" }
+        """
+    )
+    return load(directory)
