@@ -14,6 +14,7 @@ from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.checkpoint_files import read_offsets
 from embedlog.storage.foreign_segment import ForeignSegment
+from embedlog.storage.gaps import read_gaps_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class ForeignRange:
         self._data = data
         self._directory = paths.log_directory(data, topic_partition)
         self._topic_id = topic_id
-        self._cleaned = False
+        self._gaps_below = 0
         self.topic_partition = topic_partition
         self.high_watermark = high_watermark
 
@@ -121,10 +122,9 @@ class ForeignRange:
 
     def _check_gap(self, expected: int, batch: Batch, path: str) -> None:
         """Offsets may skip where compaction was, which then has said so."""
-        if not self._cleaned:
-            cleaned = read_offsets(self._files, self._data, paths.CLEANER_OFFSETS)
-            self._cleaned = cleaned.get(self.topic_partition, -1) >= 0
-        if not self._cleaned or batch.base_offset < expected:
+        if self._gaps_below < batch.base_offset:
+            self._gaps_below = read_gaps_below(self._files, self._data, self.topic_partition)
+        if not expected < batch.base_offset <= self._gaps_below:
             raise CorruptRecord(path, 0, f"offset {batch.base_offset}, expected {expected}")
 
     def _gone(self) -> errors.KafkaError:

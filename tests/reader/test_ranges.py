@@ -102,6 +102,16 @@ def test_compaction_in_between_loses_nothing_that_stays() -> None:
     assert _offsets(disk, planned) == [27, 28, 29, 30]
 
 
+def test_a_gap_without_compaction_is_damage() -> None:
+    disk = SimFiles()
+    log = _log(disk, 9, segment_bytes=300)
+    bases = [segment.base_offset for segment in log.segments]
+    planned = _plan(disk, 0, 18)
+    disk.remove(f"{DATA}/events-0/{bases[1]:020}.log")
+    with pytest.raises(CorruptRecord, match="expected"):
+        _offsets(disk, planned)
+
+
 def test_aborted_batches_are_left_out_though_the_marker_lies_behind_the_range() -> None:
     disk = SimFiles()
     log = manager(disk).get_or_create(PARTITION)
