@@ -16,7 +16,7 @@ from sys import _getframe
 from embedlog.broker import dispatch, meta_properties
 from embedlog.broker.broker import Broker
 from embedlog.broker.context import RequestContext
-from embedlog.broker.data_directory import prepare
+from embedlog.broker.data_directory import after_committers, prepare
 from embedlog.broker.data_path import data_directory, durability_of, runtime_of
 from embedlog.common import IN_PROCESS_HOST, ONE_UUID, TopicPartition
 from embedlog.config.broker_config import BrokerConfig, normalise_names
@@ -84,11 +84,13 @@ class Cluster:
         cluster_id: str | None = None,
         background: bool = False,
         is_embedded: bool = False,
+        waits_for_committer: bool = True,
         runtime: Runtime | None = None,
     ) -> None:
         """Open the directory at `path`, or a cluster in memory. See `open`.
 
         `is_embedded`: with the defaults of `open` where they are not Kafka's.
+        `waits_for_committer`: who has the directory for a commit of staged files will soon go.
 
         `runtime` replaces clock, files, threads and randomness: see `embedlog.testing`.
         """
@@ -109,14 +111,7 @@ class Cluster:
         self._transports: dict[int, ReferenceType[InProcessTransport]] = {}
         if self.path is not None:
             prepare(self.runtime.files, directory, self.config.embedlog_data_dir_mode)
-        self._log_manager = LogManager(
-            self.runtime,
-            directory,
-            LogConfig(durability=self.durability),
-            retention_first_ms=self.config.log_initial_task_delay_ms,
-            retention_interval_ms=self.config.log_retention_check_interval_ms,
-            cleaner_settings=self.config,
-        )
+        self._log_manager = self._take(directory, waits_for_committer)
         try:
             self.broker = self._open(directory, cluster_id)
             """The broker; `handle` is its one door."""
@@ -135,6 +130,19 @@ class Cluster:
         stays_in_parent(self)
         # Who brings a runtime decides itself what becomes of a cluster that it drops.
         self._forget = self._watch_end() if runtime is None else None
+
+    def _take(self, directory: str, waits_for_committer: bool) -> LogManager:
+        def take() -> LogManager:
+            return LogManager(
+                self.runtime,
+                directory,
+                LogConfig(durability=self.durability),
+                retention_first_ms=self.config.log_initial_task_delay_ms,
+                retention_interval_ms=self.config.log_retention_check_interval_ms,
+                cleaner_settings=self.config,
+            )
+
+        return after_committers(self.runtime, directory, take) if waits_for_committer else take()
 
     def _watch_end(self) -> Callable[[], None]:
         """Be closed when the interpreter ends; return what undoes that."""

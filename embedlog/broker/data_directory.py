@@ -7,8 +7,10 @@ like ours might be taken for ours.
 
 from __future__ import annotations
 
-from embedlog.errors import ConfigError
+from embedlog.errors import ConfigError, DirectoryLocked
+from embedlog.pending import Pending
 from embedlog.runtime.files import make_directory
+from embedlog.storage.adoption import layout
 from embedlog.storage.log_directories import shown, why_foreign
 from embedlog.storage.paths import (
     CLEAN_SHUTDOWN,
@@ -23,6 +25,10 @@ from embedlog.storage.paths import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.common import T
+    from embedlog.runtime import Runtime
     from embedlog.runtime.files import Files
 
 _MARKERS = {
@@ -39,6 +45,9 @@ _MARKERS = {
 
 _EVERYWHERE = {"lost+found", ".DS_Store", ".gitignore", ".gitkeep"}
 """What may be in a directory that its owner calls empty."""
+
+_COMMITTER_MS = 1_000
+_LOOK_MS = 10
 
 
 def prepare(files: Files, directory: str, mode: str) -> None:
@@ -57,6 +66,26 @@ def prepare(files: Files, directory: str, mode: str) -> None:
         f"{directory} is no data directory: it holds {shown(names)}. Name one that is empty or "
         f"does not exist. To use this one all the same, make an empty file {LOCK} in it"
     )
+
+
+def after_committers(runtime: Runtime, directory: str, take: Callable[[], T]) -> T:
+    """Take a directory, and wait a second for a committer that has it.
+
+    Where nobody has a directory open, a committer of staged files opens it for some 50 ms: that
+    shall not keep the program from starting that usually has it open.
+
+    Raises:
+        DirectoryLocked: somebody has it all the same.
+    """
+    until_ms = runtime.clock.monotonic_ms() + _COMMITTER_MS
+    while True:
+        try:
+            return take()
+        except DirectoryLocked:
+            is_exchanging = runtime.files.stat(layout.exchange(directory)) is not None
+            if not is_exchanging or runtime.clock.monotonic_ms() >= until_ms:
+                raise
+        runtime.scheduler.wait(Pending(), _LOOK_MS)
 
 
 def _is_log(files: Files, directory: str, name: str) -> bool:

@@ -105,7 +105,7 @@ class _Waiting:
         from embedlog.broker.cluster import Cluster
 
         try:
-            cluster = Cluster(self._path, _KEEPING_ALL)
+            cluster = Cluster(self._path, _KEEPING_ALL, waits_for_committer=False)
         except DirectoryLocked as error:
             self._owner = str(error)
             return

@@ -15,7 +15,7 @@ import embedlog
 from embedlog import errors
 from embedlog.broker.hand_over import commit
 from embedlog.common import TopicPartition
-from embedlog.errors import ConfigError, StorageFailed, TimedOut
+from embedlog.errors import ConfigError, DirectoryLocked, StorageFailed, TimedOut
 from embedlog.runtime import real_runtime
 from embedlog.storage.adoption import exchange, layout
 from embedlog.storage.adoption.exchange import ALREADY_DONE, DONE, Answer
@@ -98,6 +98,25 @@ def test_an_owner_in_another_process_adopts_what_is_left_for_it(path: str) -> No
             answer = commit(path, _manifest(path, name, name.encode(), version=version))
             assert answer.state == DONE
     assert _seen(path) == [[b"job1", b"job2", b"job3"]] * 2
+
+
+def test_a_program_that_starts_beside_a_commit_waits_for_it(path: str) -> None:
+    program = (
+        f"import sys\nfrom embedlog.broker.cluster import Cluster\n"
+        f"with Cluster({path!r}):\n    print('ready', flush=True)\n    sys.stdin.readline()\n"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as committer:
+        assert committer.stdout is not None
+        assert committer.stdin is not None
+        assert committer.stdout.readline() == b"ready\n"
+        with pytest.raises(DirectoryLocked):
+            embedlog.open(path)
+        FILES.make_directory(layout.exchange(path))
+        committer.stdin.write(b"go\n")
+        committer.stdin.flush()
+        with embedlog.open(path) as cluster:
+            assert cluster.topics == ["t"]
 
 
 def test_an_owner_without_time_for_its_duties_is_named_and_nothing_is_committed(path: str) -> None:
