@@ -6,7 +6,7 @@ read, a `Slice`, is pickled and read by the process of a task.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from embedlog.common import TopicPartition
@@ -63,6 +63,12 @@ class LogAccess(Protocol):
 
     def cuts(self, key: TopicPartition, start: int, end: int, size_max: int) -> list[int]:
         """Where to cut [start, end) into parts of some bytes; none where that is not known."""
+
+    def pin(self, starts: Mapping[TopicPartition, int]) -> None:
+        """Ask the owner to keep what lies from there on for a while; the last one ends.
+
+        Best effort: who may only read is not in the way of anybody.
+        """
 
     def slice(self, key: TopicPartition, start: int, end: int) -> Slice:
         """Those offsets, to be read in a task."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +111,9 @@ class BrokerAccess:
     def cuts(self, _key: TopicPartition, _start: int, _end: int, _size_max: int) -> list[int]:
         """Brokers do not say where their batches begin."""
         return []
+
+    def pin(self, _starts: Mapping[TopicPartition, int]) -> None:
+        """Brokers keep what their settings say."""
 
     def slice(self, key: TopicPartition, start: int, end: int) -> BrokerSlice:
         """See `LogAccess`."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import embedlog
 from embedlog import errors
 from embedlog.common import TopicPartition
+from embedlog.logs import Log
 from embedlog.spark.committed import committed_offsets
 
 if TYPE_CHECKING:
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
     from embedlog.reader import PartitionReader
     from embedlog.spark.committed import CommittedOffset
     from embedlog.spark.decode import ArrowChunks
+    from embedlog.storage.retention_pins import RetentionPin
+
+PIN_MS = 10 * 60 * 1000
+"""So long retention by size and age leaves alone what a read has planned; see `retention_pins`."""
+
+_log = Log("spark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,7 @@ class DirectoryAccess:
         self._isolation_level = "read_committed" if read_committed else "read_uncommitted"
         self._is_committed = read_committed
         self._known: dict[TopicPartition, PartitionReader] = {}
+        self._pin: RetentionPin | None = None
 
     def topics(self) -> list[str]:
         """See `LogAccess`."""
@@ -105,6 +113,18 @@ class DirectoryAccess:
     def cuts(self, key: TopicPartition, start: int, end: int, size_max: int) -> list[int]:
         """See `LogAccess`."""
         return self.part(key).cuts(start, end, size_max)
+
+    def pin(self, starts: Mapping[TopicPartition, int]) -> None:
+        """See `LogAccess`. It ends by itself: nobody says when the last task has read."""
+        former, self._pin = self._pin, None
+        try:
+            if starts:
+                offsets = {(key.topic, key.partition): start for key, start in starts.items()}
+                self._pin = self._reader.pin(offsets, timeout_ms=PIN_MS)
+            if former is not None:
+                former.release()
+        except OSError as error:
+            _log.debug("%s: what is read cannot be pinned: %s", self._reader.path, error)
 
     def slice(self, key: TopicPartition, start: int, end: int) -> DirectorySlice:
         """See `LogAccess`."""

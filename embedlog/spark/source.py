@@ -83,6 +83,7 @@ class BatchReader(DataSourceReader):
             ends = ending_positions(access, self._options, bounds, wanted)
             ranges = checked_ranges(self._options, starts, ends, bounds, self._group)
             ranges = self._chosen(access, ranges)
+            access.pin({key: start for key, (start, _) in ranges.items()})
             return [InputPartition(part) for part in plan(access, self._options, ranges)]
         finally:
             access.close()

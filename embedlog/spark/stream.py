@@ -127,6 +127,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
             if found[0] < found[1]:
                 ranges[key] = found
+        access.pin({key: start for key, (start, _) in ranges.items()})
         return [InputPartition(part) for part in plan(access, self._options, ranges)]
 
     def commit(self, end: dict[str, Any]) -> None:
