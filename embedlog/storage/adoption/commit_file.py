@@ -18,6 +18,8 @@ be damaged.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.storage.adoption import layout
@@ -252,7 +254,13 @@ def read_last(files: Files, data: str) -> Commit | None:
     except CorruptRecord:
         found = _read(files, path)
         return None if found is None else found[0]
-    return None if content is None else _decode_first(content, path)
+    return None if content is None else _known(content.partition(b"\n")[0], path)
+
+
+@lru_cache(maxsize=8)
+def _known(line: bytes, path: str) -> Commit:
+    """A record, decoded once: a reader of many partitions asks for it twice for each of them."""
+    return _decode_first(line, path)
 
 
 def commit_key(files: Files, data: str) -> tuple[int, str]:

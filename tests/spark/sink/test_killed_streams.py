@@ -18,8 +18,8 @@ from tests.spark.conftest import need_spark
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 JOB = Path(__file__).with_name("stream_job.py")
-FILES, ROWS = 6, 500
-KILLS = 2
+FILES, ROWS = 4, 500
+KILLS = 1
 
 
 def _start(*arguments: object) -> subprocess.Popen[bytes]:
