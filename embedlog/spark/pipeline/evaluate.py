@@ -18,7 +18,7 @@ from embedlog.spark.pipeline.errors import QualityFailed
 from embedlog.spark.pipeline.project import Project, Rule, Watermark, resolve
 from embedlog.spark.pipeline.quality import BROKEN, judge
 from embedlog.spark.pipeline.report import BatchReport
-from embedlog.spark.pipeline.schema import columns_ddl, ddl
+from embedlog.spark.pipeline.schema import all_nullable, ddl, to_json
 from embedlog.spark.pipeline.sessions import SessionState
 from embedlog.spark.pipeline.sinks.table import CommitKey
 from embedlog.spark.pipeline.watermark import Marks, event_ms, reject_late
@@ -44,7 +44,7 @@ class Evaluator:
     def __init__(self, project: Project) -> None:
         self.project = project
         self._maps = [resolve(each, project.directory) for each in project.decode.maps]
-        self._columns = key_columns(project.decode.key, row_schema(project.decode))
+        self.columns = key_columns(project.decode.key, row_schema(project.decode))
 
     def evaluate(
         self,
@@ -60,12 +60,7 @@ class Evaluator:
             ProjectError: a transform cannot be analysed.
         """
         project = self.project
-        run = decode_function(project.decode, self._maps, self._columns)
-        decoded = records.mapInArrow(run, columns_ddl(with_meta(self._columns)))
-        judged = judge(decoded, self._rules("input"))
-        if project.watermark is not None:
-            judged = reject_late(judged, project.watermark, before_ms)
-        judged = judged.persist()
+        judged = self.judged(records, before_ms).persist()
         cached.append(judged)
         report, newest_ms = self._report(judged, key)
         known = [each for each in (before_ms, newest_ms) if each is not None]
@@ -85,6 +80,20 @@ class Evaluator:
             views[name], more = self._judge_output(views[name], key, report, cached)
             failed = failed.unionByName(more)
         return Outcome(views, failed, report, marks, keep)
+
+    def judged(self, records: DataFrame, before_ms: int | None = None) -> DataFrame:
+        """The decoded rows, good and bad, with `_error` and the rules that they break."""
+        from pyspark.sql.types import StructType
+
+        project = self.project
+        run = decode_function(project.decode, self._maps, self.columns)
+        # A StructType, as the text of one would have to be analysed, which not all may ask for.
+        columns = StructType.fromJson(to_json(all_nullable(with_meta(self.columns))))
+        decoded = records.mapInArrow(run, columns)
+        judged = judge(decoded, self._rules("input"))
+        if project.watermark is None:
+            return judged
+        return reject_late(judged, project.watermark, before_ms)
 
     def _rules(self, on: str) -> list[Rule]:
         return [each for each in self.project.rules if each.on == on]

@@ -125,6 +125,23 @@ def to_json(kind: Type) -> Any:
             }
 
 
+def all_nullable(kind: Struct) -> Struct:
+    """The schema of rows that may be bad ones, which have null in all columns."""
+    return Struct(tuple(Field(each.name, _loose(each.type), True) for each in kind.fields))
+
+
+def _loose(kind: Type) -> Type:
+    match kind:
+        case Array(element, _):
+            return Array(_loose(element), True)
+        case Map(value, _):
+            return Map(_loose(value), True)
+        case Struct():
+            return all_nullable(kind)
+        case _:
+            return kind
+
+
 def ddl(kind: Type) -> str:
     """The type as Spark's SQL writes it; columns are nullable, as decoded errors have none."""
     match kind:

@@ -72,7 +72,7 @@ def test_late_rows_are_dead_letters_and_counted(spark: Any, tmp_path: Path) -> N
     assert seen(made.run_once([click("z", 1000)])) == [("a", 90, 100, 2)]
 
 
-@pytest.mark.parametrize("name", ["evaluated", "visits staged", "state kept", "before the count"])
+@pytest.mark.parametrize("name", ["visits staged", "state kept"])
 def test_killed_at_a_step_no_session_is_lost_doubled_or_cut(
     spark: Any, tmp_path: Path, name: str
 ) -> None:

@@ -1,0 +1,68 @@
+"""A project's source, schema and rules inside of Spark Declarative Pipelines.
+
+There Spark runs the flows and keeps their tables, so sinks, transforms and the trigger of the
+project file do not count; what it reads, how it decodes and what it rejects does.
+
+    from pyspark import pipelines as dp
+    from embedlog.spark.pipeline import declarative
+
+    ORDERS = declarative.rows(spark, "pipeline.toml")
+    REJECTED = declarative.rejects(spark, "pipeline.toml")
+
+    @dp.table
+    def orders():
+        return ORDERS
+
+    @dp.table
+    def orders_rejected():
+        return REJECTED
+
+The frames are made outside of the functions, as Spark lets nothing be analysed inside of them.
+Both are streams. No state is kept between batches, so a watermark of the project rejects only rows
+without an event time; give the stream one of Spark's own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from embedlog.spark.pipeline.columns import KEPT
+from embedlog.spark.pipeline.dead_letters import letters
+from embedlog.spark.pipeline.evaluate import Evaluator
+from embedlog.spark.pipeline.project import Project, load
+from embedlog.spark.pipeline.sinks.table import CommitKey
+from embedlog.spark.pipeline.source import read_stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def rows(spark: SparkSession, project: Project | str | Path) -> DataFrame:
+    """The rows that fit the schema and keep the rules, with their coordinates.
+
+    Raises:
+        ProjectError: the project cannot be read.
+    """
+    evaluator, judged = _judged(spark, project)
+    # Spark lets nobody ask for the columns of a frame here.
+    kept = [*(each.name for each in evaluator.columns.fields), *KEPT]
+    return judged.where("_error IS NULL AND NOT _tombstone").select(*kept)
+
+
+def rejects(spark: SparkSession, project: Project | str | Path) -> DataFrame:
+    """The dead letters, with the reason and the record as it came.
+
+    Raises:
+        ProjectError: the project cannot be read.
+    """
+    _, judged = _judged(spark, project)
+    return letters(judged.where("_error IS NOT NULL"), CommitKey("declarative", 0)).drop(
+        "app", "version"
+    )
+
+
+def _judged(spark: SparkSession, project: Project | str | Path) -> tuple[Evaluator, DataFrame]:
+    loaded = project if isinstance(project, Project) else load(project)
+    evaluator = Evaluator(loaded)
+    return evaluator, evaluator.judged(read_stream(spark, loaded))
