@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import sys
 
-from embedlog.runtime.files import Volume
+from embedlog.runtime.files import NotOpened, Volume
 from embedlog.runtime.locks import Rank, process_wide, ranked_lock
 
 TYPE_CHECKING = False
@@ -154,7 +154,13 @@ def sync_directory(path: str) -> None:
     """Return once the names in a directory survive loss of power."""
     if not hasattr(os, "O_DIRECTORY"):
         return
-    descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | getattr(os, "O_CLOEXEC", 0))
+    flags = os.O_RDONLY | os.O_DIRECTORY | getattr(os, "O_CLOEXEC", 0)
+    try:
+        descriptor = os.open(path or ".", flags)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise NotOpened(error.errno, error.strerror, path) from error
     try:
         _sync_names(descriptor)
     finally:

@@ -36,6 +36,12 @@ else:
     Bytes = None
 
 
+class NotOpened(OSError):
+    """What was to be synced could not be opened: the kernel was asked for nothing, so whatever the
+    reason it has dropped no page.
+    """
+
+
 class FileStat:
     """What `stat` tells: `size` in bytes, `modified_ms` as wall time, `is_directory`.
 
@@ -159,7 +165,11 @@ class Files(Protocol):
         """The volume that a file or directory is on."""
 
     def sync_directory(self, path: str) -> None:
-        """Return once the names in a directory survive loss of power."""
+        """Return once the names in a directory survive loss of power.
+
+        Raises:
+            NotOpened: of the operating system's files, the directory could not be opened.
+        """
 
     def lock(self, path: str) -> DirectoryLock:
         """Own the file at `path`, and by convention the directory it is in, until closed.

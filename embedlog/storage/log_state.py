@@ -9,6 +9,7 @@ from _bisect import bisect_right
 from errno import EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM, ENOSPC
 
 from embedlog import errors
+from embedlog.runtime.files import NotOpened
 from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage import events, paths
 from embedlog.storage.offset_index import ENTRY_SIZE, RELATIVE_OFFSET_MAX
@@ -37,7 +38,8 @@ to tell a torn tail from rot (valid data further behind a bad batch proves it ha
 HARMLESS_ERRORS = (ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM)
 """Something ran short: what was asked for was not done, and may be asked for again."""
 NO_DESCRIPTOR = (EMFILE, ENFILE)
-"""Of a sync these alone are harmless: no file was opened, and the kernel asked for nothing."""
+"""Of a sync these alone are harmless, whoever raised them: no file was opened, and the kernel asked
+for nothing. The others are if `NotOpened` says so."""
 
 
 class LogState:
@@ -408,7 +410,7 @@ class LogState:
                 if isinstance(error, FileNotFoundError) and segment not in self._segments:
                     continue  # retention has removed it meanwhile
                 error.filename = segment.path
-                if error.errno in NO_DESCRIPTOR:
+                if isinstance(error, NotOpened) or error.errno in NO_DESCRIPTOR:
                     raise self.refused(error) from error
                 # Never again: the kernel may have dropped the pages it could not write.
                 raise self.poison(error) from error
@@ -523,14 +525,31 @@ class LogState:
         # Both at once: no interrupt may come between them.
         self._segments, self.log_start_offset = segments, start
         self.synced_offset = min(self.synced_offset, end)
-        if self.leader_epochs.truncate_from_end(end):
-            self.leader_epochs.truncate_from_start(self.log_start_offset)
-            self.epochs_changed()
-        elif self.leader_epochs.truncate_from_start(self.log_start_offset):
-            self.epochs_outlived()
-        if self._applied_offset != end:
-            self._reload_producers()
-        self.update_high_watermark(self.high_watermark)
+        try:
+            if self.leader_epochs.truncate_from_end(end):
+                self.leader_epochs.truncate_from_start(self.log_start_offset)
+                self.epochs_changed()
+            elif self.leader_epochs.truncate_from_start(self.log_start_offset):
+                self.epochs_outlived()
+            if self._applied_offset != end:
+                self._reload_producers()
+        finally:
+            self.update_high_watermark(self.high_watermark)
+
+    def start_over(self, segment: Segment) -> None:
+        """Go on as an empty log: without epochs, without producers.
+
+        Requires: its directory holds no snapshot of producers.
+
+        Raises:
+            KafkaStorageError: the disk refuses. It is done but for what the next append stores.
+        """
+        self.leader_epochs.clear()
+        self.epochs_dirty, self.epochs_unsaved = True, not self._memory
+        self._applied_offset = -1
+        self.log_start_offset = segment.base_offset
+        self.replace_segments((segment,))
+        self.epochs_changed()
 
     def epochs_changed(self) -> None:
         """Store the epoch cache, with a checksum; Kafka's text form is written at the close.

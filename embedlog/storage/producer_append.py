@@ -63,6 +63,16 @@ def write_snapshot(
     write_whole(files, path, producers.encode_snapshot(), sync=False)
 
 
+def remove_snapshots(files: Files, directory: str) -> None:
+    """Remove every snapshot; the state is then found by reading the batches.
+
+    Raises:
+        OSError: the disk refuses; some may be left.
+    """
+    for offset in _snapshots(files, directory):
+        files.remove(paths.segment_file(directory, offset, paths.SNAPSHOT))
+
+
 def load_producers(
     files: Files,
     directory: str,

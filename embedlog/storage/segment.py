@@ -17,7 +17,7 @@ from __future__ import annotations
 from _bisect import bisect_right
 
 from embedlog.errors import CorruptRecord, KafkaStorageError
-from embedlog.runtime.files import read_view, write_fully, write_whole
+from embedlog.runtime.files import NotOpened, read_view, write_fully, write_whole
 from embedlog.runtime.locks import Rank, process_wide, ranked_rlock
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import ends_with, locate, walk
@@ -70,6 +70,7 @@ class Segment:
         "hints",
         "index_room",
         "is_gone",
+        "is_missing",
         "kept",
         "loaded_size",
         "modified_ms",
@@ -123,6 +124,8 @@ class Segment:
         """The file of a segment whose name means another, or none; see `part_with`."""
         self.is_gone = False  # its log was deleted, and the name may mean another's
         self.used = False
+        self.is_missing = False
+        """The file could not be made yet."""
         self.hints: dict[int, int] = {}
         """Offsets that readers will ask for next -> position of their batch."""
         self._since_index_entry = 0
@@ -149,15 +152,21 @@ class Segment:
         """The open file; keep the reference for as long as it is used."""
         opened = self.opened
         if opened is None:
-            return self._open_files.open(self)
+            return self._open_files.open(self, create=self.is_missing)
         self.used = True
         return opened
 
     # Writing. Requires: the partition lock
 
     def create(self) -> None:
-        """Make the file."""
+        """Make the file. If that fails, whoever needs the file next makes it.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        self.is_missing = True
         self._open_files.open(self, create=True)
+        self.is_missing = False
 
     def write(self, buffers: Sequence[Bytes], size: int) -> None:
         """Store `size` bytes behind the published end; publishes nothing.
@@ -170,7 +179,7 @@ class Segment:
             self._extend(position + size)
         file = self.opened
         if file is None:
-            file = self._open_files.open(self)
+            file = self._open_files.open(self, create=self.is_missing)
         self.dirty = True
         if file.write(buffers, position) != size:
             # A short write: once more from the start, in as many pieces as it takes.
@@ -250,9 +259,20 @@ class Segment:
         self.capacity = size
 
     def sync(self) -> None:
-        """Make everything written so far survive loss of power, and the file's name."""
+        """Make everything written so far survive loss of power, and the file's name.
+
+        Raises:
+            NotOpened: the file, or its directory, could not be opened.
+            OSError: nobody knows what will survive.
+        """
         size = self.end[1]
-        self.file.sync()
+        try:
+            file = self.file
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise NotOpened(error.errno, error.strerror, self.path) from error
+        file.sync()
         self.synced_size = size
         self.sync_name()
 

@@ -14,6 +14,7 @@ from embedlog.errors import KafkaStorageError
 from embedlog.runtime.files import write_fully
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import walk
+from embedlog.storage.producer_append import remove_snapshots
 from embedlog.storage.segment import base_offset_of
 
 TYPE_CHECKING = False
@@ -70,19 +71,30 @@ def truncate_fully(log: LogState, offset: int) -> None:
         except KafkaStorageError:
             log.log_start_offset = former
             raise
+        left = segments = log.segments
         try:
-            for segment in reversed(log.segments):
-                if segment.base_offset == offset:
-                    segment.part_with()
-                segment.remove()
-            segment = log.new_segment(offset)
-            segment.create()
+            # They are hints, and those of records that are gone would be wrong ones.
+            remove_snapshots(log.files, log.directory)
+            while left:
+                if left[-1].base_offset == offset:
+                    left[-1].part_with()
+                left[-1].remove()
+                left = left[:-1]
         except OSError as error:
-            # Whatever it is: the log is neither what it was nor what it should be.
-            raise log.poison(error) from error
-        log.leader_epochs.clear()
-        log.replace_segments((segment,))
-        log.epochs_changed()
+            raise log.refused(error) from error
+        finally:
+            # Also when it was cut short: the log has what the directory has.
+            if left:
+                log.log_start_offset = former
+                if left is not segments:
+                    log.replace_segments(left)
+        segment = log.new_segment(offset)
+        try:
+            segment.create()  # or else the next write does it
+        except OSError as error:
+            raise log.refused(error) from error
+        finally:
+            log.start_over(segment)
 
 
 def _check_settled(log: LogState) -> None:

@@ -17,6 +17,7 @@ import pytest
 from embedlog.errors import DirectoryLocked
 from embedlog.runtime.files import (
     Files,
+    NotOpened,
     read_view,
     remove_tree,
     write_fully,
@@ -392,3 +393,18 @@ def test_a_planned_failure_hits_its_call_once_or_for_ever() -> None:
         with pytest.raises(OSError, match="simulated"):
             file.write([b"b"], 1)
     assert disk.trace[0] == ("open", "f")
+
+
+def test_a_directory_that_cannot_be_opened_was_not_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, *_: object, **__: object) -> int:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory", path)
+
+    with monkeypatch.context() as patches:
+        patches.setattr("os.open", refuse)
+        with pytest.raises(NotOpened) as refusal:
+            OsFiles().sync_directory(f"{tmp_path}")
+    assert (refusal.value.errno, refusal.value.filename) == (errno.ENOMEM, f"{tmp_path}")
+    with pytest.raises(FileNotFoundError):
+        OsFiles().sync_directory(f"{tmp_path}/none")

@@ -221,12 +221,13 @@ def test_a_log_whose_recovery_cannot_be_synced_is_read_only(number: int) -> None
         assert values(log) == [b"a"]
 
 
-def test_a_file_that_cannot_be_opened_for_a_sync_is_synced_later() -> None:
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+def test_a_file_that_cannot_be_opened_for_a_sync_is_synced_later(number: int) -> None:
     disk = Disk()
     log = new_log(disk=disk, durability="fsync")
     append(log, b"a")
     log.segments[-1].release()
-    disk.refused, disk.errno = OPENING, errno.EMFILE
+    disk.refused, disk.errno = frozenset(("open",)), number
     with pytest.raises(KafkaStorageError) as refusal:
         log.flush()
     assert isinstance(refusal.value.__cause__, OSError)
@@ -234,6 +235,17 @@ def test_a_file_that_cannot_be_opened_for_a_sync_is_synced_later() -> None:
     disk.refused = frozenset()
     log.flush()
     assert log.synced_offset == 1
+
+
+def test_a_sync_that_lacks_memory_is_final() -> None:
+    """The kernel was asked: it may have dropped pages."""
+    disk = Disk()
+    log = new_log(disk=disk, durability="fsync")
+    append(log, b"a")
+    disk.refused, disk.errno = frozenset(("sync",)), errno.ENOMEM
+    with pytest.raises(KafkaStorageError):
+        log.flush()
+    assert log.failure is not None
 
 
 def test_a_roll_does_not_sync_what_another_sync_has_failed_on() -> None:

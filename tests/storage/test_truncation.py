@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
+from embedlog.errors import KafkaStorageError
+from embedlog.runtime.files import File
+from embedlog.runtime.randomness import seeded
+from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.storage.logs import (
@@ -120,3 +126,79 @@ def test_a_crash_at_any_call_of_a_truncation_leaves_a_log_between_before_and_aft
         call += 1
     assert call > 8
     assert [one.base_offset for one in batches(log)] == [0, 1]
+
+
+@pytest.mark.parametrize("offset", [0, 3, 6, 100])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EMFILE, errno.ENOMEM])
+def test_a_full_truncation_that_runs_short_at_any_call_is_done_by_the_next(
+    code: int, offset: int
+) -> None:
+    call = 0
+    while True:
+        disk = SimFiles()
+        log = new_log(disk=disk, **SETTINGS)
+        for number in range(6):
+            append(log, b"%d" % number * 180, epoch=number, producer=(7, 0, number))
+        sent = values(log)
+        failing = disk.calls + call
+        disk.fail(failing, code)
+        try:
+            log.truncate_fully_and_start_at(offset)
+        except KafkaStorageError:
+            assert log.failure is None, disk.trace[-1]
+            kept = values(log)
+            assert kept == sent[: len(kept)]
+            again = new_log(disk=disk.survivor(), **SETTINGS)
+            assert again.failure is None
+            assert values(again) in (kept, kept[offset:])
+            log.truncate_fully_and_start_at(offset)
+        else:
+            if disk.calls <= failing:
+                break
+        assert (log.log_start_offset, log.log_end_offset) == (offset, offset)
+        assert log.leader_epochs.entries == []
+        assert log.active_producers() == []
+        assert append(log, b"on", epoch=9) == offset
+        check(log)
+        for survivor in (disk.survivor(), _closed(log)):
+            again = new_log(disk=survivor, **SETTINGS)
+            assert values(again, offset) == [b"on"]
+            assert again.leader_epochs.entries[0] == (9, offset)
+            assert again.active_producers() == []
+        call += 1
+    assert call > 10
+
+
+def _closed(log: Log) -> SimFiles:
+    log.close()
+    files = log.files
+    assert isinstance(files, SimFiles)
+    return files.survivor()
+
+
+def test_a_log_whose_only_file_cannot_be_made_makes_it_with_the_next_write() -> None:
+    disk = SimFiles()
+    log = new_log(disk=disk, durability="fsync", **SETTINGS)
+    append(log, b"a")
+    path = f"{log.directory}/{7:020d}.log"
+    right = disk.open
+
+    def refuse(name: str, *, create: bool = False, writable: bool = True) -> File:
+        if name == path:
+            raise OSError(errno.ENOSPC, "simulated", name)
+        return right(name, create=create, writable=writable)
+
+    disk.open = refuse  # type: ignore[method-assign]
+    with pytest.raises(KafkaStorageError):
+        log.truncate_fully_and_start_at(7)
+    assert (log.failure, log.log_end_offset) == (None, 7)
+    assert not [name for name in disk.list(log.directory) if name.endswith(".log")]
+    assert values(new_log(disk=disk.survivor(), **SETTINGS), 7) == []
+    with pytest.raises(KafkaStorageError):
+        append(log, b"b")
+    del disk.open
+    assert append(log, b"b") == 7
+    log.flush()
+    assert values(log) == [b"b"]
+    images = [*disk.crash_images(seeded(3), 4)]
+    assert [values(new_log(disk=image, **SETTINGS)) for image in images] == [[b"b"]] * 4
