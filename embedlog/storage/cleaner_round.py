@@ -17,6 +17,7 @@ from embedlog.storage.cleaner_output import CleanedOutput
 from embedlog.storage.cleaner_transactions import CleanedTransactions
 from embedlog.storage.offset_index import ENTRY_SIZE, RELATIVE_OFFSET_MAX
 from embedlog.storage.offset_map import OffsetMap
+from embedlog.storage.producer_append import load_aborted_in_slices
 from embedlog.storage.reader import cut, verify
 from embedlog.storage.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
 from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch, iter_batches
@@ -114,7 +115,11 @@ class CleaningRound:
         for segment in self._sources:
             if segment.size > segment.trusted_size:
                 yield from self._verify(segment)
-            # One by one: of a segment that was loaded they are found by reading it.
+            if segment.aborted is None:
+                # Of a segment that was loaded they are found by reading it.
+                files, directory = self.log.files, self.log.directory
+                for _ in load_aborted_in_slices(files, directory, self.log.segments, segment):
+                    yield self.size_read
             aborted += self.log.aborted_transactions(segment.base_offset, segment.next_offset)
             yield self.size_read
         yield from self._fill_map(set(aborted))

@@ -13,7 +13,7 @@ from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from embedlog.runtime.files import Files
     from embedlog.storage.producer_entry import ProducerUpdate
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from embedlog.storage.validated_batch import ValidatedBatch
 
 _NEVER_EXPIRES = 2**63 - 1
+_SLICE_SIZE = 64 << 10
 NO_EPOCH = -1
 
 
@@ -118,7 +119,21 @@ def load_aborted(
     The `.txnindex` file is written for Kafka's tools and not read: it carries no checksum, and a
     damaged or missing entry would show aborted records to a read_committed reader. The snapshot
     at the segment's begin does carry one.
+
+    Raises:
+        CorruptRecord: a batch is damaged.
+        OSError: the directory cannot be read.
     """
+    for _ in load_aborted_in_slices(files, directory, segments, segment):
+        pass
+    assert segment.aborted is not None, segment
+    return segment.aborted
+
+
+def load_aborted_in_slices(
+    files: Files, directory: str, segments: Sequence[Segment], segment: Segment
+) -> Iterator[None]:
+    """`load_aborted` for who has other work: pauses after every 64 KiB of batches."""
     start = segment.base_offset
     producers = ProducerStateManager(_NEVER_EXPIRES, directory)
     for offset in sorted(_snapshots(files, directory), reverse=True):
@@ -135,9 +150,10 @@ def load_aborted(
         replayed_from = segments[0].base_offset
     for earlier in segments:
         if replayed_from < earlier.next_offset <= start:
-            _replayed(earlier, producers, replayed_from)
-    index = TransactionIndex(_replayed(segment, producers, max(start, replayed_from)))
-    return segment.adopt_aborted(index)
+            yield from _replay(earlier, producers, replayed_from, [])
+    found: list[AbortedTransaction] = []
+    yield from _replay(segment, producers, max(start, replayed_from), found)
+    segment.adopt_aborted(TransactionIndex(found))
 
 
 def replay(segment: Segment, producers: ProducerStateManager, start: int) -> None:
@@ -146,18 +162,25 @@ def replay(segment: Segment, producers: ProducerStateManager, start: int) -> Non
     Raises:
         CorruptRecord: one of them is damaged.
     """
-    for aborted in _replayed(segment, producers, start):
+    found: list[AbortedTransaction] = []
+    for _ in _replay(segment, producers, start, found):
+        pass
+    for aborted in found:
         segment.note_aborted(aborted)
 
 
-def _replayed(
-    segment: Segment, producers: ProducerStateManager, start: int
-) -> list[AbortedTransaction]:
+def _replay(
+    segment: Segment,
+    producers: ProducerStateManager,
+    start: int,
+    found: list[AbortedTransaction],
+) -> Iterator[None]:
+    """Add to `found` what was aborted; pause after every slice."""
     end, size, _, _ = segment.end
     if start >= end:
-        return []
-    found = []
+        return
     position = segment.position_of(start, size)
+    slice_end = position + _SLICE_SIZE
     # What this process wrote, or recovery has read, is not read once more.
     is_checked = segment.trusted_size >= EVERYTHING
     try:
@@ -169,9 +192,11 @@ def _replayed(
                 if aborted is not None:
                     found.append(aborted)
             position += batch.size
+            if position >= slice_end:
+                slice_end = position + _SLICE_SIZE
+                yield
     except RecordsError as error:
         raise CorruptRecord(segment.path, position, str(error)) from error
-    return found
 
 
 def remove_stale_snapshots(files: Files, directory: str, segments: Sequence[Segment]) -> None:

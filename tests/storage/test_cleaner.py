@@ -12,6 +12,7 @@ from embedlog.common import TopicPartition
 from embedlog.storage import cleaner_round
 from embedlog.storage.checkpoint_files import decode_offsets
 from embedlog.storage.cleaner_range import dirty_range
+from embedlog.storage.cleaner_round import CleaningRound
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.retention import delete_old_segments
@@ -699,6 +700,36 @@ def test_a_deleted_topic_leaves_no_cleaned_offset_to_its_successor() -> None:
     topic.manager.delete(PARTITION)
     assert topic.manager.get_or_create(PARTITION, topic.config).cleaned_offset == -1
     assert topic.reopened().log.cleaned_offset == -1
+
+
+def test_aborted_transactions_of_a_loaded_segment_are_found_in_slices() -> None:
+    topic = Compacted(segment_bytes=4 << 20)
+    for number in range(400):
+        topic.put((f"k{number}", "v" * 2000))
+        if number % 100 == 7:
+            topic.put(("k", "bad"), producer=(9, 0, number // 100), transactional=True)
+            append_marker(topic.log, 9, committed=False)
+    topic.commit()
+    topic.log.roll()
+    topic.put(("end", "end"))
+    again = topic.reopened()
+    log, segment = again.log, again.log.segments[0]
+    cleaning = CleaningRound(
+        log,
+        dirty_range(log, again.now_ms),
+        now_ms=again.now_ms,
+        map_size_max=1 << 20,
+        checkpoint=again.manager.checkpoint,
+        remove=lambda paths, delay_ms: None,
+    )
+    slices = 0
+    while not cleaning.step():
+        if segment.aborted is None and segment.trusted_size >= segment.size:
+            slices += 1
+    assert segment.aborted is not None
+    assert len(segment.aborted) == 4
+    assert slices >= segment.size // (64 << 10) - 1 > 10
+    assert [key for _, key, _ in rows(log)] == [b"k%d" % n for n in range(400)] + [b"end"]
 
 
 # Failures
