@@ -11,6 +11,9 @@ ends with an error that names it.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from embedlog.broker.meta_properties import node_id_of
 from embedlog.errors import ConfigError, DirectoryLocked, TimedOut
 from embedlog.pending import Pending
 from embedlog.runtime import real_runtime
@@ -53,7 +56,13 @@ def commit(
     if found is None or not found.is_directory:
         raise ConfigError(f"{path}: not a directory")
     exchange.leave(files, path, manifest)
-    answer = _Waiting(runtime, path, manifest.id).wait(timeout_ms)
+    try:
+        answer = _Waiting(runtime, path, manifest.id).wait(timeout_ms)
+    except BaseException:
+        # Nobody will ask for the answer: what was not taken shall not be made later.
+        with suppress(OSError):
+            exchange.withdraw(files, path, manifest.id)
+        raise
     exchange.remove_answer(files, path, manifest.id)
     tidy(files, path)
     answer.check()
@@ -105,7 +114,7 @@ class _Waiting:
         from embedlog.broker.cluster import Cluster
 
         try:
-            cluster = Cluster(self._path, _KEEPING_ALL, waits_for_committer=False)
+            cluster = Cluster(self._path, self._settings(), waits_for_committer=False)
         except DirectoryLocked as error:
             self._owner = str(error)
             return
@@ -113,3 +122,8 @@ class _Waiting:
             cluster.adopt_staged()
         finally:
             cluster.close()
+
+    def _settings(self) -> dict[str, str]:
+        """Those of a broker that is a guest in the directory."""
+        node_id = node_id_of(self._runtime, self._path)
+        return _KEEPING_ALL if node_id is None else {**_KEEPING_ALL, "node.id": node_id}

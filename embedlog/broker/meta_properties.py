@@ -53,6 +53,14 @@ def read(runtime: Runtime, directory: str, node_id: int) -> MetaProperties:
     return MetaProperties(values.get("cluster.id", ""), found)
 
 
+def node_id_of(runtime: Runtime, directory: str) -> str | None:
+    """The id of the node that the directory belongs to, as it is written; None if nobody's."""
+    path = f"{directory}/{_NAME}"
+    if runtime.files.stat(path) is None:
+        return None
+    return _parse(runtime.files.read(path).decode("utf-8", "replace")).get("node.id")
+
+
 def write(
     runtime: Runtime, directory: str, node_id: int, properties: MetaProperties, *, sync: bool
 ) -> None:

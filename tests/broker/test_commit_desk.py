@@ -91,6 +91,15 @@ def test_a_committer_removes_nothing_that_the_owners_settings_would_keep(path: s
     assert len(_seen(path)[0]) == 4
 
 
+def test_a_committer_is_the_node_that_the_directory_belongs_to(tmp_path: Path) -> None:
+    path = str(tmp_path / "data")
+    with embedlog.open(path, node_id=7) as cluster:
+        cluster.create_topic("t", 2)
+    assert commit(path, _manifest(path, "one", b"value")).state == DONE
+    with embedlog.open(path, node_id=7):
+        assert _seen(path) == [[b"value"]] * 2
+
+
 def test_an_owner_in_another_process_adopts_what_is_left_for_it(path: str) -> None:
     with _owner(path, background=True):
         for version in range(1, 4):
@@ -177,6 +186,18 @@ def test_what_is_wrong_with_a_commit_is_told_to_its_committer(path: str) -> None
     assert _seen(path) == [[], []]
     with pytest.raises(ConfigError, match="not a directory"):
         commit(path + "/nowhere", damaged)
+
+
+def test_a_manifest_is_withdrawn_when_the_directory_cannot_be_opened(path: str) -> None:
+    manifest = _manifest(path, "one", b"value")
+    properties = Path(path, "meta.properties")
+    content = properties.read_text()
+    properties.write_text(content.replace("version=1", "version=7"))
+    with pytest.raises(ConfigError, match="version '7'"):
+        commit(path, manifest)
+    assert not layout.has_manifests(FILES, path)
+    properties.write_text(content)
+    assert _seen(path) == [[], []]
 
 
 def test_a_coordinators_topic_is_refused(path: str) -> None:

@@ -54,7 +54,7 @@ def run(options: Options) -> Report:
     report = Report("sink", options)
     for number in range(options.count):
         seed = f"{options.seed}-{number}"
-        with tempfile.TemporaryDirectory(prefix="crash-sink-") as base:
+        with tempfile.TemporaryDirectory(prefix="crash-sink-", ignore_cleanup_errors=True) as base:
             one = _Run(base, seed, report)
             broken = report.failure_count
             try:
@@ -87,6 +87,8 @@ class _Run:
         """What the owner's producer was acknowledged."""
         self.owner: Child | None = None
         self.driver: Child | None = None
+        self.groups: list[int] = []
+        """The process groups of all drivers: what one has started may outlive it."""
 
     def run(self) -> None:
         maker = Child(lambda _: self._make())
@@ -118,6 +120,9 @@ class _Run:
         for child in (self.driver, self.owner):
             if child is not None:
                 child.close()
+        for group in self.groups:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
 
     # Processes
 
@@ -128,6 +133,9 @@ class _Run:
         if self.driver is None:
             seed = self.chance.random()
             self.driver = Child(lambda say: _Driver(self, random.Random(seed)).run(say))
+            with suppress(ProcessLookupError):
+                os.setpgid(self.driver.pid, self.driver.pid)
+            self.groups.append(self.driver.pid)
 
     def _end_driver(self) -> None:
         assert self.driver is not None
@@ -241,6 +249,7 @@ class _Driver:
         self._chance = chance
 
     def run(self, say: Say) -> None:
+        os.setpgid(0, 0)
         while (version := len(os.listdir(self._notes))) < self._batch_count:
             tasks = self._chance.randint(1, 3)
             split = [_rows(version)[number::tasks] for number in range(tasks)]

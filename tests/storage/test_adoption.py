@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from embedlog import errors
+from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.storage.adoption import layout
 from embedlog.storage.adoption.commit_file import APPLICATIONS_MAX
@@ -200,3 +201,13 @@ def test_a_staged_writer_begins_another_file_before_one_gets_too_large() -> None
     assert len(values(owner.logs[A])) == 5
     assert layout.EXCHANGE in owner.disk.list(DATA)
     assert owner.disk.list(layout.part(DATA, layout.STAGED)) == []
+
+
+def test_the_longest_name_of_a_topic_can_be_staged_for() -> None:
+    owner = Owner()
+    for name in ("a" * 249, "a" * 248 + "b"):
+        each = TopicPartition(name, 99_999)
+        writer = StagedWriter(owner.disk, DATA, job="m", topic_partition=each, writer="w" * 40)
+        writer.write(batch(name[-1:].encode()))
+        (staged,) = writer.finish()
+        assert len(staged.path.rpartition("/")[2]) < 200
