@@ -82,7 +82,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """Where the next batch ends."""
+        """Where the next batch ends.
+
+        Raises:
+            DataLoss: a partition ends before `start`, and that is not to be tolerated.
+        """
         begin = from_json(start)
         if not self._is_pinned:
             self._is_pinned = True
@@ -90,8 +94,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return to_json(begin)
         ends = self._ends() if self._target is None else self._target
         begin.update(self._appeared(begin, ends))
-        # Never back: what was read is read. Whether it is gone is for `partitions` to say.
-        ends = {key: max(ends.get(key, at), at) for key, at in begin.items()}
+        # Never back: what was read is read.
+        ends = {key: max(ends.get(key, at), at) for key, at in begin.items()} | self._cut(begin)
         if self._waits_for_more(begin, ends):
             return start
         if isinstance(limit, ReadMaxRows):
@@ -152,6 +156,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         access = self._log()
         wanted = subscribed(access, self._options.subscription)
         return {key: end for key, (_, end) in access.bounds(wanted).items()}
+
+    def _cut(self, begin: Positions) -> Positions:
+        """The ends of partitions that end before `begin`: of topics that were made anew.
+
+        Raises:
+            DataLoss: there are some, and that is not to be tolerated.
+        """
+        cut = {key: end for key, end in self._ends().items() if end < begin.get(key, end)}
+        if cut and self._options.fail_on_data_loss:
+            key = min(cut)
+            raise offset_changed(key, begin[key], cut[key])
+        return cut
 
     def _appeared(self, begin: Positions, ends: Positions) -> Positions:
         """Partitions that are new begin with their first record."""

@@ -106,6 +106,7 @@ QUERIES: dict[str, tuple[dict[str, str], Callable[[Any], Any]]] = {
     "a pattern that is found within": ({"subscribePattern": "rder.*"}, _all),
     "a pattern of no topic": ({"subscribePattern": "nothing.+"}, _all),
     "partitions": ({"assign": '{"orders":[1],"order-lines":[0]}'}, _all),
+    "partitions that are not there": ({"assign": '{"orders":[1,9]}'}, _all),
     "offsets": (
         {
             **ORDERS,
@@ -212,6 +213,30 @@ def test_the_same_query_gives_the_same_rows(spark: Any, served: Served, name: st
 def test_the_same_query_has_the_same_tasks(spark: Any, served: Served, name: str) -> None:
     ours, theirs = (served.batch(spark, each, **QUERIES[name][0]) for each in FORMATS)
     assert _tasks(ours) == _tasks(theirs)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "several topics",
+        "a pattern that is found within",
+        "partitions that are not there",
+        "offsets",
+        "times",
+        "headers",
+        "more tasks",
+        "committed transactions",
+        "every codec",
+        "what is left of a log",
+    ],
+)
+def test_over_the_wire_the_same_query_gives_the_same_rows(
+    spark: Any, served: Served, name: str
+) -> None:
+    options, query = QUERIES[name]
+    theirs = query(served.batch(spark, "kafka", **options))
+    ours = query(served.batch(spark, "embedlog", **options, path=""))
+    assert _rows(ours) == _rows(theirs)
 
 
 def _tasks(frame: Any) -> list[tuple[Place, int]]:
@@ -341,15 +366,18 @@ def _refusal(action: Callable[[], Any]) -> str:
 
 def _said(text: str) -> str:
     """What the connector says itself: without the class, the condition and the stack's trace."""
-    text = text.split("JVM stacktrace:", maxsplit=1)[0].split("\n\tat ", maxsplit=1)[0]
-    found = re.search(r".*(?:Exception|Error): (?P<said>.*)", text, re.DOTALL)
+    for end in ("JVM stacktrace:", "\n\tat ", " SQLSTATE: "):
+        text = text.partition(end)[0]
+    found = re.search(r".*(?:[Ee]xception|Error): (?P<said>.*)", text, re.DOTALL)
     said = found["said"] if found else text
-    return re.sub(r"^\[[A-Z_.]+\] |^requirement failed: |^assertion failed: ", "", said.strip())
+    said = re.sub(r"^\[[A-Z_.]+\] |^requirement failed: |^assertion failed: ", "", said.strip())
+    assert " " in said, text
+    return said
 
 
 def _words(text: str) -> str:
     """The text as one line; of a consumer group only the prefix is given, the rest is random."""
-    text = re.sub(r"group spark-kafka-relation[-\w]*", "group spark-kafka-relation", text)
+    text = re.sub(r"(group spark-kafka-(?:relation|source))[-\w]*", r"\1", text)
     return " ".join(text.split()).casefold().rstrip(". ")
 
 
@@ -508,3 +536,53 @@ def test_counts_of_a_moved_checkpoint_go_on(spark: Any, tmp_path: Path) -> None:
             writer = writer.foreachBatch(take).trigger(availableNow=True)
             writer.option("checkpointLocation", str(tmp_path / "c")).start().awaitTermination()
             assert counted == {0: 6 + leg, 1: 4}
+
+
+def _advanced(spark: Any, served: Served, tmp_path: Path, change: Callable[[Any], None]) -> None:
+    """Each format reads ten records of t-0 into a checkpoint of its own; then there is `change`."""
+    for name in FORMATS:
+        frame = served.stream(spark, name, subscribe="t", startingOffsets="earliest")
+        _run(frame, tmp_path / name, Sink().take)
+    change(served.cluster)
+
+
+def _removes_what_was_not_read(cluster: Any) -> None:
+    add(cluster, "t", 0, range(10, 20))
+    with cluster.admin() as admin:
+        admin.delete_records({("t", 0): 20}).check()
+
+
+def _makes_the_topic_anew(cluster: Any) -> None:
+    with cluster.admin() as admin:
+        admin.delete_topics(["t"]).check()
+    cluster.create_topic("t", 1, config=KEPT)
+    add(cluster, "t", 0, range(4))
+
+
+@pytest.mark.parametrize("change", [_removes_what_was_not_read, _makes_the_topic_anew])
+def test_a_stream_that_lost_records_fails_in_the_same_words_or_goes_on_alike(
+    spark: Any, tmp_path: Path, change: Callable[[Any], None]
+) -> None:
+    need_jars("spark-kafka")
+    with filled(tmp_path / "log", {"t": [10]}, **KEPT) as cluster:
+        served = Served(cluster, tmp_path / "log")
+        _advanced(spark, served, tmp_path, change)
+        ours, theirs = (
+            _refusal(
+                lambda each=each: _run(
+                    served.stream(spark, each, subscribe="t"), tmp_path / each, Sink().take
+                )
+            )
+            for each in FORMATS
+        )
+        assert _words(_said(theirs)) in _words(ours)
+        sinks = {name: Sink() for name in FORMATS}
+        tolerant = {"subscribe": "t", "failOnDataLoss": "false"}
+        for name in FORMATS:
+            _run(served.stream(spark, name, **tolerant), tmp_path / name, sinks[name].take)
+        add(cluster, "t", 0, range(3))
+        for name in FORMATS:
+            _run(served.stream(spark, name, **tolerant), tmp_path / name, sinks[name].take)
+    places = sinks["embedlog"].places()
+    assert places == sinks["kafka"].places()
+    assert len(places) >= 3
