@@ -1,0 +1,48 @@
+"""The README's lines for Spark run, and run again with one line changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import embedlog
+from tests.spark.conftest import KAFKA
+from tests.support.tools import need_jars
+
+README = Path(__file__).resolve().parent.parent.parent / "README.md"
+FIRST = 'fmt, place = "embedlog", {"path": "data"}\n'
+
+pytestmark = pytest.mark.slow
+
+
+def _lines() -> str:
+    chapter = README.read_text().split("### Read by Spark\n")[1]
+    return chapter.split("```python\n")[1].split("```")[0]
+
+
+def test_the_same_lines_read_a_directory_and_a_cluster(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_jars(KAFKA)
+    monkeypatch.chdir(tmp_path)
+    lines = _lines()
+    assert FIRST in lines
+    with embedlog.open(tmp_path / "data") as cluster:
+        cluster.create_topic("events", 2)
+        with cluster.producer() as producer:
+            for number in range(30):
+                producer.send("events", b"event %d" % (number % 3))
+        address = cluster.listen("127.0.0.1", 0).address
+        # A directory is looked for where Spark was started, so that the test names it whole.
+        paths = {"path": str(tmp_path / "data")}
+        expected = {(f"event {number}", 10) for number in range(3)}
+        for fmt, place in (
+            ("embedlog", paths),
+            ("kafka", {"kafka.bootstrap.servers": address}),
+            ("embedlog", {"kafka.bootstrap.servers": address}),
+        ):
+            names: dict[str, Any] = {}
+            exec(lines.replace(FIRST, f"fmt, place = {fmt!r}, {place!r}\n"), names)
+            assert {tuple(row) for row in names["counts"].collect()} == expected
