@@ -29,6 +29,8 @@ from contextlib import suppress
 import pyarrow as pa
 
 import embedlog
+import embedlog.broker.cluster
+import embedlog.broker.commit_work  # loaded once, before anybody is forked
 from embedlog.broker.hand_over import commit
 from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError
