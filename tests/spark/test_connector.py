@@ -586,3 +586,25 @@ def test_a_stream_that_lost_records_fails_in_the_same_words_or_goes_on_alike(
     places = sinks["embedlog"].places()
     assert places == sinks["kafka"].places()
     assert len(places) >= 3
+
+
+def test_both_write_the_same_records_into_the_same_partitions(spark: Any, served: Served) -> None:
+    rows = spark.range(200).selectExpr(
+        "CAST(id % 17 AS STRING) AS key",
+        "IF(id % 5 = 0, NULL, CAST(CONCAT('value ', id) AS BINARY)) AS value",
+        "array(struct('n' AS key, CAST(CAST(id AS STRING) AS BINARY) AS value)) AS headers",
+    )
+    columns = ("partition", "key", "value", "headers")
+    written = []
+    for name in FORMATS:
+        topic = f"written-by-{name}"
+        served.cluster.create_topic(topic, 3)
+        options = {**served.options, "topic": topic, "includeHeaders": "true"}
+        rows.coalesce(1).write.format(name).mode("append").options(**options).save()
+        frame = served.batch(spark, "kafka", subscribe=topic, includeHeaders="true")
+        # In one partition they come in the order in which they were written.
+        written.append(
+            [tuple(row) for row in frame.orderBy("partition", "offset").select(*columns).collect()]
+        )
+    assert written[0] == written[1]
+    assert len(written[0]) == 200
