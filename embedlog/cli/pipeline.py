@@ -231,8 +231,7 @@ def run(project: str, master: str | None, once: bool, as_json: bool) -> int:
 
 
 def _exit_status(project: Project, runner: Runner, *, once: bool, as_json: bool) -> int:
-    from embedlog.spark.pipeline.errors import QualityFailed
-    from embedlog.spark.pipeline.runner import PipelineFailed
+    from embedlog.spark.pipeline.errors import PipelineFailed, QualityFailed
 
     try:
         totals = runner.run(available_now=True if once else None)
@@ -299,12 +298,13 @@ def redrive(project: str, master: str | None, where: str, limit: int | None) -> 
 @contextmanager
 def _session(project: Project, master: str | None) -> Iterator[Any]:
     """A Spark session; one that was there before is left open."""
-    from embedlog.spark.pipeline.session import is_open, open_session
+    from embedlog.spark.pipeline.session import is_open, open_session, spark_errors
 
     is_new = not is_open()
     session = open_session(project.name, master=master)
     try:
-        yield session
+        with spark_errors():
+            yield session
     finally:
         if is_new:
             session.stop()

@@ -89,7 +89,11 @@ class BatchProcessor:
         holder = self._holder_of_letters()
         # A replay may take letters away although it makes none.
         letters = outcome.failed if report.dead or scope is not None else None
-        for sink in self.project.sinks:
+        sinks = list(self.project.sinks)
+        if scope is not None and holder is not None:
+            # Nobody gives these records again once their letters are gone: they go last.
+            sinks.sort(key=lambda each: each is holder)
+        for sink in sinks:
             rows = outcome.views[transforms.source_of(self.project, sink.source)]
             work = Work(rows, key, scope, letters if sink is holder else None)
             count = self._write_sink(sink, work, outcome.failed if report.dead else None)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from embedlog.errors import ConfigError, EmbedlogError
 
-__all__ = ["DecodeError", "ProjectError", "QualityFailed", "ReplayRefused", "TableConflict"]
+__all__ = [
+    "DecodeError",
+    "PipelineFailed",
+    "ProjectError",
+    "QualityFailed",
+    "ReplayRefused",
+    "TableConflict",
+    "brief",
+]
 
 
 class ProjectError(ConfigError):
@@ -25,3 +33,12 @@ class TableConflict(EmbedlogError):
 
 class ReplayRefused(EmbedlogError):
     """A replay or backfill that could double or lose rows of its target."""
+
+
+class PipelineFailed(EmbedlogError):
+    """Spark failed, for a reason that is none of the pipeline's own; the message is Spark's."""
+
+
+def brief(error: BaseException) -> str:
+    """An error of Spark's in one line, without the stack of its JVM."""
+    return " ".join(str(error).split("\n\nJVM")[0].split("\n\tat ")[0].split())[:2000]

@@ -9,8 +9,8 @@
             kit.run_once([b'{"id": 2, "amount": 1}'])
         kit.restart()  # and goes on from its checkpoint
 
-The project's tables and state are under the directory that the kit was given; its topics and the
-console collect rows in memory.
+The project's tables and state are under the directory that the kit was given, and its topics and
+the console are Parquet tables there.
 """
 
 from __future__ import annotations

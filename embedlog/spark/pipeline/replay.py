@@ -11,7 +11,6 @@ whatever its end, so that the newest change of each key is among what is applied
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -144,7 +143,6 @@ class Replayer:
         """The letters, and what came after them for their keys: a state must not go back."""
         from pyspark.sql import functions as f
 
-        letters = letters.persist()
         found = letters.groupBy("topic", "partition").agg(f.min("offset")).collect()
         first = {(row[0], row[1]): row[2] for row in found}
         if not first:
@@ -266,8 +264,3 @@ def _milliseconds(text: str) -> int:
         raise ProjectError(f"{text!r}: ISO 8601 or milliseconds since 1970 are needed") from None
     found = found if found.tzinfo else found.replace(tzinfo=datetime.UTC)
     return int(found.timestamp() * 1000)
-
-
-def describe(report: BatchReport) -> str:
-    """One line of JSON."""
-    return json.dumps(report.as_dict())

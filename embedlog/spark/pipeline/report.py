@@ -37,6 +37,8 @@ class BatchReport:
 class Totals:
     """Sums over batches, in the order of their versions; each batch counts once."""
 
+    app: str = ""
+    """The query that the last batch was of: another one, with a new checkpoint, begins at 0."""
     last_version: int = -1
     read: int = 0
     dead: int = 0
@@ -48,8 +50,9 @@ class Totals:
 
     def add(self, batch: BatchReport) -> None:
         """Count a batch, unless it was counted."""
-        if batch.version <= self.last_version:
+        if batch.app == self.app and batch.version <= self.last_version:
             return
+        self.app = batch.app
         self.last_version = batch.version
         self.read += batch.read
         self.dead += batch.dead

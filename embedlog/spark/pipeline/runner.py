@@ -13,7 +13,7 @@ from embedlog.errors import EmbedlogError
 from embedlog.runtime import real_runtime
 from embedlog.runtime.threads import Parked
 from embedlog.spark.pipeline.batch import BatchProcessor
-from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.errors import PipelineFailed, ProjectError, brief
 from embedlog.spark.pipeline.metrics import Progress, metrics_for
 from embedlog.spark.pipeline.project import Project
 from embedlog.spark.pipeline.report import BatchReport, Totals
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 _WATCH_S = 0.2
 _TOLD_MS = 10_000
 _POLL_MS = 10
-
-
-class PipelineFailed(EmbedlogError):
-    """The query ended with an error that is none of the pipeline's own; the message is Spark's."""
 
 
 class Runner:
@@ -141,15 +137,14 @@ class Runner:
 
     def _raise(self, query: StreamingQuery) -> None:
         error, self._error = self._error, None
-        failure = query.exception()
-        if error is not None and not isinstance(error, _StoppedError):
-            self._state.event("failed", {"error": str(error)})
-            raise error
+        failure = error if error is not None else query.exception()
         if failure is None or self._is_stopping:
-            return
-        text = " ".join(str(failure).split("\n\nJVM")[0].split())
+            return  # a batch that was broken off is done by the next run
+        text = brief(failure)
         self._state.event("failed", {"error": text})
-        raise PipelineFailed(text)
+        if isinstance(failure, EmbedlogError):
+            raise failure
+        raise PipelineFailed(text) from failure
 
 
 class _StoppedError(EmbedlogError):

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from embedlog.runtime.environment import set_default
-from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.errors import PipelineFailed, ProjectError, brief
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+@contextmanager
+def spark_errors() -> Iterator[None]:
+    """Gives errors of Spark's in one line, as errors of the pipeline.
+
+    Raises:
+        PipelineFailed: Spark raised inside.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        raise PipelineFailed(brief(error)) from error
 
 
 def is_open() -> bool:

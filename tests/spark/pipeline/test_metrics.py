@@ -43,13 +43,15 @@ def test_a_batch_that_comes_again_counts_once() -> None:
     for version in (0, 1, 1, 0):
         totals.add(BatchReport("q", version, read=2, errors={"decode": 1}, newest_ms=version))
     assert (totals.read, totals.errors, totals.newest_ms) == (4, {"decode": 2}, 1)
+    totals.add(BatchReport("another query", 0, read=1))
+    assert (totals.read, totals.last_version) == (5, 0)
     assert Totals.from_dict(json.loads(json.dumps(totals.as_dict()))) == totals
 
 
 def test_prometheus_reads_totals_and_lag() -> None:
     metrics = PrometheusMetrics("orders", 0)
     try:
-        metrics.count(Totals(3, read=10, errors={"decode": 2}, written={"table": 8}))
+        metrics.count(Totals("q", 3, read=10, errors={"decode": 2}, written={"table": 8}))
         metrics.progress(Progress(3, 10, 5.0, 250, 7, 1.5, {}))
         with urlopen(f"http://127.0.0.1:{metrics.port}/metrics", timeout=10) as answer:
             lines = answer.read().decode().splitlines()

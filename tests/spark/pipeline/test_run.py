@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from embedlog.spark.pipeline import read_table
-from embedlog.spark.pipeline.errors import ProjectError, QualityFailed
+from embedlog.spark.pipeline.errors import PipelineFailed, ProjectError, QualityFailed
+from embedlog.spark.pipeline.kit import KilledError
 from embedlog.spark.pipeline.runner import Runner
 from embedlog.spark.pipeline.state import StateDirectory
 from tests.spark.pipeline.support import Stream, plain, project, record
@@ -119,10 +120,6 @@ def test_killed_at_a_step_a_batch_is_in_the_table_once(
     assert set(table.rglob("*.parquet")) == live, "what was staged and not committed is swept"
 
 
-class KilledError(Exception):
-    """The end of a run in the middle of a step."""
-
-
 def test_sql_that_cannot_be_analysed_names_its_transform(spark: Any, tmp_path: Path) -> None:
     from embedlog.spark.pipeline.verbs import validate
 
@@ -136,3 +133,15 @@ def test_sql_that_cannot_be_analysed_names_its_transform(spark: Any, tmp_path: P
         "orders: id bigint, amount double, _topic string, _partition int, _offset bigint, "
         "_timestamp timestamp"
     ]
+
+
+def test_what_spark_raises_in_a_batch_is_one_line(spark: Any, tmp_path: Path) -> None:
+    made = project(
+        tmp_path, transform=[{"name": "t", "sql": "SELECT id, 1 / (id - 1) AS x FROM input"}]
+    )
+    stream = Stream(spark, tmp_path)
+    stream.put(record(0, {"id": 1}))
+    with pytest.raises(PipelineFailed, match="DIVIDE_BY_ZERO") as caught:
+        Runner(spark, made, read=stream.read).run()
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "tables/orders/_log").exists()

@@ -253,6 +253,38 @@ def test_letters_are_redriven_once_and_no_more_often_than_allowed(
     assert plain(rows(kind, table), "id", "amount") == [(1, 1.0), (2, 2.0)]
 
 
+@pytest.mark.parametrize("step", ["other: staged", "orders: staged", "other: committed"])
+def test_a_redrive_that_is_ended_midway_loses_no_letter(
+    spark: Any, tmp_path: Path, step: str
+) -> None:
+    """The letters are in the first sink's table; they stay until the other one has the rows."""
+    sinks = [
+        {"name": "orders", "type": "parquet", "path": "table"},
+        {"name": "other", "type": "delta", "path": "other"},
+    ]
+    batches = Batches(spark, project(tmp_path, sink=sinks))
+    good, bad = batches.put((1, 1.0), (2, 2.0))
+    batches.run_records([good, bad._replace(value=b'{"id": 2, "amount": "two"}')])
+    mended = project(
+        tmp_path,
+        sink=sinks,
+        decode={"format": "json", "schema": "order.json", "maps": [_mend],
+                "mapped_schema": "order.json"},
+    )  # fmt: skip
+
+    def reached(name: str) -> None:
+        if name == step:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        batches.replayer(project=mended, reached=reached).redrive()
+    if read_table(tmp_path / "table", dead_letters=True).row_count:
+        batches.replayer(project=mended).redrive()
+    for kind, name in (("parquet", "table"), ("delta", "other")):
+        assert plain(rows(kind, tmp_path / name), "id", "amount") == [(1, 1.0), (2, 2.0)]
+    assert read_table(tmp_path / "table", dead_letters=True).row_count == 0
+
+
 def _mend(row: Any) -> Any:
     return {**row, "amount": 2.0 if row["amount"] == "two" else row["amount"]}
 
