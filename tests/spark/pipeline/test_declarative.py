@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)  # the start of a JVM, on machines that have other things to do
 def test_the_declarative_example_makes_its_tables(tmp_path: Path) -> None:
     for module in ("pyspark", "yaml", "grpc_status"):
         if importlib.util.find_spec(module) is None:
@@ -33,7 +34,7 @@ def test_the_declarative_example_makes_its_tables(tmp_path: Path) -> None:
             "--conf", f"spark.sql.warehouse.dir={tmp_path}/warehouse",
             "--conf", "spark.ui.enabled=false",
         ],
-        cwd=directory, capture_output=True, text=True, check=False, timeout=110,
+        cwd=directory, capture_output=True, text=True, check=False, timeout=280,
         env={
             **os.environ,
             "PYSPARK_PYTHON": sys.executable,

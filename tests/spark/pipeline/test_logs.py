@@ -101,6 +101,7 @@ def test_a_project_moves_to_the_wire_with_its_state(spark: Any, tmp_path: Path) 
         assert plain(letters.to_pylist(), "offset") == [(n // 2,) for n in range(0, 60, 10)]
 
 
+@pytest.mark.timeout(300)  # the start of a JVM, on machines that have other things to do
 def test_the_command_stops_gracefully_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
     with embedlog.open(tmp_path / "log") as cluster:
         cluster.create_topic("orders", 2)
@@ -119,7 +120,7 @@ def test_the_command_stops_gracefully_and_goes_on_where_it_stopped(tmp_path: Pat
                     if read >= 20:
                         break
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(60) == 0
+                assert process.wait(120) == 0
             finally:
                 process.kill()
     assert ids(tmp_path / "tables/orders") == good(0, 20)
