@@ -2,7 +2,12 @@
 
 Batches: whole, of a known format, checksums, offsets that continue, leader epochs that do not fall
 and are the epoch cache's. Indexes: each entry names a batch that is there, and the largest
-timestamp up to it. The transaction index: each entry is an abort marker.
+timestamp up to it, which that batch was the first to have. The transaction index: each entry is an
+abort marker, with the begin of its transaction and the last stable offset behind it where the whole
+log is there to tell them.
+
+No rule tells a base offset that moves within its gap of compaction, nor an entry of the time index
+that moves within its batch: Kafka may name any record of that.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from wire.records.batch import (
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
+    TRANSACTIONAL_BIT,
     RecordBatch,
     iter_batches,
 )
@@ -50,8 +56,13 @@ class SegmentCheck:
         epochs: LeaderEpochs | None,
         gaps_below: int,
         progress: Callable[[int], None],
+        transactions: dict[int, int] | None = None,
     ) -> None:
-        """`progress` is told of bytes that were read."""
+        """`progress` is told of bytes that were read.
+
+        `transactions` has the open ones, producer -> first offset, when all batches before are
+        there, and is brought up to date; None when that is not known.
+        """
         self._files = files
         self._directory = directory
         self._base_offset = base_offset
@@ -61,13 +72,19 @@ class SegmentCheck:
         self.path = paths.segment_file(directory, base_offset)
         self._positions: dict[int, int] = {}
         """Position -> last offset that the offset index claims of the batch there."""
-        self._times: dict[int, int] = {}
-        """Last offset -> the largest timestamp that the time index claims up to it."""
-        self._aborts: dict[int, int] = {}
-        """Offset of an abort marker -> its producer."""
+        self._times: list[tuple[int, int]] = []
+        """(offset, the largest timestamp that the time index claims up to it), the last first."""
+        self._transactions = transactions
+        self._aborts: dict[int, tuple[int, int, int]] = {}
+        """Offset of an abort marker -> (producer, transaction's first offset, last stable offset
+        behind it), -1 for what is not known."""
         self.next_offset = base_offset
         self.epoch = -1
         self.largest = -1
+        self._is_largest = False
+        """Has the batch that was just read a larger timestamp than all before?"""
+        self._base = base_offset
+        """Where that batch begins."""
         self.batch_count = 0
         self.end = 0
         """Bytes of batches; what follows are zeros, or a bad batch."""
@@ -105,7 +122,8 @@ class SegmentCheck:
             times = TimeIndex.decode(
                 self._files.read(path), base_offset=self._base_offset, path=path
             )
-            self._times = {offset: timestamp for timestamp, offset in times.entries()}
+            self._times = [(offset, timestamp) for timestamp, offset in times.entries()]
+            self._times.reverse()
         except FileNotFoundError:
             pass
         except CorruptRecord as error:
@@ -169,10 +187,11 @@ class SegmentCheck:
             raise CorruptRecord(self.path, position, f"crc {computed:#010x}, stored {crc:#010x}")
         self._continue(position, base_offset, base_offset + delta, epoch)
         if attributes & CONTROL_BIT:
-            marker = RecordBatch(view[at : at + needed])
-            if ends_transaction(marker) is False:
-                self._aborts[base_offset] = marker.producer_id
-        self.largest = max(self.largest, timestamp)
+            self._note_marker(RecordBatch(view[at : at + needed]))
+        elif attributes & TRANSACTIONAL_BIT and self._transactions is not None:
+            producer_id = RecordBatch(view[at : at + needed]).producer_id
+            self._transactions.setdefault(producer_id, base_offset)
+        self._note_time(timestamp)
         return needed
 
     def _legacy(self, view: memoryview, at: int, position: int, size: int) -> int:
@@ -188,8 +207,23 @@ class SegmentCheck:
         except RecordsError as error:
             raise CorruptRecord(self.path, position, str(error)) from None
         self._continue(position, batch.base_offset, batch.last_offset, self.epoch)
-        self.largest = max(self.largest, batch.max_timestamp)
+        self._note_time(batch.max_timestamp)
         return batch.size
+
+    def _note_time(self, timestamp: int) -> None:
+        self._is_largest = timestamp > self.largest
+        self.largest = max(self.largest, timestamp)
+
+    def _note_marker(self, marker: RecordBatch) -> None:
+        is_commit = ends_transaction(marker)
+        if is_commit is None:
+            return
+        first, stable = -1, -1
+        if self._transactions is not None:
+            first = self._transactions.pop(marker.producer_id, -1)
+            stable = min(self._transactions.values(), default=marker.next_offset)
+        if not is_commit:
+            self._aborts[marker.base_offset] = (marker.producer_id, first, stable)
 
     def _continue(self, position: int, base_offset: int, last_offset: int, epoch: int) -> None:
         expected = self.next_offset
@@ -197,12 +231,14 @@ class SegmentCheck:
         if not is_next or last_offset < base_offset:
             reason = f"offsets {base_offset}..{last_offset}, expected {expected}"
             raise CorruptRecord(self.path, position, reason)
-        known = -1 if self._epochs is None else self._epochs.epoch_for_offset(base_offset)
+        # The last one, as the cache forgets records that were deleted from a batch's begin.
+        known = -1 if self._epochs is None else self._epochs.epoch_for_offset(last_offset)
         if epoch < self.epoch or known not in (-1, epoch):
             expected = max(known, self.epoch)
             reason = f"leader epoch {epoch} at offset {base_offset}, expected {expected}"
             raise CorruptRecord(self.path, position, reason)
         self.epoch = epoch
+        self._base = base_offset
         self.next_offset = last_offset + 1
         self.batch_count += 1
 
@@ -214,11 +250,16 @@ class SegmentCheck:
             path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
             reason = f"offset {claimed} at position {position}, where a batch ends {last_offset}"
             yield CorruptRecord(path, 0, reason)
-        timestamp = self._times.pop(last_offset, self.largest) if self._times else self.largest
-        if timestamp != self.largest:
-            path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
-            reason = f"timestamp {timestamp} up to offset {last_offset}, it is {self.largest}"
-            yield CorruptRecord(path, 0, reason)
+        times = self._times
+        while times and times[-1][0] <= last_offset:
+            # Kafka may name a record within the batch.
+            offset, timestamp = times.pop()
+            if timestamp != self.largest or not self._is_largest or offset < self._base:
+                path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
+                reason = f"timestamp {timestamp} up to offset {offset}, it is {self.largest}"
+                if timestamp == self.largest:
+                    reason = f"offset {offset} is not the first with timestamp {timestamp}"
+                yield CorruptRecord(path, 0, reason)
 
     def _unmatched(self) -> Iterator[CorruptRecord]:
         """Entries that name no batch."""
@@ -226,11 +267,9 @@ class SegmentCheck:
             path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
             reason = f"offset {offset} at position {position}, where no batch begins"
             yield CorruptRecord(path, 0, reason)
-        for offset in self._times:
-            # Kafka may name a record within a batch.
-            if not self._base_offset <= offset < self.next_offset:
-                path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
-                yield CorruptRecord(path, 0, f"offset {offset} is not in the segment")
+        for offset, _ in self._times:
+            path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
+            yield CorruptRecord(path, 0, f"offset {offset} is not in the segment")
         path = paths.segment_file(self._directory, self._base_offset, paths.TRANSACTION_INDEX)
         try:
             index = TransactionIndex.decode(
@@ -242,8 +281,17 @@ class SegmentCheck:
             yield error
             return
         for entry in index:
-            if self._aborts.get(entry.last_offset) != entry.producer_id:
+            producer_id, first, stable = self._aborts.get(entry.last_offset, (-1, -1, -1))
+            if producer_id != entry.producer_id:
                 reason = f"no abort marker of {entry.producer_id} at offset {entry.last_offset}"
+                yield CorruptRecord(path, 0, reason)
+            elif not (
+                0 <= entry.first_offset <= entry.last_offset
+                and first in (-1, entry.first_offset)
+                and 0 <= entry.last_stable_offset <= entry.last_offset + 1
+                and stable in (-1, entry.last_stable_offset)
+            ):
+                reason = f"{entry}, it begins at {first}, and {stable} is stable"
                 yield CorruptRecord(path, 0, reason)
 
     def _find_tail(self, file: File) -> None:

@@ -11,11 +11,17 @@ from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.storage import partition_metadata, paths, producer_snapshot
 from embedlog.storage.checkpoint_files import NAMES, WITH_TWIN, read_text, read_twin
-from embedlog.storage.checkpoints import read_properties
 from embedlog.storage.clean_shutdown import holds_marker, was_written_in_this_boot
 from embedlog.storage.gaps import read_gaps_below
 from embedlog.storage.leader_epochs import LeaderEpochs
 from embedlog.storage.published_offset import read_published
+from embedlog.storage.root_check import (
+    check_epochs_text,
+    check_marker,
+    check_properties,
+    check_texts,
+    was_closed_by_us,
+)
 from embedlog.storage.sealed_file import read_sealed
 from embedlog.storage.segment_check import PAGE_SIZE, SegmentCheck
 from embedlog.storage.segment_scan import has_good_batch_after
@@ -44,6 +50,7 @@ class Verification:
         self._progress = progress
         self._is_chosen = is_chosen
         self._is_clean = holds_marker(files, data)
+        self._is_closed = self._is_clean and was_closed_by_us(files, data)
         # After a loss of power the epoch cache may be older than the log.
         self._knows_epochs = self._is_clean or was_written_in_this_boot(files, data)
         self._checkpoints: dict[str, Mapping[TopicPartition, int]] = {}
@@ -76,11 +83,11 @@ class Verification:
         yield from self._ranges()
 
     def _directory_files(self) -> Iterator[CorruptRecord]:
-        path = f"{self._data}/{paths.META_PROPERTIES}"
-        if self._files.stat(path) is not None:
-            version = read_properties(self._files, path).get("version")
-            if version != "1":
-                yield CorruptRecord(path, 0, f"version {version!r}, expected 1")
+        yield from check_properties(self._files, self._data)
+        yield from check_marker(self._files, self._data)
+        if self._is_closed:
+            present = filter(None, map(paths.parse_log_directory, self._files.list(self._data)))
+            yield from check_texts(self._files, self._data, set(present))
         try:
             read_twin(self._files, self._data, paths.GAPS)
         except CorruptRecord as error:
@@ -103,6 +110,8 @@ class Verification:
             return  # deleted meanwhile
         epochs, found = self._epochs(directory)
         yield from found
+        if self._is_closed:
+            yield from check_epochs_text(self._files, directory)
         yield from self._small_files(directory, names)
         gaps_below = read_gaps_below(self._files, self._data, topic_partition)
         bases = sorted(
@@ -111,6 +120,8 @@ class Verification:
             if name.endswith(paths.LOG) and (offset := paths.parse_offset(name)) is not None
         )
         epoch, expected = -1, -1
+        # Of transactions that began in what is gone nobody knows where that was.
+        transactions: dict[int, int] | None = {} if bases[:1] == [0] and not gaps_below else None
         for slot, base in enumerate(bases):
             segment = SegmentCheck(
                 self._files,
@@ -119,6 +130,7 @@ class Verification:
                 epochs=epochs,
                 gaps_below=gaps_below,
                 progress=self._progress,
+                transactions=transactions,
             )
             if 0 <= expected != base and not expected < base <= gaps_below:
                 reason = f"begins at offset {base}, the segment before ends at {expected}"
@@ -186,7 +198,10 @@ class Verification:
             for topic_partition, offset in offsets.items():
                 if topic_partition not in self.ends:
                     continue
-                _, end = self.ends[topic_partition]
-                if offset > end and name != paths.HIGH_WATERMARKS:
-                    reason = f"offset {offset} of {topic_partition}, which ends at {end}"
+                start, end = self.ends[topic_partition]
+                is_of_high_watermarks = name == paths.HIGH_WATERMARKS
+                if is_of_high_watermarks and not self._is_closed:
+                    continue  # it is read by nobody, and may be of before a crash
+                if offset > end or (is_of_high_watermarks and offset < start):
+                    reason = f"offset {offset} of {topic_partition}, which has {start} to {end}"
                     yield CorruptRecord(f"{self._data}/{name}", 0, reason)
