@@ -1,0 +1,145 @@
+"""Spark: batch reads and writes of a log beside Spark's Kafka connector and Parquet, `local[2]`.
+
+One session, one log, rounds in turn. Reads go to Spark's noop sink with all columns; the connector
+reads from our listener, with its defaults and as fast as it can be made.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import embedlog
+from embedlog.spark import register
+from embedlog.spark.pipeline.session import open_session
+from tests.support.tools import has_jars, jar_files
+
+ROUNDS = 5
+PARTITIONS = 4
+SIZES = ((100, 2_000_000), (1024, 400_000))
+"""Bytes of a value, and how many records."""
+BATCH_SIZE = 16_384
+"""A producer's, Kafka's default."""
+KAFKA = "spark-kafka"
+TUNED = {
+    "kafka.max.poll.records": "10000",
+    "kafka.fetch.max.wait.ms": "10",
+    "kafka.max.partition.fetch.bytes": str(8 << 20),
+}
+
+Frame = Any
+
+
+def main() -> None:
+    base = Path(tempfile.mkdtemp(prefix="benchmark-spark-"))
+    jars = {"spark.jars": ",".join(jar_files(KAFKA))} if has_jars(KAFKA) else {}
+    if not jars:
+        print("Spark's Kafka connector is missing: python -m tests.support.tools spark-kafka")
+    spark = open_session(
+        "benchmark",
+        master="local[2]",
+        **{
+            "spark.driver.memory": "2g",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            **jars,
+        },
+    )
+    register(spark)
+    try:
+        for size, count in SIZES:
+            _measure(spark, base / str(size), size, count, with_kafka=bool(jars))
+    finally:
+        spark.stop()
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def _measure(spark: Any, base: Path, size: int, count: int, *, with_kafka: bool) -> None:
+    with embedlog.open(base / "log", durability="os") as cluster:
+        cluster.create_topic("t", PARTITIONS)
+        cluster.create_topic("written", PARTITIONS)
+        _fill(cluster, size, count)
+        address = cluster.listen("127.0.0.1", 0).address
+        ours = _reader(spark, "embedlog", {"path": str(base / "log")})
+        server = {"kafka.bootstrap.servers": address}
+        for codec in ("none", "zstd"):
+            ours().write.mode("overwrite").option("compression", codec).parquet(
+                str(base / f"parquet-{codec}")
+            )
+        reads: dict[str, Callable[[], Frame]] = {"embedlog, directory": ours}
+        reads["embedlog, over the wire"] = _reader(spark, "embedlog", server)
+        if with_kafka:
+            reads["connector, defaults"] = _reader(spark, "kafka", server)
+            reads["connector, tuned"] = _reader(spark, "kafka", {**server, **TUNED})
+        for codec in ("none", "zstd"):
+            reads[f"Parquet, {codec}"] = lambda codec=codec: spark.read.parquet(
+                str(base / f"parquet-{codec}")
+            )
+        _compare(
+            f"batch read, {count:,} records of {size} B",
+            {name: lambda make=make: _drain(make()) for name, make in reads.items()},
+            count,
+            ours="embedlog, directory",
+        )
+        source = spark.read.parquet(str(base / "parquet-none")).select("key", "value")
+        writes: dict[str, Callable[[], None]] = {
+            "embedlog, directory": lambda: _write(source, "embedlog", {"path": str(base / "log")}),
+            "Parquet, none": lambda: (
+                source.write.mode("overwrite")
+                .option("compression", "none")
+                .parquet(str(base / "copy"))
+            ),
+        }
+        if with_kafka:
+            writes["connector"] = lambda: _write(source, "kafka", server)
+        _compare(
+            f"batch write, {count:,} records of {size} B",
+            writes,
+            count,
+            ours="embedlog, directory",
+        )
+
+
+def _fill(cluster: embedlog.Cluster, size: int, count: int) -> None:
+    some = 10_000
+    padding = os.urandom(size)
+    with cluster.producer(batch_size=BATCH_SIZE, linger_ms=100) as producer:
+        for first in range(0, count, some):
+            numbers = range(first, min(first + some, count))
+            values = [b"%016d" % n + padding[16:] for n in numbers]
+            producer.send_batch("t", values, keys=[b"key-%012d" % n for n in numbers])
+        producer.flush()
+
+
+def _reader(spark: Any, name: str, options: dict[str, str]) -> Callable[[], Frame]:
+    return lambda: spark.read.format(name).options(**options).option("subscribe", "t").load()
+
+
+def _drain(frame: Frame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def _write(frame: Frame, name: str, options: dict[str, str]) -> None:
+    frame.write.format(name).options(**options).option("topic", "written").mode("append").save()
+
+
+def _compare(title: str, rows: dict[str, Callable[[], None]], count: int, *, ours: str) -> None:
+    seconds: dict[str, list[float]] = {name: [] for name in rows}
+    for number in range(ROUNDS + 1):
+        for name, run in rows.items():
+            started = time.perf_counter()
+            run()
+            if number:  # the first is for the JVM to get warm
+                seconds[name].append(time.perf_counter() - started)
+    print(f"\n{title}: median (best) of {ROUNDS}")
+    medians = {name: statistics.median(each) for name, each in seconds.items()}
+    for name, median in sorted(medians.items(), key=lambda pair: pair[1]):
+        ratio = "" if name == ours else f"  {median / medians[ours]:6.2f}x"
+        best = min(seconds[name])
+        print(f"  {name:<30}{median:7.2f} s ({best:5.2f})  {count / median:12,.0f}/s{ratio}")
