@@ -211,3 +211,23 @@ def test_the_longest_name_of_a_topic_can_be_staged_for() -> None:
         writer.write(batch(name[-1:].encode()))
         (staged,) = writer.finish()
         assert len(staged.path.rpartition("/")[2]) < 200
+
+
+def test_a_directory_that_is_removed_while_it_is_made_is_made_again() -> None:
+    owner = Owner()
+    removed = []
+    make_directory = owner.disk.make_directory
+
+    def vanishing(path: str, mode: int = 0o777) -> None:
+        make_directory(path, mode)
+        if len(removed) < 3:
+            removed.append(path)
+            owner.disk.remove(path)
+            if len(removed) == 2:
+                raise FileExistsError(17, "File exists", path)
+
+    owner.disk.make_directory = vanishing
+    (staged,) = stage(owner.disk, "m", {A: [[b"1"]]})
+    assert len(removed) == 3
+    owner.adopt("m", [staged])
+    assert values(owner.logs[A]) == [b"1"]

@@ -19,7 +19,6 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
-from embedlog.runtime.files import make_directory
 from embedlog.storage import paths
 from embedlog.storage.adoption import layout
 from embedlog.storage.adoption.commit_file import PREPARED, read_last
@@ -179,7 +178,7 @@ def take(files: Files, data: str) -> list[str]:
     inbox, taken = layout.part(data, layout.INBOX), layout.part(data, layout.TAKEN)
     names = layout.names_in(files, data, layout.INBOX)
     if names:
-        make_directory(files, taken, sync=False)
+        layout.inside(files, taken, lambda: files.list(taken))
     for name in names:
         try:
             files.rename(f"{inbox}/{name}", f"{taken}/{name}")

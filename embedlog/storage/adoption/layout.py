@@ -72,9 +72,9 @@ def inside(files: Files, directory: str, make: Callable[[], T], *, sync: bool = 
         OSError: the disk refuses.
     """
     for _ in range(_ATTEMPTS):
-        make_directory(files, directory, sync=sync)
         try:
+            make_directory(files, directory, sync=sync)
             return make()
-        except FileNotFoundError:
-            continue
+        except (FileNotFoundError, FileExistsError):
+            continue  # the latter when it was there, and is gone at the second look
     return make()
