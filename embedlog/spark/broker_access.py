@@ -82,7 +82,7 @@ class BrokerAccess:
 
     def topics(self) -> list[str]:
         """See `LogAccess`."""
-        return sorted(name for name in self._consumer.list_topics() if not name.startswith("__"))
+        return sorted(n for n, info in self._consumer.list_topics().items() if not info.is_internal)
 
     def partitions(self, topic: str) -> list[int]:
         """See `LogAccess`."""

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from embedlog.spark.decode import ArrowChunks
     from embedlog.storage.retention_pins import RetentionPin
 
+INTERNAL_TOPICS = (
+    "__cluster_metadata",
+    "__consumer_offsets",
+    "__share_group_state",
+    "__transaction_state",
+)
+"""Kafka's own: no pattern means them."""
 PIN_MS = 10 * 60 * 1000
 """So long retention by size and age leaves alone what a read has planned; see `retention_pins`."""
 
@@ -64,7 +71,7 @@ class DirectoryAccess:
 
     def topics(self) -> list[str]:
         """See `LogAccess`."""
-        return [name for name in self._reader.topics() if not name.startswith("__")]
+        return [name for name in self._reader.topics() if name not in INTERNAL_TOPICS]
 
     def partitions(self, topic: str) -> list[int]:
         """See `LogAccess`."""

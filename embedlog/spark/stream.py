@@ -3,7 +3,8 @@
 One process of Spark's keeps this object for the whole query. Spark asks for the initial offset more
 than once, and again after a restart whose first batch was never committed: were "latest" resolved
 anew, records that came between would be in no batch. So it is resolved once, and the first batch of
-a query ends where it begins: an empty one, which pins the start in the checkpoint.
+a query that begins at "latest", at a time or at a group's offsets ends where it begins: an empty
+one, which pins the start in the checkpoint.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.access import open_access
 from embedlog.spark.errors import added_late, offset_changed, partitions_deleted
 from embedlog.spark.offsets import from_json, limited, to_json
+from embedlog.spark.options import Offsets, Word
 from embedlog.spark.planner import plan
 from embedlog.spark.reading import read_slice
 from embedlog.spark.resolve import available, starting_positions, subscribed
@@ -90,12 +92,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = from_json(start)
         if not self._is_pinned:
             self._is_pinned = True
-            if self._initial is not None and begin == self._initial:
+            if self._moves and self._initial is not None and begin == self._initial:
                 return to_json(begin)
         ends = self._ends() if self._target is None else self._target
         begin.update(self._appeared(begin, ends))
-        # Never back: what was read is read.
-        ends = {key: max(ends.get(key, at), at) for key, at in begin.items()} | self._cut(begin)
+        # Never back: what was read is read. Partitions that are gone are left out: that makes a
+        # batch, in which `partitions` tells of them.
+        ends = {key: max(end, begin.get(key, end)) for key, end in ends.items()} | self._cut(begin)
         if self._waits_for_more(begin, ends):
             return start
         if isinstance(limit, ReadMaxRows):
@@ -146,6 +149,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if partition.value is None:
             return
         yield from read_slice(partition.value, self._schema, self._options, self._group)
+
+    @property
+    def _moves(self) -> bool:
+        """Might the initial offset be another one when it is looked for again?
+
+        "earliest" moves, too, but past what retention has removed and nobody can read any more.
+        """
+        starting = self._options.starting
+        return not isinstance(starting, Offsets) and starting != Word("earliest")
 
     def _log(self) -> LogAccess:
         if self._access is None:

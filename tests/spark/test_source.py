@@ -106,11 +106,16 @@ def test_long_ranges_are_cut_at_batches_into_tasks(spark: Any, tmp_path: Path) -
 
 
 def test_patterns_and_assignments_choose_partitions(spark: Any, tmp_path: Path) -> None:
-    with filled(tmp_path / "log", {"orders": [2, 1], "order-lines": [3], "other": [1]}):
+    topics = {"orders": [2, 1], "order-lines": [3], "other": [1], "__mine": [1]}
+    with filled(tmp_path / "log", topics) as cluster, cluster.admin() as admin:
+        admin.alter_group_offsets("readers", {("orders", 0): 1}).check()
         path = str(tmp_path / "log")
         reader = spark.read.format("embedlog").option("path", path)
         by_pattern = reader.option("subscribePattern", "^order").load()
         assert _places(by_pattern) == _all("order-lines", [3]) + _all("orders", [2, 1])
+        reader = spark.read.format("embedlog").option("path", path)
+        ours = reader.option("subscribePattern", "__").load()
+        assert _places(ours) == [("__mine", 0, 0)]
         reader = spark.read.format("embedlog").option("path", path)
         chosen = reader.option("assign", json.dumps({"orders": [1], "other": [0, 7]})).load()
         assert _places(chosen) == [("orders", 1, 0), ("other", 0, 0)]

@@ -101,3 +101,41 @@ def test_a_groups_offsets_follow_a_query(spark: Any, tmp_path: Path) -> None:
             stored = admin.list_group_offsets(["pipeline"])["pipeline"]
         # Spark tells of a batch when it plans the next: of the last one never.
         assert stored[embedlog.TopicPartition("t", 0)].offset >= 4
+
+
+def test_one_batch_reads_what_is_there(spark: Any, tmp_path: Path) -> None:
+    found: list[int] = []
+    with filled(tmp_path / "log", {"t": [10]}):
+        query = (
+            _stream(spark, tmp_path / "log")
+            .writeStream.foreachBatch(
+                lambda batch, _: found.extend(row.offset for row in batch.collect())
+            )
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(once=True)
+            .start()
+        )
+        query.awaitTermination()
+    assert sorted(found) == list(range(10))
+
+
+def test_a_topic_that_is_deleted_fails_a_query_of_a_pattern(spark: Any, tmp_path: Path) -> None:
+    found: list[int] = []
+    pattern = {"subscribePattern": "a|b"}
+    with filled(tmp_path / "log", {"a": [5], "b": [5]}) as cluster:
+
+        def run(**options: str) -> None:
+            reader = spark.readStream.format("embedlog").option("path", str(tmp_path / "log"))
+            options = {"startingOffsets": "earliest", **pattern, **options}
+            _run(reader.options(**options).load(), tmp_path, found)
+
+        run()
+        assert sorted(found) == sorted([*range(5), *range(5)])
+        with cluster.admin() as admin:
+            admin.delete_topics(["b"]).check()
+        with pytest.raises(Exception, match=r"Partitions Set\(b-0\) have been deleted"):
+            run()
+        run(failOnDataLoss="false")
+        add(cluster, "a", 0, range(5, 7))
+        run(failOnDataLoss="false")
+    assert sorted(found)[-2:] == [5, 6]
