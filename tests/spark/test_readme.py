@@ -17,9 +17,10 @@ FIRST = 'fmt, place = "embedlog", {"path": "data"}\n'
 pytestmark = pytest.mark.slow
 
 
-def _lines() -> str:
-    chapter = README.read_text().split("### Read by Spark\n")[1]
-    return chapter.split("```python\n")[1].split("```")[0]
+def _lines(number: int = 0) -> str:
+    """A block of Python in the chapter."""
+    chapter = README.read_text().split("### Read by Spark\n")[1].split("\n### ")[0]
+    return chapter.split("```python\n")[1 + number].split("```")[0]
 
 
 def test_the_same_lines_read_a_directory_and_a_cluster(
@@ -46,3 +47,29 @@ def test_the_same_lines_read_a_directory_and_a_cluster(
             names: dict[str, Any] = {}
             exec(lines.replace(FIRST, f"fmt, place = {fmt!r}, {place!r}\n"), names)
             assert {tuple(row) for row in names["counts"].collect()} == expected
+
+
+def test_the_streams_lines_go_on_at_their_checkpoint_also_with_the_other_format(
+    spark: Any, tmp_path: Path
+) -> None:
+    need_jars(KAFKA)
+    table, lines = str(tmp_path / "table"), _lines(1)
+    for name in ("table", "checkpoint"):
+        assert lines.count(f'"{name}")') == 1
+        lines = lines.replace(f'"{name}")', f'"{tmp_path / name}")')
+    with embedlog.open(tmp_path / "data") as cluster:
+        cluster.create_topic("events", 2)
+        address = cluster.listen("127.0.0.1", 0).address
+        sent = []
+        for fmt, place in (
+            ("embedlog", {"path": str(tmp_path / "data")}),
+            ("kafka", {"kafka.bootstrap.servers": address}),
+            ("embedlog", {"path": str(tmp_path / "data")}),
+        ):
+            with cluster.producer() as producer:
+                for _ in range(5):
+                    sent.append(b"event %d" % len(sent))
+                    producer.send("events", sent[-1])
+            exec(lines, {"spark": spark, "fmt": fmt, "place": place})
+            found = [bytes(row.value) for row in spark.read.parquet(table).collect()]
+            assert sorted(found) == sorted(sent)
