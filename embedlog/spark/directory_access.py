@@ -73,6 +73,19 @@ class DirectoryAccess:
         """See `LogAccess`."""
         return [name for name in self._reader.topics() if name not in INTERNAL_TOPICS]
 
+    @property
+    def path(self) -> str:
+        """The data directory."""
+        return self._reader.path
+
+    def all_partitions(self) -> list[TopicPartition]:
+        """Every partition, those of internal topics too."""
+        return [
+            TopicPartition(topic, number)
+            for topic in self._reader.topics()
+            for number in self._reader.partitions(topic)
+        ]
+
     def partitions(self, topic: str) -> list[int]:
         """See `LogAccess`."""
         return self._reader.partitions(topic)

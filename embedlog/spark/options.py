@@ -90,7 +90,7 @@ Subscription = Assign | Subscribe | SubscribePattern
 Bound = Word | Offsets | Timestamps | Timestamp | Committed
 Strategy = Literal["error", "latest"]
 Choice = TypeVar("Choice", bound=str)
-Table = Literal["records", "batches", "segments", "partitions", "groups"]
+Table = Literal["records", "batches", "segments", "partitions", "groups", "findings"]
 
 POLL_TIMEOUT_MS = 120_000
 MAX_TRIGGER_DELAY_MS = 15 * 60_000

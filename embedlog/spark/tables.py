@@ -4,6 +4,7 @@ batches      one row a record batch, from its header alone
 segments     one row a segment file
 partitions   one row a partition: its offsets and size
 groups       one row a committed offset, with its lag
+findings     one row for whatever is damaged: a scrub, which reads all and checks every rule
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.errors import IllegalArgument
 from embedlog.spark.resolve import subscribed
+from embedlog.storage.verification import Verification
 from wire.records.batch import RecordBatch
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
+    from embedlog.errors import CorruptRecord
     from embedlog.spark.directory_access import DirectoryAccess
     from embedlog.spark.options import SourceOptions
     from wire.records.legacy import LegacyBatch
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 _ROW_COUNT = 10_000
+_NO_PARTITION = TopicPartition("", 0)
+"""Stands for the files of the data directory itself."""
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -61,8 +66,11 @@ class TableReader(DataSourceReader):
         access = self._access()
         try:
             if self._options.table == "groups":
-                return [InputPartition(TopicPartition("", 0))]
-            return [InputPartition(key) for key in subscribed(access, self._options.subscription)]
+                return [InputPartition(_NO_PARTITION)]
+            found = subscribed(access, self._options.subscription)
+            if self._options.table == "findings" and self._options.subscription is None:
+                found = [_NO_PARTITION, *access.all_partitions()]
+            return [InputPartition(key) for key in found]
         finally:
             access.close()
 
@@ -185,7 +193,29 @@ def _groups(access: DirectoryAccess, _key: TopicPartition) -> Iterator[Row]:
         }
 
 
+def _findings(access: DirectoryAccess, key: TopicPartition) -> Iterator[Row]:
+    files = real_runtime().files
+
+    def verify(chosen: TopicPartition) -> Iterator[CorruptRecord]:
+        return Verification(files, access.path, lambda _: None, chosen.__eq__).findings()
+
+    # Whatever is looked at, the files that all share are looked at first.
+    shared = set() if key == _NO_PARTITION else {str(each) for each in verify(_NO_PARTITION)}
+    for finding in verify(key):
+        if str(finding) not in shared:
+            yield {
+                "topic": key.topic or None,
+                "partition": key.partition if key.topic else None,
+                "file": finding.path,
+                "position": finding.position,
+                "reason": finding.reason,
+            }
+
+
 TABLES = {
+    "findings": Table(
+        "topic string, partition int, file string, position bigint, reason string", _findings
+    ),
     "partitions": Table(
         "topic string, partition int, logStartOffset bigint, highWatermark bigint, "
         "lastStableOffset bigint, segments int, sizeBytes bigint",

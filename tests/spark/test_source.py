@@ -233,6 +233,26 @@ def test_tables_tell_of_the_log_without_its_records(spark: Any, tmp_path: Path) 
         assert {(r[0], r[1]) for r in batches} == {("t", 5), ("u", 3)}
 
 
+def test_a_scrub_finds_what_is_damaged_wherever_it_lies(spark: Any, tmp_path: Path) -> None:
+    def findings(**options: str) -> list[tuple[Any, ...]]:
+        reader = spark.read.format("embedlog").option("table", "findings").options(**options)
+        rows = reader.load(str(tmp_path / "log")).collect()
+        return sorted((row.topic or "", row.partition, Path(row.file).name) for row in rows)
+
+    with filled(tmp_path / "log", {"t": [20, 20], "u": [5]}):
+        assert findings() == [], "while the owner has it open"
+    assert findings() == []
+    segment = tmp_path / "log" / "t-1" / f"{0:020}.log"
+    content = bytearray(segment.read_bytes())
+    content[content.index(b"v7")] ^= 1
+    segment.write_bytes(content)
+    (tmp_path / "log" / "meta.properties").write_text("version=1\n")
+    assert ("t", 1, f"{0:020}.log") in findings()
+    assert ("", None, "meta.properties") in findings()
+    assert {(topic, number) for topic, number, _ in findings(subscribe="t")} == {("t", 1)}
+    assert findings(subscribe="u") == []
+
+
 def test_brokers_are_read_with_the_same_options(spark: Any, tmp_path: Path) -> None:
     with filled(tmp_path / "log", {"t": [7, 5]}) as cluster:
         address = cluster.listen("127.0.0.1", 0).address
