@@ -26,6 +26,8 @@ SIZES = ((100, 2_000_000), (1024, 400_000))
 """Bytes of a value, and how many records."""
 BATCH_SIZE = 16_384
 """A producer's, Kafka's default."""
+RECORD_OVERHEAD = 26
+"""Bytes of a record besides its value: a key of 16 and what frames it."""
 KAFKA = "spark-kafka"
 TUNED = {
     "kafka.max.poll.records": "10000",
@@ -107,7 +109,8 @@ def _measure(spark: Any, base: Path, size: int, count: int, *, with_kafka: bool)
 
 
 def _fill(cluster: embedlog.Cluster, size: int, count: int) -> None:
-    some = 10_000
+    # `send_batch` makes one batch a partition of what it is given, whatever `batch.size` is.
+    some = PARTITIONS * (BATCH_SIZE // (size + RECORD_OVERHEAD))
     padding = os.urandom(size)
     with cluster.producer(batch_size=BATCH_SIZE, linger_ms=100) as producer:
         for first in range(0, count, some):
