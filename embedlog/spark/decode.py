@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from wire.records.batch import RecordBatch
+from wire.records.lockstep import columns_of_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from embedlog import ConsumerRecord
     from wire.records.legacy import LegacyBatch
-    from wire.records.record import Record
+    from wire.records.record import Buffer, Record
 
     Batch = RecordBatch | LegacyBatch
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 ROW_COUNT_MAX = 65_536
 """Rows of an Arrow batch; more gain nothing, and Spark holds each as a whole."""
+
+_STEP_COUNT_MAX = 1_000
+"""Batches of more records are read alone: see `wire.records.lockstep`."""
 
 
 class ArrowChunks:
@@ -44,6 +48,8 @@ class ArrowChunks:
         self._size_max = size_max
         self.has_headers = "headers" in self._names
         self._columns = _Columns()
+        self._waiting: list[tuple[RecordBatch, Buffer]] = []
+        self._waiting_size = self._waiting_count = 0
         self._rows: list[tuple[Record | ConsumerRecord, int]] = []
         self._rows_size = 0
 
@@ -53,14 +59,41 @@ class ArrowChunks:
             if self.has_headers or not isinstance(batch, RecordBatch):
                 yield from self._add_records(batch.records(), batch.timestamp_type, start, end)
                 continue
+            if not batch.record_count:
+                continue  # compaction has emptied it
             yield from self._flush_rows()
-            self._columns.add(batch.columns(), batch.timestamp_type, start, end)
-            if self._columns.is_full(self._size_max):
-                yield from self._flush_columns()
+            if batch.record_count > _STEP_COUNT_MAX:
+                yield from self._read_waiting(start, end)
+                yield from self.add_columns(batch.columns(), batch.timestamp_type, start, end)
+                continue
+            payload = batch.payload()
+            self._waiting.append((batch, payload))
+            self._waiting_size += len(payload)
+            self._waiting_count += batch.record_count
+            if self._waiting_size >= self._size_max or self._waiting_count >= ROW_COUNT_MAX:
+                yield from self._read_waiting(start, end)
+        yield from self._read_waiting(start, end)
         yield from self.flush()
 
+    def _read_waiting(self, start: int, end: int) -> Iterator[Any]:
+        """Read the batches that wait: in step, where they are many and small."""
+        batches = [batch for batch, _ in self._waiting]
+        payloads = [payload for _, payload in self._waiting]
+        self._waiting.clear()
+        self._waiting_size = self._waiting_count = 0
+        kinds = {batch.timestamp_type for batch in batches}
+        longest = max((batch.record_count for batch in batches), default=0)
+        # A step over all costs about what a batch alone costs.
+        if len(kinds) == 1 and len(batches) >= longest:
+            together = columns_of_batches(batches, payloads)
+            if together is not None:
+                yield from self.add_columns(together, kinds.pop(), start, end)
+                return
+        for batch in batches:
+            yield from self.add_columns(batch.columns(), batch.timestamp_type, start, end)
+
     def add_columns(self, columns: Any, timestamp_type: int, start: int, end: int) -> Iterator[Any]:
-        """Take a consumer's polled columns; what is full comes back."""
+        """Take columns, as a consumer polls them; what is full comes back."""
         self._columns.add(columns, timestamp_type, start, end)
         if self._columns.is_full(self._size_max):
             yield from self._flush_columns()
@@ -68,6 +101,7 @@ class ArrowChunks:
     def _add_records(
         self, records: Iterable[Record], timestamp_type: int, start: int, end: int
     ) -> Iterator[Any]:
+        yield from self._read_waiting(start, end)
         yield from self._flush_columns()
         for record in records:
             if start <= record.offset < end:
