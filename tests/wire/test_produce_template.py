@@ -61,7 +61,12 @@ def test_requests_are_those_of_the_encoder(
         assert b"".join(quick.send_records(template, records)) == whole
 
 
-@given(version=VERSIONS, offsets=st.lists(INT64, min_size=1, max_size=4), log_start=INT64)
+@given(
+    version=VERSIONS,
+    offsets=st.lists(INT64, min_size=1, max_size=4),
+    # Where the mark is a number of the answer itself, nobody knows which is which: all is decoded.
+    log_start=INT64.filter(lambda number: number != _MARK),
+)
 def test_a_good_answer_is_its_base_offset_from_the_second_on(
     version: int, offsets: list[int], log_start: int
 ) -> None:
