@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wire.connection import ClientConnection, ServerConnection
-from wire.produce_template import ProduceTarget, ProduceTemplate, template_version
+from wire.produce_template import _MARK, ProduceTarget, ProduceTemplate, template_version
 from wire.schemas.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
