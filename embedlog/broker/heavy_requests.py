@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 LIGHT_SIZE_MAX = 8 * 1024
 """Frames up to here are light, unless their API says otherwise."""
-LIGHT_PRODUCE_SIZE_MAX = 4 * 1024 * 1024
+LIGHT_PRODUCE_SIZE_MAX = 2 * 1024 * 1024
+"""Two batches of the usual size: as many headers as they may have take 30 to 50 ms."""
 LIGHT_PARTITIONS_MAX = 200
 LIGHT_COMPRESSED_SIZE_MAX = 16 * 1024
 """Compressed records, over all partitions: 16 KiB may become 16 MiB."""

@@ -48,6 +48,7 @@ BROKER_NAMES = {
     "segment.ms": "log.roll.ms",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
     "embedlog.durability": "embedlog.durability",
+    "embedlog.max.batch.headers": "embedlog.max.batch.headers",
     "embedlog.max.compressed.records": "embedlog.max.compressed.records",
 }
 """The broker setting that is the default of a topic setting."""

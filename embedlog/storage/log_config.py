@@ -1,9 +1,9 @@
 """The settings that one log obeys: a topic's configuration, as plain attributes.
 
 Every attribute is the topic setting of that name with underscores for dots, in the unit of its
-name. Four are not topic settings of Kafka: `durability` (embedlog's acknowledgement level),
-`max_compressed_records` and `max_partition_producer_ids` (embedlog's limits), and the producer
-expiry, which Kafka sets for a whole broker.
+name. Five are not topic settings of Kafka: `durability` (embedlog's acknowledgement level),
+`max_batch_headers`, `max_compressed_records` and `max_partition_producer_ids` (embedlog's limits),
+and the producer expiry, which Kafka sets for a whole broker.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ DEFAULTS: dict[str, object] = {
     "flush_messages": NO_LIMIT,
     "flush_ms": NO_LIMIT,
     "index_interval_bytes": 4096,
+    "max_batch_headers": None,
     "max_compaction_lag_ms": NO_LIMIT,
     "max_compressed_records": None,
     "max_decompressed_message_bytes": 64 << 20,
@@ -60,7 +61,7 @@ class LogConfig:
     `compact` and `delete` say what `cleanup_policy` lists; `log_append_time` says whether the
     broker's clock stamps the records. `keeps_plain` says that a plain batch is stored as it was
     sent, and `batch_size_max` how large a batch may be for both limits. A compressed batch may have
-    `compressed_count_max` records. A segment is appended to
+    `compressed_count_max` records, any batch `header_count_max` headers. A segment is appended to
     for `segment_age_ms` at most: compaction leaves the last one alone, so max.compaction.lag.ms
     bounds it too.
     """
@@ -71,6 +72,7 @@ class LogConfig:
         "compact",
         "compressed_count_max",
         "delete",
+        "header_count_max",
         "keeps_plain",
         "log_append_time",
         "segment_age_ms",
@@ -87,6 +89,7 @@ class LogConfig:
         flush_messages: int
         flush_ms: int
         index_interval_bytes: int
+        max_batch_headers: int | None
         max_compaction_lag_ms: int
         max_compressed_records: int | None
         max_decompressed_message_bytes: int
@@ -110,6 +113,7 @@ class LogConfig:
         compact: bool
         compressed_count_max: int
         delete: bool
+        header_count_max: int
         keeps_plain: bool
         log_append_time: bool
         segment_age_ms: int
@@ -135,9 +139,9 @@ class LogConfig:
             self.compression_type in ("producer", "uncompressed") and not self.log_append_time
         )
         self.batch_size_max = min(self.max_message_bytes, self.segment_bytes)
-        self.compressed_count_max = (
-            self.max_compressed_records or self.max_message_bytes // _PLAIN_RECORD_SIZE
-        )
+        plain_count_max = self.max_message_bytes // _PLAIN_RECORD_SIZE
+        self.compressed_count_max = self.max_compressed_records or plain_count_max
+        self.header_count_max = self.max_batch_headers or plain_count_max
         age_ms = self.segment_ms
         self.segment_age_ms = min(age_ms, self.max_compaction_lag_ms) if self.compact else age_ms
 

@@ -201,7 +201,7 @@ def _checked_records(
 ) -> ValidatedBatch:
     """The batch as it is to be written, once all its records are known to be good."""
     try:
-        facts = scan(batch, config.max_decompressed_message_bytes)
+        facts = scan(batch, config.max_decompressed_message_bytes, config.header_count_max)
     except RecordsError as error:
         raise as_kafka_error(error) from None
     attributes = batch.attributes

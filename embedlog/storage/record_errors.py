@@ -9,6 +9,7 @@ from wire.records.errors import (
     InvalidRecord,
     RecordsError,
     TooLarge,
+    TooManyHeaders,
     UnsupportedCodec,
 )
 
@@ -26,6 +27,7 @@ _CODES: tuple[tuple[type[RecordsError], int], ...] = (
     (CorruptBatch, 2),
     (InvalidRecord, 87),
     (TooLarge, 87),  # as for a record beyond max.decompressed.message.bytes
+    (TooManyHeaders, 10),  # clients split the batch, and send its halves
     (CorruptPayload, -1),  # Kafka trips over such bytes, and says so in no better way
     (UnsupportedCodec, 76),
 )

@@ -61,6 +61,7 @@ def served(**config: object) -> Iterator[WireClient]:
         ("embedlog.max.fetch.session.partitions", 10_000, 0),
         ("embedlog.max.fetch.session.cache.partitions", 100_000, 0),
         ("embedlog.group.max.pending.members", 1_000, 1),
+        ("embedlog.max.batch.headers", None, 1),
         ("embedlog.max.compressed.records", None, 1),
         ("embedlog.max.groups", 10_000, 1),
         ("embedlog.max.response.bytes", 64 << 20, 1_024),
@@ -125,6 +126,29 @@ def test_records_of_a_compressed_batch() -> None:
         own = CreatableTopicConfig(name="embedlog.max.compressed.records", value="6")
         client.ask(CreateTopicsRequest(topics=[_topic("own", own)], timeout_ms=1_000), 5)
         assert _code_of(client.ask(_produce(many, topic="own"), 9)) == 0, "the topic's own counts"
+
+
+def test_headers_of_a_batch() -> None:
+    header: list[tuple[str, bytes | None]] = [("", None)]
+
+    def batch(*counts: int, codec: Codec = Codec.NONE) -> bytes:
+        headers = [header * n for n in counts]
+        values = [b"v"] * len(counts)
+        return build_batch(values, timestamps=1_700_000_000_000, headers=headers, codec=codec)
+
+    with served(max_batch_headers=5) as client:
+        for codec in (Codec.NONE, Codec.GZIP):
+            assert _code_of(client.ask(_produce(batch(5, codec=codec)), 9)) == 0
+            assert _code_of(client.ask(_produce(batch(2, 0, 3, codec=codec)), 9)) == 0
+            answer = client.ask(_produce(batch(2, 1, 3, codec=codec)), 9)
+            assert _code_of(answer) == MESSAGE_TOO_LARGE, "all of the batch count"
+        own = CreatableTopicConfig(name="embedlog.max.batch.headers", value="6")
+        client.ask(CreateTopicsRequest(topics=[_topic("own", own)], timeout_ms=1_000), 5)
+        assert _code_of(client.ask(_produce(batch(6), topic="own"), 9)) == 0
+    default = 1_048_588 // 10
+    with served() as client:
+        for count, code in ((default, 0), (default + 1, MESSAGE_TOO_LARGE)):
+            assert _code_of(client.ask(_produce(batch(count, codec=Codec.GZIP)), 9)) == code
 
 
 def test_producers_that_a_partition_remembers() -> None:

@@ -7,6 +7,7 @@ Every error of this package is a `RecordsError`; which one it is says what a bro
     CorruptPayload     the compressed records do not decompress
     UnsupportedCodec   the codec is unknown, or forbidden here        UNSUPPORTED_COMPRESSION_TYPE
     TooLarge           the records decompress beyond the caller's limit
+    TooManyHeaders     the records have more headers than the caller allows  MESSAGE_TOO_LARGE
 """
 
 from __future__ import annotations
@@ -39,3 +40,7 @@ class CorruptPayload(RecordsError):
 
 class TooLarge(RecordsError):
     """Decompressing would produce more bytes than the limit allows."""
+
+
+class TooManyHeaders(RecordsError):
+    """The records of a batch have more headers, taken together, than the limit allows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch
 from wire.records.layout import COUNT_MIN as RUNS_COUNT_MIN
 from wire.records.layout import find_runs, in_fastest_form
-from wire.records.plain import parse_in_parts, parse_records
+from wire.records.plain import NO_HEADER_LIMIT, parse_in_parts, parse_records
 from wire.records.shapes import COUNT_MAX, shape_of
 from wire.records.template import find_plain_runs
 from wire.records.varint import distinct, int64, timestamps_of
@@ -62,12 +62,17 @@ class ScanResult:
         )
 
 
-def scan(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> ScanResult:
+def scan(
+    batch: RecordBatch,
+    limit: int = DECOMPRESSED_SIZE_MAX,
+    header_count_max: int = NO_HEADER_LIMIT,
+) -> ScanResult:
     """Check every record of `batch` and return what the checks of an append need.
 
     Raises:
         InvalidRecord: a record is malformed, or their number differs from the declared one.
         CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
+        TooManyHeaders: they have more than `header_count_max` headers together.
     """
     count = batch.record_count
     if count == 0:
@@ -78,7 +83,9 @@ def scan(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> ScanResult:
         deltas = shape.deltas(payload, 0)
         if deltas is not None:
             return _scan_deltas(deltas, batch.base_timestamp, 0 if not shape.has_keys else -1)
-    return _scan_unknown(in_fastest_form(payload, count), count, batch.base_timestamp)
+    data = in_fastest_form(payload, count)
+    facts = _scan_without_headers(data, count, batch.base_timestamp)
+    return facts or _scan_plainly(data, count, batch.base_timestamp, header_count_max)
 
 
 def _scan_deltas(deltas: bytes, base_timestamp: int, first_null_key_index: int) -> ScanResult:
@@ -91,9 +98,12 @@ def _scan_deltas(deltas: bytes, base_timestamp: int, first_null_key_index: int) 
     return ScanResult(latest, earliest, first_null_key_index, True)
 
 
-def _scan_unknown(data: bytes | memoryview, count: int, base_timestamp: int) -> ScanResult:
+def _scan_without_headers(
+    data: bytes | memoryview, count: int, base_timestamp: int
+) -> ScanResult | None:
+    """The facts of records in which nothing is out of the ordinary; None is for the plain loop."""
     if count < RUNS_COUNT_MIN:
-        return _scan_plainly(data, count, base_timestamp)
+        return None
     runs = find_plain_runs(data, count) if count > COUNT_MAX else None
     if runs is None:
         runs = find_runs(data, count)
@@ -102,9 +112,7 @@ def _scan_unknown(data: bytes | memoryview, count: int, base_timestamp: int) -> 
     from wire.records.varying import find_fields
 
     fields = find_fields(data, count)
-    if fields is not None:
-        return _scan_fields(fields, count, base_timestamp)
-    return _scan_plainly(data, count, base_timestamp)
+    return _scan_fields(fields, count, base_timestamp) if fields is not None else None
 
 
 def _scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
@@ -135,10 +143,15 @@ def _scan_fields(fields: FieldArrays, count: int, base_timestamp: int) -> ScanRe
     )
 
 
-def _scan_plainly(data: bytes | memoryview, count: int, base_timestamp: int) -> ScanResult:
+def _scan_plainly(
+    data: bytes | memoryview,
+    count: int,
+    base_timestamp: int,
+    header_count_max: int = NO_HEADER_LIMIT,
+) -> ScanResult:
     if count > _PART_COUNT:
-        return _scan_in_parts(data, count, base_timestamp)
-    records = parse_records(data, count)
+        return _scan_in_parts(data, count, base_timestamp, header_count_max)
+    records = parse_records(data, count, header_count_max)
     if count == 1:
         ((delta, offset_delta, _, key_size, *_),) = records
         stamp = int64(base_timestamp + delta)
@@ -153,12 +166,14 @@ def _scan_plainly(data: bytes | memoryview, count: int, base_timestamp: int) -> 
     )
 
 
-def _scan_in_parts(data: bytes | memoryview, count: int, base_timestamp: int) -> ScanResult:
+def _scan_in_parts(
+    data: bytes | memoryview, count: int, base_timestamp: int, header_count_max: int
+) -> ScanResult:
     """As `_scan_plainly`: 100,000 records at a time took 50 MB."""
     latest: list[int] = []
     earliest: list[int] = []
     first_null, first, consecutive = -1, 0, True
-    for records in parse_in_parts(data, count, _PART_COUNT):
+    for records in parse_in_parts(data, count, _PART_COUNT, header_count_max):
         deltas, offset_deltas, _, key_sizes, *_ = zip(*records, strict=True)
         stamps = timestamps_of(base_timestamp, deltas)
         latest.append(max(stamps))

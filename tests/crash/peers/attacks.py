@@ -11,6 +11,7 @@ from wire.primitives import uvarint
 from wire.records.batch import CHECKED_HEAD, FRAME_HEAD, LOG_OVERHEAD
 from wire.records.builder import build_batch
 from wire.records.crc32c import crc32c
+from wire.records.varint import encode_varint
 from wire.schemas.create_topics import CreatableTopic, CreateTopicsRequest
 from wire.schemas.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -75,6 +76,17 @@ def bomb(victim: Victim) -> None:
     record = bytes([16, 0, 0, 0, 1, 1, 2, 0, 1])
     for count in (63 * _MIB // len(record), 104_000):
         victim.attack(_produce(gzipped(record * count, count)), 9)
+
+
+def headers(victim: Victim) -> None:
+    """Two records with half a million headers each, in 2 KB; and as many as are allowed."""
+    for count in (500_000, 52_000):
+        bodies = [
+            bytes([0, 0, offset, 1, 1]) + encode_varint(count) + bytes([0, 1]) * count
+            for offset in (0, 2)
+        ]
+        records = b"".join(encode_varint(len(each)) + each for each in bodies)
+        victim.attack(_produce(gzipped(records, 2)), 9)
 
 
 def announced_frames(victim: Victim) -> None:
@@ -163,6 +175,7 @@ ATTACKS: dict[str, Callable[[Victim], None]] = {
     "one resource 2,000 times": one_resource_again_and_again,
     "one group 2,000 times": one_group_again_and_again,
     "compressed records": bomb,
+    "headers": headers,
     "announced frames": announced_frames,
     "a growing fetch session": growing_session,
     "many fetch sessions": many_sessions,
