@@ -104,10 +104,8 @@ def _not_filled(count: int, size: int) -> InvalidRecord:
 def _parse(
     data: bytes | memoryview, end: int, count: int, records: list[Fields], header_count_max: int
 ) -> tuple[int, int]:
-    """Append the fields of `count` records from `end` on; return the end and the headers left.
-
-    Numbers are read in place when they are as short as usual: a call costs 0.2 us.
-    """
+    """Append the fields of `count` records from `end` on; return the end and the headers left."""
+    # Numbers are read in place when they are as short as usual: a call costs 0.2 us.
     for _ in range(count):
         number = data[end]
         position = end + 1
@@ -159,8 +157,7 @@ def _parse(
             header_count_max -= headers
         if position != end:
             raise Malformed(f"its fields end at {position}, its length says {end}")
-        delta = (delta >> 1) ^ -(delta & 1)
-        offset = (offset >> 1) ^ -(offset & 1)
+        delta, offset = (delta >> 1) ^ -(delta & 1), (offset >> 1) ^ -(offset & 1)
         records.append((delta, offset, key_at, key_size, value_at, value_size, headers, headers_at))
     return end, header_count_max
 
