@@ -10,6 +10,8 @@ from embedlog.storage.adoption import exchange, staging
 from embedlog.storage.adoption.adopter import Adopter, Target
 from embedlog.storage.adoption.commit_file import DONE
 from embedlog.storage.adoption.exchange import Answer
+from embedlog.storage.replacement.manifest import Replacement
+from embedlog.storage.replacement.replacer import Replacer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class CommitWork:
         self._files = broker.runtime.files
         self._data = broker.log_manager.directory
         self._adopter = Adopter(broker.runtime, self._data, self._target)
+        self._replacer = Replacer(broker.runtime, self._data, broker.log_manager.remove_files)
         self.is_closed = False
 
     def resume(self) -> None:
@@ -47,7 +50,9 @@ class CommitWork:
         try:
             while not self.is_closed and self.work():
                 pass
-        except OSError as error:
+            if self._replacer.is_pending:
+                self._replacer.complete()
+        except (OSError, errors.KafkaStorageError) as error:
             _log.warning("commits wait for the disk: %s", error)
             return _RETRY_MS
         return None
@@ -95,6 +100,8 @@ class CommitWork:
         began_ms = self._clock.monotonic_ms()
         try:
             manifest = exchange.read_taken(self._files, self._data, id)
+            if isinstance(manifest, Replacement):
+                return self._replace(manifest)
             commit = self._adopter.adopt(manifest)
         except (errors.KafkaError, CorruptRecord) as error:
             _log.warning("the commit %s was refused: %s", id, error)
@@ -109,6 +116,14 @@ class CommitWork:
                 self._clock.monotonic_ms() - began_ms,
             )
         return Answer.of(commit)
+
+    def _replace(self, replacement: Replacement) -> Answer:
+        topic_partition = replacement.topic_partition
+        log = self._target(topic_partition).log
+        span = self._replacer.replace(log, replacement)
+        if replacement.files:
+            _log.info("%r: offsets %d to %d", replacement, *span)
+        return Answer(DONE, {topic_partition: span})
 
     def _tell_readers(self, manifest: Manifest) -> None:
         replica_manager = self._broker.replica_manager

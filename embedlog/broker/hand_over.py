@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
     from embedlog.storage.adoption.exchange import Answer
     from embedlog.storage.adoption.manifest import Manifest
+    from embedlog.storage.replacement.manifest import Replacement
 
 TIMEOUT_MS = 60_000
 _LOOK_MS = 10
@@ -36,7 +37,11 @@ _OWN_LOOK_MS = 200
 
 
 def commit(
-    path: str, manifest: Manifest, *, timeout_ms: int = TIMEOUT_MS, runtime: Runtime | None = None
+    path: str,
+    manifest: Manifest | Replacement,
+    *,
+    timeout_ms: int = TIMEOUT_MS,
+    runtime: Runtime | None = None,
 ) -> Answer:
     """Have a manifest adopted; return its ranges of offsets, none if it was done already.
 

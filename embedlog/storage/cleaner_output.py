@@ -39,6 +39,7 @@ class CleanedOutput:
 
     __slots__ = (
         "_file",
+        "_is_decided",
         "_is_volatile",
         "_log",
         "_path",
@@ -48,17 +49,27 @@ class CleanedOutput:
         "segment",
     )
 
-    def __init__(self, log: Log, base_offset: int, aborted: TransactionIndex) -> None:
+    def __init__(
+        self,
+        log: Log,
+        base_offset: int,
+        aborted: TransactionIndex,
+        *,
+        suffix: str = paths.CLEANED,
+    ) -> None:
         """Begin the file; `aborted` will have the aborted transactions of what is appended.
+
+        `suffix` ends with that of `paths.CLEANED`: what a crash leaves is removed.
 
         Raises:
             OSError: the disk refuses.
         """
         self._log = log
+        self._is_decided = False
         self._is_volatile = log.config.durability == "memory"
         self.segment = segment = log.new_segment(base_offset)
         segment.aborted = aborted
-        self._path = segment.path + paths.CLEANED
+        self._path = segment.path + suffix
         self._file: File = log.files.open(self._path, create=True)
         self._file.truncate(0)
         self._pending: list[memoryview | bytes] = []
@@ -118,9 +129,11 @@ class CleanedOutput:
             KafkaStorageError: the disk refuses.
         """
         log, segment = self._log, self.segment
+        if log.is_swapping and not self._is_decided:
+            raise KafkaStorageError(f"{segment.path}: another swap of {log} is under way")
         is_left = False
         try:
-            if not log.is_swapping:
+            if not self._is_decided:
                 self._decide(former)
             useless = self._complete(former)
         except OSError as error:
@@ -136,11 +149,11 @@ class CleanedOutput:
     def _decide(self, former: tuple[Segment, ...]) -> None:
         for old in former:
             old.part_with()
-        self._log.is_swapping = True
+        self._log.is_swapping = self._is_decided = True
         try:
             self._log.files.rename(self._path, self.segment.path + paths.SWAP)
         except OSError:
-            self._log.is_swapping = False
+            self._log.is_swapping = self._is_decided = False
             raise
 
     def _complete(self, former: tuple[Segment, ...]) -> list[str]:

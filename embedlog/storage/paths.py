@@ -55,6 +55,8 @@ SNAPSHOT = ".snapshot"
 QUARANTINE = ".quarantine"
 DELETED = ".deleted"
 CLEANED = ".cleaned"
+REWRITTEN = ".rewritten" + CLEANED
+"""The same by a maintenance job, see `replacement`: the cleaner may be at that segment, too."""
 SWAP = ".swap"
 TEMPORARY = ".tmp"
 

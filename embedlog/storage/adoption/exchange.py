@@ -22,7 +22,7 @@ from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.adoption import layout
 from embedlog.storage.adoption.commit_file import PREPARED, read_last
-from embedlog.storage.adoption.manifest import Manifest
+from embedlog.storage.replacement.manifest import decode as decode_manifest
 from embedlog.storage.sealed_file import read_sealed, write_sealed
 
 TYPE_CHECKING = False
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from embedlog.runtime.files import Files
     from embedlog.storage.adoption.commit_file import Commit
+    from embedlog.storage.adoption.manifest import Manifest
+    from embedlog.storage.replacement.manifest import Replacement
 
 DONE, ALREADY_DONE, REFUSED = "done", "done already", "refused"
 ANSWER_AGE_MAX_MS = 3_600_000
@@ -106,7 +108,7 @@ class Answer:
 # The committer
 
 
-def leave(files: Files, data: str, manifest: Manifest) -> None:
+def leave(files: Files, data: str, manifest: Manifest | Replacement) -> None:
     """Put a manifest into the inbox.
 
     Raises:
@@ -160,7 +162,7 @@ def is_wanted(files: Files, data: str, job: str) -> bool:
             try:
                 content = read_sealed(files, path)
                 if content is not None:
-                    wanted += [file.path for file in Manifest.decode(content, path).files]
+                    wanted += [file.path for file in decode_manifest(content, path).files]
             except CorruptRecord:
                 continue  # it will be refused
     return any(path.partition("/")[0] == job for path in wanted)
@@ -187,7 +189,7 @@ def take(files: Files, data: str) -> list[str]:
     return layout.names_in(files, data, layout.TAKEN)
 
 
-def read_taken(files: Files, data: str, id: str) -> Manifest:
+def read_taken(files: Files, data: str, id: str) -> Manifest | Replacement:
     """A manifest that was taken.
 
     Raises:
@@ -198,7 +200,7 @@ def read_taken(files: Files, data: str, id: str) -> Manifest:
     content = read_sealed(files, path)
     if content is None:
         raise FileNotFoundError(2, "no such manifest", path)
-    manifest = Manifest.decode(content, path)
+    manifest = decode_manifest(content, path)
     if manifest.id != id:
         raise CorruptRecord(path, 0, f"it is the manifest {manifest.id}")
     return manifest

@@ -1,0 +1,78 @@
+"""A rewriting handed over: to the owner of a directory, or made by whoever hands it over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import embedlog
+from embedlog.broker.hand_over import commit
+from embedlog.common import TopicPartition
+from embedlog.errors import KafkaStorageError
+from embedlog.runtime import real_runtime
+from embedlog.storage.replacement.manifest import Replacement
+from embedlog.storage.replacement.rewriting import Rewriter, Rules, SegmentWriter
+from wire.records.batch import Codec
+
+FILES = real_runtime().files
+ZERO = TopicPartition("t", 0)
+
+
+def _fill(cluster: embedlog.Cluster, count: int) -> None:
+    with cluster.producer(linger_ms=0, enable_idempotence=False) as producer:
+        for number in range(count):
+            producer.send("t", b"v" * 300, key=b"k%d" % (number % 3), partition=0).result()
+
+
+def _values(path: str) -> list[tuple[int, bytes | None]]:
+    with embedlog.open_reader(path) as reader:
+        return [(record.offset, record.key) for record in reader.partition("t", 0).records()]
+
+
+def _bases(path: str) -> list[int]:
+    with embedlog.open_reader(path) as reader:
+        return [base for base, _ in reader.partition("t", 0).segment_paths()]
+
+
+def _rewritten(path: str, id: str) -> Replacement:
+    writer = SegmentWriter(FILES, path, ZERO, job=id, writer="w")
+    rewriter = Rewriter(Rules(erased=[b"k1"], codec=Codec.GZIP))
+    made = [writer.write(base, rewriter) for base in _bases(path)[:-1]]
+    return Replacement(id, ZERO, [each.file for each in made if each.file is not None])
+
+
+@pytest.mark.parametrize("is_owned", [True, False])
+def test_segments_are_swapped_in_and_readers_see_them(tmp_path: Path, is_owned: bool) -> None:
+    path = str(tmp_path / "data")
+    with embedlog.open(path, background=True) as cluster:
+        cluster.create_topic("t", 1, config={"segment.bytes": str(1 << 20)})
+        _fill(cluster, 9)
+        commit(path, Replacement("roll", ZERO, is_roll=True))
+        _fill(cluster, 2)
+        if is_owned:
+            commit(path, _rewritten(path, "job"))
+    if not is_owned:
+        commit(path, _rewritten(path, "job"))
+    expected = [(n, b"k%d" % (n % 3)) for n in range(9) if n % 3 != 1]
+    expected += [(9, b"k0"), (10, b"k1")]
+    assert _values(path) == expected
+    with embedlog.open(path) as cluster, cluster.consumer() as consumer:
+        consumer.assign([("t", 0)])
+        consumer.seek_to_beginning()
+        found = []
+        while len(found) < len(expected):
+            found += [(record.offset, record.key) for record in consumer.poll(1000)]
+        assert found == expected
+
+
+def test_what_is_refused_says_why(tmp_path: Path) -> None:
+    path = str(tmp_path / "data")
+    with embedlog.open(path) as cluster:
+        cluster.create_topic("t", 1)
+        _fill(cluster, 3)
+    commit(path, Replacement("roll", ZERO, is_roll=True))
+    first, second = _rewritten(path, "first"), _rewritten(path, "second")
+    commit(path, first)
+    with pytest.raises(KafkaStorageError, match="run the job again"):
+        commit(path, second)
