@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.crash.__main__ import run
+from tests.spark.conftest import need_spark
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_batches_are_written_once_whoever_dies() -> None:
-    pytest.importorskip("pyspark")
+    need_spark()
     run("sink").check()
