@@ -190,9 +190,9 @@ class Driver:
     def close(self, timeout_ms: int) -> None:
         """Stop the thread, if there is one; it ends by itself when it is the one that calls."""
         self._is_closed = True
+        self._transport.wake()
         if self.is_running_here:
             return
-        self._transport.wake()
         if self._is_unnoted or (self._thread is None and self._looping.locked()):
             self._scheduler.wait(self._ended, timeout_ms)
         joined: Thread | None = None

@@ -16,6 +16,7 @@ from embedlog.client.turn_lock import TurnLock
 from embedlog.runtime import real_runtime
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linger_ms", [0, 5])
 def test_threads_share_a_producer(connect: Any, cluster: embedlog.Cluster, linger_ms: int) -> None:
     counts: list[int] = []
@@ -118,6 +119,7 @@ def test_a_forked_child_makes_connections_of_its_own(cluster: embedlog.Cluster) 
 
 
 def test_a_callback_may_close_the_producer(connect: Any) -> None:
+    before = set(threading.enumerate())
     closed = threading.Event()
 
     def close(metadata: Any, error: Exception | None) -> None:
@@ -131,8 +133,13 @@ def test_a_callback_may_close_the_producer(connect: Any) -> None:
     assert closed.is_set()
     with pytest.raises(embedlog.ClosedError):
         producer.send("close", b"b")
+    # A thread of the producer's that was left in a wait would spin on its closed sockets.
+    for thread in set(threading.enumerate()) - before:
+        thread.join(5)
+        assert not thread.is_alive(), thread.name
 
 
+@pytest.mark.slow
 def test_a_closed_client_leaves_no_thread_and_no_descriptor(cluster: embedlog.Cluster) -> None:
     listener = cluster.listen("127.0.0.1", 0)
     threads = threading.active_count()
@@ -208,6 +215,7 @@ def test_a_pass_wakes_only_for_what_is_news() -> None:
     driver.close(10_000)
 
 
+@pytest.mark.slow
 def test_the_impatient_look_themselves() -> None:
     looks: list[int] = []
 
@@ -269,6 +277,7 @@ def test_who_asks_for_the_turn_ends_a_poll_that_began_meanwhile(
     thread.join(30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linger_ms", [0, 5])
 def test_a_partition_that_is_being_added_is_waited_for(
     cluster: embedlog.Cluster, linger_ms: int
@@ -296,6 +305,7 @@ def test_a_partition_that_is_being_added_is_waited_for(
     assert [metadata.partition for metadata in where] == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["in process", "tcp"])
 def test_two_producers_whose_callbacks_use_each_other(kind: str) -> None:
     with embedlog.open() as cluster:

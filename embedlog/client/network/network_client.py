@@ -248,7 +248,7 @@ class NetworkClient:
         now_ms = self._clock.monotonic_ms()
         deadline = now_ms + (_LONGEST_POLL_MS if timeout_ms is None else timeout_ms)
         self._has_news = False
-        while not pending.done() and not self._is_woken:
+        while not pending.done() and not self._is_woken and not self._is_closed:
             self._round(max(deadline - now_ms, 0))
             now_ms = self._clock.monotonic_ms()
             if self._has_news or now_ms >= deadline:
