@@ -54,3 +54,13 @@ def lock_violations(locks_are_taken_in_order: None) -> Iterator[list[str]]:
 
 def pytest_sessionfinish() -> None:
     shutil.rmtree(VIOLATIONS, ignore_errors=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Bare `pytest` runs in two processes; who names tests, or a number of processes, in those."""
+    if "PYTEST_XDIST_WORKER" in os.environ or hasattr(config, "workerinput"):
+        return  # it is one of the two
+    is_bare = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if is_bare and config.getoption("numprocesses", None) is None and not config.option.usepdb:
+        config.option.numprocesses = 2

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
+
 import embedlog
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -87,6 +89,7 @@ def test_columns_count_every_record() -> None:
     assert run(str(EXAMPLES / "columns.py")) == "100000 records, 400000 bytes of values\n"
 
 
+@pytest.mark.slow
 def test_services_share_the_work_and_stop_cleanly() -> None:
     """Two consumers; one is stopped in the middle, and the other takes over."""
     with embedlog.open() as cluster:

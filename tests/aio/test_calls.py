@@ -166,6 +166,7 @@ def test_nobody_is_told_when_the_loop_is_closed() -> None:
     tell(loop, print)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_duty_that_raises_does_not_end_the_client(scheduler: Scheduler, run: Run) -> None:
     """An idle thread drives the scheduler's duties."""

@@ -82,6 +82,7 @@ def test_iteration_goes_on_where_it_was_left(
     run(main())
 
 
+@pytest.mark.slow
 def test_what_was_not_handed_out_counts_as_unread(
     connect: Connect, cluster: embedlog.Cluster, run: Run
 ) -> None:
@@ -116,6 +117,7 @@ def test_what_was_not_handed_out_counts_as_unread(
     run(main())
 
 
+@pytest.mark.slow
 def test_many_tasks_iterate_over_one_consumer(
     connect: Connect, cluster: embedlog.Cluster, run: Run
 ) -> None:
@@ -141,6 +143,7 @@ def test_many_tasks_iterate_over_one_consumer(
     run(main())
 
 
+@pytest.mark.slow
 def test_a_cancelled_poll_takes_nothing(connect: Connect, run: Run) -> None:
     """Whenever it is cancelled: before it begins, while it waits, when it has just found some."""
 
@@ -193,6 +196,7 @@ def test_a_cancelled_poll_ends_at_once_and_the_consumer_goes_on(
     run(main())
 
 
+@pytest.mark.slow
 def test_a_call_goes_before_a_poll_that_waits(
     connect: Connect, cluster: embedlog.Cluster, run: Run
 ) -> None:

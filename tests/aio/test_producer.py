@@ -49,6 +49,7 @@ def test_a_record_is_written_when_send_returns(connect: Connect, run: Run) -> No
     run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "batches_max"),
     # Without linger a thread sends meanwhile what it finds, as soon as the system lets it run.
@@ -74,6 +75,7 @@ def test_many_tasks_send_at_once(
     assert values_of(cluster, "many") == [b"%d" % number for number in range(1000)]
 
 
+@pytest.mark.slow
 def test_records_of_unawaited_futures_keep_their_order(
     connect: Connect, cluster: embedlog.Cluster, run: Run
 ) -> None:
@@ -89,6 +91,7 @@ def test_records_of_unawaited_futures_keep_their_order(
     assert values_of(cluster, "ordered") == [b"%d" % number for number in range(3500)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_little_memory_makes_records_wait_not_fail(
     connect: Connect, cluster: embedlog.Cluster, run: Run, compression: str
@@ -174,6 +177,7 @@ def test_what_a_broker_refuses_fails_the_future(
     run(main())
 
 
+@pytest.mark.slow
 def test_waiting_for_one_topic_holds_no_other_back(connect: Connect, run: Run) -> None:
     async def main() -> None:
         async with Producer("127.0.0.1:1", max_block_ms=300) as unreachable:

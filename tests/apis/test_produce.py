@@ -377,6 +377,7 @@ def test_produced_records_have_their_leader_epoch_and_place(client: Client) -> N
     assert latest.topics[0].partitions[0].offset == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acks", [1, -1])
 def test_on_disk_the_answer_comes_after_the_sync(durable_client: Client, acks: int) -> None:
     topic = durable_client.make_topic(partitions=2)

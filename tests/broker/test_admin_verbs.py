@@ -84,6 +84,7 @@ def _all_end(works: list[Callable[[], None]]) -> None:
         raise raised[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_all_verbs_at_once_in_process_and_over_tcp(durability: str, tmp_path: Path) -> None:
     with embedlog.open(tmp_path / "data", durability=durability) as cluster:
@@ -111,6 +112,7 @@ def test_all_verbs_at_once_in_process_and_over_tcp(durability: str, tmp_path: Pa
         assert len(done) == (THREADS + 1) * ROUNDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", ["retention", "partitions", "broker"])
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_records_are_deleted_while_settings_change(

@@ -195,6 +195,7 @@ def deletion(files: SimFiles) -> int:
     return files.calls
 
 
+@pytest.mark.slow
 def test_a_deletion_that_a_crash_cut_short_is_finished() -> None:
     calls = deletion(SimFiles())
     for call in range(1, calls + 1):

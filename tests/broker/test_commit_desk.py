@@ -100,6 +100,7 @@ def test_a_committer_is_the_node_that_the_directory_belongs_to(tmp_path: Path) -
         assert _seen(path) == [[b"value"]] * 2
 
 
+@pytest.mark.slow
 def test_an_owner_in_another_process_adopts_what_is_left_for_it(path: str) -> None:
     with _owner(path, background=True):
         for version in range(1, 4):
@@ -138,6 +139,7 @@ def test_an_owner_without_time_for_its_duties_is_named_and_nothing_is_committed(
     assert _seen(path) == [[b"now"]] * 2
 
 
+@pytest.mark.slow
 def test_readers_that_wait_in_the_owners_process_get_a_commit(path: str) -> None:
     with embedlog.open(path) as cluster, cluster.consumer() as consumer:
         consumer.assign([("t", 0), ("t", 1)])

@@ -173,6 +173,7 @@ def test_a_new_data_directory_is_for_its_user_only(tmp_path: Path) -> None:
 # Names that survive loss of power
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["os", "fsync"])
 @pytest.mark.parametrize("when", ["from the begin", "later"])
 def test_a_topic_that_syncs_is_there_after_a_loss_of_power(level: str, when: str) -> None:

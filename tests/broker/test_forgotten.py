@@ -29,6 +29,7 @@ def _drop(make: Any) -> list[str]:
     return [str(each.message) for each in caught if each.category is ResourceWarning]
 
 
+@pytest.mark.slow
 def test_a_dropped_cluster_is_told_and_closed(tmp_path: Path) -> None:
     (told,) = _drop(lambda: embedlog.open(tmp_path))
     assert repr(str(tmp_path)) in told
@@ -182,6 +183,7 @@ with embedlog.open(directory, durability=durability) as cluster:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("listens", [True, False])
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_a_close_without_descriptors_loses_nothing(

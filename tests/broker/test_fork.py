@@ -239,6 +239,7 @@ def test_a_client_over_the_network_goes_on_in_the_child(cluster: embedlog.Cluste
         assert {"parents", "childs"} <= set(admin.list_topics())
 
 
+@pytest.mark.slow
 def test_children_of_a_process_whose_threads_are_in_the_middle_of_something(
     cluster: embedlog.Cluster, tmp_path: Path
 ) -> None:

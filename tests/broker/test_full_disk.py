@@ -137,6 +137,7 @@ def test_a_real_disk_says_it_as_well(tmp_path: Path) -> None:
     assert cause == "OSError(27, 'File too large')"
 
 
+@pytest.mark.slow
 def test_64_descriptors_are_enough_for_200_partitions(tmp_path: Path) -> None:
     script = """
 import resource, sys

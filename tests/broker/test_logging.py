@@ -150,6 +150,7 @@ def test_groups_log_their_rebalances_and_why(caplog: pytest.LogCaptureFixture) -
     assert f"member {member} is in generation 1 of group readers" in said(caplog, "client")
 
 
+@pytest.mark.slow
 def test_consumer_groups_log_theirs(caplog: pytest.LogCaptureFixture) -> None:
     with embedlog.open() as cluster:
         cluster.create_topic("events")

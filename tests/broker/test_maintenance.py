@@ -39,6 +39,7 @@ def _write(cluster: Cluster, size: int, producer: Any = None) -> None:
             producer.send("outbox", b"x" * 100_000, partition=0).result()
 
 
+@pytest.mark.slow
 def test_an_hour_of_nothing_but_writing_takes_a_bounded_disk() -> None:
     runtime = sim_runtime(seed=1)
     interval_ms, delay_ms = 10_000, 5_000
@@ -153,6 +154,7 @@ def test_a_short_life_does_its_share_at_the_close() -> None:
     assert not [name for name in files.list("data/outbox-0") if name.endswith(".deleted")]
 
 
+@pytest.mark.slow
 def test_records_that_are_too_old_go_at_the_close_once_their_files_are_old_too(
     tmp_path: Path,
 ) -> None:

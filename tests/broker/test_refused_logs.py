@@ -40,6 +40,7 @@ def _check(cluster: Cluster) -> None:
             producer.send("b", b"value" * 1000, key=b"k").result()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENOSPC])
 def test_settings_hold_whichever_call_is_refused(number: int) -> None:
     refused = 0

@@ -103,6 +103,7 @@ def test_a_signal_stops_it_cleanly_with_clients_connected(number: int) -> None:
         assert server.end(number) == (0, "embedlog: stopped\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "promise"),
     [
@@ -258,6 +259,7 @@ def test_an_address_other_machines_can_reach_is_refused_unless_asked_for_by_name
     assert_refused(result, "0.0.0.0", "--allow-remote-plaintext")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -393,6 +395,7 @@ def logged(*arguments: str) -> str:
         return err
 
 
+@pytest.mark.slow
 def test_warnings_are_logged_and_more_or_less_on_request() -> None:
     plain = logged()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \S+ WARNING embedlog.listener: .*TLS.*\n", plain)

@@ -53,6 +53,7 @@ def _digest(path: Path) -> dict[str, bytes]:
     return {str(each): each.read_bytes() for each in path.rglob("*") if each.is_file()}
 
 
+@pytest.mark.slow
 def test_a_sound_directory_is_sound_and_unchanged(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -64,6 +65,7 @@ def test_a_sound_directory_is_sound_and_unchanged(
     assert _digest(data) == before
 
 
+@pytest.mark.slow
 def test_a_directory_in_use_is_sound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with embedlog.open(tmp_path / "data") as cluster, cluster.producer() as producer:
         for number in range(10):
@@ -71,6 +73,7 @@ def test_a_directory_in_use_is_sound(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert _called("verify", tmp_path / "data", capsys=capsys)[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "position", "reason"),
     [
@@ -99,6 +102,7 @@ def test_damage_is_a_line_and_status_1(
     assert "damaged" in last
 
 
+@pytest.mark.slow
 def test_a_snapshot_and_the_index_of_a_segment_are_looked_at(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +115,7 @@ def test_a_snapshot_and_the_index_of_a_segment_are_looked_at(
     assert _called("verify", data, "--topic", "events", "--partition", "0", capsys=capsys)[0] == 0
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_of_a_segment_is_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,6 +133,7 @@ def test_every_flipped_bit_of_a_segment_is_found(
             assert _called("verify", path, capsys=capsys)[0] == 1, (position, bit)
 
 
+@pytest.mark.slow
 def test_a_torn_end_after_a_crash_is_no_damage(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -142,6 +148,7 @@ def test_a_torn_end_after_a_crash_is_no_damage(
     assert "bytes of unfinished batches" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["verify", "dump", "tail"])
 def test_what_cannot_be_looked_at_is_one_line_and_status_2(tmp_path: Path, command: str) -> None:
     more = ("events",) if command == "tail" else ()
@@ -176,6 +183,7 @@ def test_help_lists_every_command() -> None:
     assert run("--version") == (0, f"embedlog {embedlog.cli.VERSION}\n", "")
 
 
+@pytest.mark.slow
 def test_dump_shows_batches_records_and_files(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -194,6 +202,7 @@ def test_dump_shows_batches_records_and_files(
     assert values == ["0007" * 1000]
 
 
+@pytest.mark.slow
 def test_dump_begins_where_it_is_told_and_shows_damage(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -209,6 +218,7 @@ def test_dump_begins_where_it_is_told_and_shows_damage(
     assert "baseOffset: 599" in out, "the segments behind it are shown"
 
 
+@pytest.mark.slow
 def test_tail_shows_the_last_records_and_does_nothing_to_the_terminal(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -238,6 +248,7 @@ def test_tail_follows_a_writer(tmp_path: Path) -> None:
             process.terminate()
 
 
+@pytest.mark.slow
 def test_salvage_takes_damage_out_and_says_what_is_lost(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -267,6 +278,7 @@ def test_salvage_takes_damage_out_and_says_what_is_lost(
         assert "embedlog: " in err
 
 
+@pytest.mark.slow
 def test_whoever_reads_a_part_of_the_output_hears_no_complaint(data: Path) -> None:
     command = [sys.executable, "-m", "embedlog", "dump", str(data), "--records"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -279,6 +291,7 @@ def test_whoever_reads_a_part_of_the_output_hears_no_complaint(data: Path) -> No
         assert process.wait() == 0
 
 
+@pytest.mark.slow
 def test_verify_shows_progress_on_a_terminal(data: Path) -> None:
     outer, inner = os.openpty()
     command = [sys.executable, "-m", "embedlog", "verify", str(data)]

@@ -234,6 +234,7 @@ def test_members_are_removed_by_either_id(connect: Connect, protocol: dict[str, 
             assert admin.describe_groups([group])[group].members == []
 
 
+@pytest.mark.slow
 @protocols
 def test_all_members_are_removed_at_once(connect: Connect, protocol: dict[str, Any]) -> None:
     fill(connect, "emptied", 1, 1)
@@ -254,6 +255,7 @@ def test_all_members_are_removed_at_once(connect: Connect, protocol: dict[str, A
             admin.remove_members(group)
 
 
+@pytest.mark.slow
 @protocols
 def test_a_removed_member_loses_its_partitions_and_joins_again(
     connect: Connect, protocol: dict[str, Any]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ def polled(cluster: embedlog.Cluster, **settings: Any) -> Any:
         return consumer.poll_columns(1_000)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     records=st.lists(st.tuples(_FIELD, _FIELD, st.integers(0, 2**40)), min_size=1, max_size=30),

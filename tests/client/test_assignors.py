@@ -220,6 +220,7 @@ def settle(name: str, counts: dict[str, int], asked: Any, held: Shares, generati
     raise AssertionError(f"still moving after {ROUNDS_MAX} rounds: {shares}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=60, deadline=None)
 @given(group=_GROUPS, other=_GROUPS)
@@ -231,6 +232,7 @@ def test_every_partition_goes_to_one_member_that_asked(name: str, group: Any, ot
     check_valid(counts, asked, settle(name, counts, asked, shares, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
 @settings(max_examples=60, deadline=None)
 @given(group=_GROUPS, other=_GROUPS)

@@ -98,6 +98,7 @@ def _refused(address: str, linger_ms: int) -> str:
 LINGERS = pytest.mark.parametrize("linger_ms", [0, 5])
 
 
+@pytest.mark.slow
 @LINGERS
 def test_nobody_listens_there(linger_ms: int) -> None:
     text = _refused("127.0.0.1:1", linger_ms)
@@ -105,6 +106,7 @@ def test_nobody_listens_there(linger_ms: int) -> None:
     assert "Connection refused" in text
 
 
+@pytest.mark.slow
 @LINGERS
 @pytest.mark.parametrize("hangs_up", [False, True])
 @pytest.mark.parametrize(
@@ -119,6 +121,7 @@ def test_a_server_that_does_not_speak_kafka(
     assert f"the peer's bytes are {answer[:4]!r}, it does not speak the Kafka protocol" in text
 
 
+@pytest.mark.slow
 @LINGERS
 @pytest.mark.parametrize("hangs_up", [False, True])
 def test_a_tls_port_spoken_to_in_plain_text(
@@ -128,6 +131,7 @@ def test_a_tls_port_spoken_to_in_plain_text(
     assert "these are bytes of TLS, from a peer that expects an encrypted connection" in text
 
 
+@pytest.mark.slow
 @LINGERS
 def test_a_server_that_hangs_up(peer: Callable[..., str], linger_ms: int) -> None:
     text = _refused(peer(b"", hangs_up=True), linger_ms)
@@ -135,6 +139,7 @@ def test_a_server_that_hangs_up(peer: Callable[..., str], linger_ms: int) -> Non
     assert "without TLS?" in text
 
 
+@pytest.mark.slow
 @LINGERS
 def test_a_server_that_says_nothing(peer: Callable[..., str], linger_ms: int) -> None:
     address = peer(b"")
@@ -143,6 +148,7 @@ def test_a_server_that_says_nothing(peer: Callable[..., str], linger_ms: int) ->
     )
 
 
+@pytest.mark.slow
 @LINGERS
 def test_a_response_of_nonsense(peer: Callable[..., str], linger_ms: int) -> None:
     text = _refused(peer((12).to_bytes(4, "big") + bytes(12)), linger_ms)

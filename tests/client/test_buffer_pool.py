@@ -177,6 +177,7 @@ def test_the_bound_holds_and_everything_is_given_back(fails: bool) -> None:
     assert fails == (written < THREADS * 50)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linger_ms", [0, 5])
 def test_the_bound_holds_over_sockets_too(linger_ms: int) -> None:
     import embedlog

@@ -57,6 +57,7 @@ def test_records_come_back_as_they_were_sent(connect: Connect) -> None:
         assert len(consumer.poll(0)) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linger_ms", [0, 5])
 @pytest.mark.parametrize("idempotent", [False, True])
 def test_many_records_keep_their_order(connect: Connect, linger_ms: int, idempotent: bool) -> None:
@@ -128,6 +129,7 @@ def test_a_consumer_waits_for_what_comes(connect: Connect, cluster: embedlog.Clu
         assert [record.value for record in read(consumer, 1)] == [b"after"]
 
 
+@pytest.mark.slow
 def test_seeking_and_positions(connect: Connect) -> None:
     here = TopicPartition("seek", 0)
     with Producer(connect()) as producer, Consumer(connect()) as consumer:

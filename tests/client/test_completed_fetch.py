@@ -56,6 +56,7 @@ def written(data: bytes, offset: int) -> list[tuple[int, int, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [False, True])
 @given(
     st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 9), st.integers(0, 9))),

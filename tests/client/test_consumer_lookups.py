@@ -68,6 +68,7 @@ def test_for_asyncio_too_a_missing_topic_is_seen_once_it_is_there(connect: Conne
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_subscribed_topic_that_was_missing_is_seen_once_it_is_there(connect: Connect) -> None:
     with Consumer(connect(), group_id="g", allow_auto_create_topics=False) as consumer:
         consumer.subscribe(["later"])
@@ -111,6 +112,7 @@ def test_a_broker_that_is_not_there_is_a_time_out(look_up: Callable[[Any], Any])
     consumer.close(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 @pytest.mark.parametrize("call", LOOK_UPS)
 def test_a_member_stays_one_while_its_user_waits_in_a_look_up(call: str, protocol: str) -> None:

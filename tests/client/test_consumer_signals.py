@@ -88,6 +88,7 @@ def test_sigint_that_wakes_up_is_how_a_consumer_is_stopped(
         check_usable(consumer, producer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group_id", [None, "readers"])
 def test_a_consumer_goes_on_after_a_keyboard_interrupt(
     connect: Connect, interrupts: Callable[[], None], group_id: str | None

@@ -29,6 +29,7 @@ def target(request: pytest.FixtureRequest, cluster: embedlog.Cluster) -> Any:
 LARGE = bytes(5_000)
 
 
+@pytest.mark.slow
 def test_leaving_a_with_raises_what_nobody_looked_at(target: Any) -> None:
     with pytest.raises(errors.MessageTooLarge) as raised, embedlog.Producer(target) as producer:
         producer.send("t", b"fine")
@@ -40,11 +41,13 @@ def test_leaving_a_with_raises_what_nobody_looked_at(target: Any) -> None:
     assert "2 records for t-0 were not delivered, and nobody looked at their futures" in note
 
 
+@pytest.mark.slow
 def test_it_raises_for_batches_too(target: Any) -> None:
     with pytest.raises(errors.MessageTooLarge), embedlog.Producer(target) as producer:
         producer.send_batch("t", [LARGE])
 
 
+@pytest.mark.slow
 def test_nothing_is_raised_for_what_was_looked_at(target: Any) -> None:
     heard: list[Any] = []
     with embedlog.Producer(target) as producer:
@@ -56,6 +59,7 @@ def test_nothing_is_raised_for_what_was_looked_at(target: Any) -> None:
     assert len(heard) == 1
 
 
+@pytest.mark.slow
 def test_one_look_at_a_batch_is_a_look_at_all_of_it(target: Any) -> None:
     """Also where it became several batches that all failed, and the first is what is raised."""
     with embedlog.Producer(target, max_request_size=20_000) as producer:
@@ -65,12 +69,14 @@ def test_one_look_at_a_batch_is_a_look_at_all_of_it(target: Any) -> None:
             future.result()
 
 
+@pytest.mark.slow
 def test_an_exception_of_the_user_is_not_replaced(target: Any) -> None:
     with pytest.raises(ZeroDivisionError), embedlog.Producer(target) as producer:
         producer.send("t", LARGE)
         raise ZeroDivisionError
 
 
+@pytest.mark.slow
 def test_an_interceptor_that_is_told_is_not_the_user(target: Any) -> None:
     class Interceptor:
         def on_acknowledgement(self, metadata: Any, error: Any) -> None:
@@ -84,6 +90,7 @@ def test_an_interceptor_that_is_told_is_not_the_user(target: Any) -> None:
     assert len(heard) == 2
 
 
+@pytest.mark.slow
 def test_close_warns(target: Any) -> None:
     producer = embedlog.Producer(target)
     producer.send("t", LARGE)
@@ -104,6 +111,7 @@ def test_a_cluster_that_is_closed_first_warns() -> None:
         producer.close()
 
 
+@pytest.mark.slow
 def test_what_is_told_is_told_once(target: Any) -> None:
     producer = embedlog.Producer(target)
     with pytest.raises(errors.MessageTooLarge), producer:
@@ -135,6 +143,7 @@ def test_it_is_refused_to_the_asyncio_producer_too(cluster: embedlog.Cluster) ->
     asyncio.run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "keywords", "expected"),
     [
@@ -163,6 +172,7 @@ def test_a_wrong_argument_is_named_and_breaks_nothing(
             producer.send("t", b"v").result(10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keywords", "expected"),
     [
@@ -194,6 +204,7 @@ def test_a_wrong_argument_of_a_batch_too(target: Any, keywords: Any, expected: s
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_records_of_a_partition_that_is_gone_time_out() -> None:
     with embedlog.open() as cluster, cluster.admin() as admin:
         cluster.create_topic("t", 4)

@@ -123,6 +123,7 @@ def _run(seed: int, rate: int = 60, **settings: Any) -> Run:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(25))
 def test_no_record_is_lost_doubled_or_out_of_order(seed: int) -> None:
     _run(seed).check_exactly_once()
@@ -140,12 +141,14 @@ def test_no_record_is_lost_doubled_or_out_of_order_in_500_runs(hundred: int) -> 
     assert drawn == set(FAULTS), "every kind of fault happened"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 110))
 @pytest.mark.parametrize("in_flight", [1, 2])
 def test_fewer_in_flight_keep_the_order_too(seed: int, in_flight: int) -> None:
     _run(seed, max_in_flight_requests_per_connection=in_flight).check_exactly_once()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200, 220))
 def test_what_fails_for_lack_of_time_is_written_at_most_once(seed: int) -> None:
     run = _run(seed, rate=200, delivery_timeout_ms=2_500)
@@ -164,6 +167,7 @@ def test_what_fails_for_lack_of_time_is_written_at_most_once_in_300_runs() -> No
     assert bumps > 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(300, 310))
 def test_what_runs_out_of_retries_is_written_at_most_once(seed: int) -> None:
     run = _run(seed, rate=150, retries=1)

@@ -35,6 +35,7 @@ def lasting_at_least(seconds: float) -> Iterator[None]:
     assert time.clock_gettime(time.CLOCK_MONOTONIC) - began >= seconds * 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [PAST, FUTURE])
 @pytest.mark.parametrize("is_remote", [False, True])
 def test_our_clients_go_on(freeze: Any, moment: str, is_remote: bool) -> None:
@@ -70,6 +71,7 @@ def test_time_that_is_frozen_after_the_clients_were_made(freeze: Any) -> None:
                 assert consumer.poll(5_000)
 
 
+@pytest.mark.slow
 def test_a_session_ends_in_frozen_time(freeze: Any) -> None:
     with freeze(PAST), embedlog.open(group_min_session_timeout_ms=1) as cluster:
         cluster.create_topic("t")

@@ -122,6 +122,7 @@ def test_one_member_reads_everything_and_goes_on_where_it_stopped(
         assert {each.offset for each in committed.values() if each} == {10}
 
 
+@pytest.mark.slow
 @protocols
 def test_members_share_and_hand_over(connect: Connect, protocol: dict[str, Any]) -> None:
     fill(connect, "shared", 4, 5)
@@ -162,6 +163,7 @@ def test_members_share_and_hand_over(connect: Connect, protocol: dict[str, Any])
     assert [report.held() for report in reports] == [set(), set()]
 
 
+@pytest.mark.slow
 @protocols
 def test_a_pattern_finds_topics_that_come_later(connect: Connect, protocol: dict[str, Any]) -> None:
     fill(connect, "logs-a", 1, 1)
@@ -181,6 +183,7 @@ def test_a_pattern_finds_topics_that_come_later(connect: Connect, protocol: dict
         assert [record.topic for record in read(consumer, 1)] == ["other"]
 
 
+@pytest.mark.slow
 @protocols
 def test_another_subscription_replaces_the_first(
     connect: Connect, protocol: dict[str, Any]
@@ -195,6 +198,7 @@ def test_another_subscription_replaces_the_first(
         assert consumer.assignment() == parts("after", 0, 1)
 
 
+@pytest.mark.slow
 @protocols
 def test_partitions_that_are_added_are_assigned(connect: Connect, protocol: dict[str, Any]) -> None:
     fill(connect, "grows", 1, 1)
@@ -235,6 +239,7 @@ def test_commits_by_hand(connect: Connect, protocol: dict[str, Any]) -> None:
         assert consumer.position(here) == 10, "without auto commit the seek was not stored"
 
 
+@pytest.mark.slow
 def test_assigned_partitions_use_the_groups_offsets_too(connect: Connect) -> None:
     fill(connect, "plain", 2, 10)
     here = TopicPartition("plain", 0)
@@ -273,6 +278,7 @@ def test_an_offset_in_the_group_may_be_missing(connect: Connect) -> None:
         assert consumer.position(here) == 1
 
 
+@pytest.mark.slow
 @protocols
 def test_a_static_member_comes_back_to_its_partitions(
     connect: Connect, protocol: dict[str, Any]

@@ -39,6 +39,7 @@ def _warned(act: Callable[[], object]) -> list[warnings.WarningMessage]:
     return caught
 
 
+@pytest.mark.slow
 def test_errors_that_nobody_looked_at_warn_when_dropped(admin: Any) -> None:
     (warning,) = _warned(lambda: admin.create_topics([WRONG, "fine"]))
     assert warning.category is RuntimeWarning
@@ -82,6 +83,7 @@ def _iterate(results: Any) -> None:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "look",
     [
@@ -103,6 +105,7 @@ def test_whoever_looks_is_not_warned(admin: Any, look: Callable[[Any], object]) 
     assert not _warned(lambda: look(admin.create_topics([WRONG])))
 
 
+@pytest.mark.slow
 def test_without_errors_there_is_nothing_to_warn_of(admin: Any) -> None:
     assert not _warned(lambda: admin.create_topics(["fine"]))
     assert not _warned(admin.list_groups)

@@ -72,6 +72,7 @@ def test_a_batch_arrives_too(target: Any, cluster: embedlog.Cluster) -> None:
         assert len(consumer.poll(WAIT_S * 1_000)) == 3
 
 
+@pytest.mark.slow
 def test_what_is_not_answered_is_given_up_in_time(target: Any, cluster: embedlog.Cluster) -> None:
     handle = cluster.broker.handle
 
@@ -155,6 +156,7 @@ def in_the_log(path: Path) -> int:
         return consumer.end_offsets([("t", 0)])[embedlog.TopicPartition("t", 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["pass", "raise SystemExit(3)", "raise ValueError"])
 def test_what_was_sent_before_the_program_ended_is_in_the_log(tmp_path: Path, end: str) -> None:
     done = run(

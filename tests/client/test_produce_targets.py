@@ -73,6 +73,7 @@ def test_a_connection_that_is_made_anew_learns_again(cluster: embedlog.Cluster) 
         assert _offsets(producer, 3) == [3, 4, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

@@ -264,6 +264,7 @@ def test_retries_end_with_the_last_error(broker: ScriptedBroker) -> None:
     assert len(broker.of_kind(ProduceRequest)) == 3
 
 
+@pytest.mark.slow
 def test_a_record_is_given_up_after_the_delivery_timeout(
     broker: ScriptedBroker, runtime: SimRuntime
 ) -> None:

@@ -14,6 +14,7 @@ PROGRAM = Path(__file__).with_name("interrupted_producer.py")
 INTERRUPTS = "100"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linger_ms", ["0", "5"])
 @pytest.mark.parametrize("target", ["address", "cluster"])
 def test_a_producer_goes_on_after_keyboard_interrupts_at_any_moment_of_a_send(

@@ -87,6 +87,7 @@ def _batches(way: Way, sent: list[Record], **settings: Any) -> list[Any]:
         return [places, found, sizes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @settings(max_examples=25, deadline=None)
 @given(sent=records)
@@ -97,6 +98,7 @@ def test_batches_are_those_of_the_general_way(way: str, sent: list[Record]) -> N
     assert quick == general
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("size", [1, 63, 64, 100, 1024, 8000])
 def test_many_records_of_one_size_fill_the_same_batches(way: str, size: int) -> None:

@@ -29,6 +29,7 @@ def _written(records: list[Any]) -> int:
     return len(build_batch(values, keys=keys, timestamps=stamps, headers=headers)) - BATCH_OVERHEAD
 
 
+@pytest.mark.slow
 @given(st.lists(RECORDS, min_size=1, max_size=80), st.integers(0, 80))
 @settings(max_examples=150, deadline=None)
 def test_the_exact_size_is_what_is_written(records: list[Any], start: int) -> None:
@@ -42,6 +43,7 @@ def test_the_exact_size_is_what_is_written(records: list[Any], start: int) -> No
     assert before + rest == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 66, 300, 8192, 8193])
 @pytest.mark.parametrize("length", [0, 5, 54, 55, 56, 57, 58, 63, 64, 65, 100])
 @pytest.mark.parametrize("key", [None, b"", b"k", bytes(63), bytes(64)])

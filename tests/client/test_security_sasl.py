@@ -85,6 +85,7 @@ def real_gated() -> Iterator[Gated]:
         yield Gated(cluster)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_user_gets_in(real_gated: Gated, mechanism: str, user: str) -> None:

@@ -87,6 +87,7 @@ def test_records_go_through_either_version(
     assert {each[0] for each in proxy.handshakes} == {version}
 
 
+@pytest.mark.slow
 def test_large_records_go_through_whole(authority: Authority, proxy: SecureProxy) -> None:
     settings = trusting(authority, send_buffer_bytes=20_000, receive_buffer_bytes=20_000)
     round_trip(proxy.address, settings, count=12, size=200_000)
@@ -195,6 +196,7 @@ def test_cipher_suites_are_those_that_are_allowed(authority: Authority, proxy: S
     assert "the peer chose the cipher suite TLS_AES_256_GCM_SHA384" in str(told)
 
 
+@pytest.mark.slow
 def test_a_plain_port_spoken_to_with_tls(authority: Authority) -> None:
     with embedlog.open() as cluster:
         address = cluster.listen("127.0.0.1", 0).address
@@ -227,6 +229,7 @@ def test_a_port_that_answers_tls_with_something_else(authority: Authority) -> No
         assert "wrong version number: does the port speak TLS?" in str(told)
 
 
+@pytest.mark.slow
 def test_a_tls_port_spoken_to_in_plain_text(proxy: SecureProxy) -> None:
     with Admin(proxy.address) as admin, pytest.raises(TimedOut) as raised:
         admin.list_topics(timeout_ms=1_000)

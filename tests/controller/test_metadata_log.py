@@ -119,6 +119,7 @@ def run(files: SimFiles) -> tuple[list[dict[str, object]], int]:
     return states, files.calls
 
 
+@pytest.mark.slow
 def test_a_crash_at_any_file_call_keeps_every_published_change() -> None:
     """Loss of power at each call: the log holds what was published, or one change more."""
     everything, calls = run(SimFiles())
@@ -149,6 +150,7 @@ def test_a_record_of_somebody_else_is_not_taken_for_ours() -> None:
         assert caught.value.position == position
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_found_or_does_no_harm() -> None:
     """After a clean close, when no log is read but to replay it."""
     opened = Opened()

@@ -85,6 +85,7 @@ def _run_and_kill(directory: Path, protocol: str, instance: str) -> tuple[float,
     return first_ms, jobs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("instance", ["", "worker"], ids=["dynamic", "static"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_ten_crashes_and_no_restart_waits_for_the_dead(
@@ -128,6 +129,7 @@ def _members(cluster: Cluster) -> list[Any]:
         return [(member.host, member.instance_id) for member in described.members]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["closed", "crashed"])
 @pytest.mark.parametrize("instance", [None, "worker"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -127,7 +127,8 @@ def test_a_wall_clock_that_jumps_ahead_costs_no_offset(make_rig: Callable[..., R
     rig.pass_time(HOUR_MS)
     assert rig.fetch() == {("t", 0): 5}
     assert rig.cluster.health() == []
-    rig.pass_time(RETENTION_MS)
+    clock.advance(RETENTION_MS)
+    rig.pass_time(HOUR_MS)
     assert rig.fetch() == {}
 
 

@@ -193,6 +193,7 @@ def _check_survivor(image: SimFiles, told: _Acknowledged) -> None:
         assert rig.fetch("g") == {("t", 0): 100}
 
 
+@pytest.mark.slow
 def test_no_acknowledged_offset_is_lost_wherever_power_fails() -> None:
     _, first, end = _commit_until_the_crash(SimFiles())
     assert end - first > 20

@@ -444,6 +444,7 @@ def test_a_timer_whose_records_are_refused_tries_again(durable: Rig) -> None:
 # Damage
 
 
+@pytest.mark.slow
 def test_a_damaged_shard_refuses_and_is_not_taken_for_an_empty_one(
     durable: Rig, make_rig: Callable[..., Rig]
 ) -> None:

@@ -37,6 +37,7 @@ def _together(work: Callable[[int], None]) -> None:
     assert not failures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_commits_of_many_threads_are_all_kept(tmp_path: Path, durability: str) -> None:
     with embedlog.open(tmp_path, durability=durability) as cluster:

@@ -206,6 +206,7 @@ def test_purge_says_how_many_entries_went(clock):
     assert waiting.watched == 1
 
 
+@pytest.mark.slow
 def test_threads_that_complete_expire_watch_and_cancel_complete_each_operation_once(clock):
     """Producers, checkers and a timer race; every operation ends exactly once."""
     waiting = purgatory(clock, purge_interval=20)

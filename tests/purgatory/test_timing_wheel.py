@@ -180,6 +180,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     start_ms=st.integers(0, 1 << 40),

@@ -331,6 +331,7 @@ def test_a_session_has_no_more_than_ten_thousand_partitions(
     assert sessions.size_of(id) == 0
 
 
+@pytest.mark.slow
 def test_all_sessions_have_no_more_than_a_hundred_thousand_partitions(
     clock: ManualClock,
 ) -> None:

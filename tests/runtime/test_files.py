@@ -58,6 +58,7 @@ def test_a_file_reads_back_what_was_written_where(files: Files, root: str) -> No
     assert (stat.size, stat.is_directory) == (8, False)
 
 
+@pytest.mark.slow
 def test_a_file_that_grows_in_large_steps_keeps_every_byte_and_every_view(
     files: Files, root: str
 ) -> None:

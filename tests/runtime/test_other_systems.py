@@ -117,11 +117,13 @@ print(sum(os.path.getsize(os.path.join(sys.argv[1], "events-0", name))
 """
 
 
+@pytest.mark.slow
 def test_on_windows_a_directory_is_written_read_cut_and_opened_again(tmp_path: Path) -> None:
     _on_windows(DIRECTORY, str(tmp_path))
     assert int(_on_windows(SIZES, str(tmp_path))) < 6_000_000
 
 
+@pytest.mark.slow
 def test_on_windows_what_a_killed_process_left_is_recovered(tmp_path: Path) -> None:
     crash = (
         "import os, sys, embedlog\n"
@@ -183,11 +185,13 @@ with embedlog.open(sys.argv[1] or None, group_initial_rebalance_delay_ms=0) as c
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["memory", "directory"])
 def test_on_windows_a_listener_serves_every_client(place: str, tmp_path: Path) -> None:
     _on_windows(LISTENER, "" if place == "memory" else str(tmp_path))
 
 
+@pytest.mark.slow
 def test_on_windows_serve_runs_until_a_signal(tmp_path: Path) -> None:
     script = (
         "import os, signal, sys, threading\n"

@@ -125,6 +125,7 @@ class Story:
         self.told.append(f"{self.world.now}: {what}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SEEDS, 20))
 def test_no_promise_is_broken(first: int) -> None:
     for seed in range(first, first + 20):

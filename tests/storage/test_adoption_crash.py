@@ -79,6 +79,7 @@ def _calls(story: Story) -> list[int]:
     return [n for n in range(start, disk.calls) if disk.trace[n][0] in CHANGES]
 
 
+@pytest.mark.slow
 @every
 @levels
 @both
@@ -99,6 +100,7 @@ def test_a_killed_owner_leaves_all_of_a_commit_or_nothing(
     assert found == {True, False}
 
 
+@pytest.mark.slow
 @every
 @levels
 @both
@@ -117,6 +119,7 @@ def test_a_loss_of_power_leaves_all_of_a_commit_or_nothing(
             story.check(image)
 
 
+@pytest.mark.slow
 @levels
 @both
 def test_what_was_committed_survives_a_loss_of_power(smallest: int, durability: str) -> None:

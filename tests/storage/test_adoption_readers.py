@@ -76,6 +76,7 @@ def test_a_snapshot_has_all_of_a_commit_or_nothing_at_any_moment(
     assert changes == [AFTER]
 
 
+@pytest.mark.slow
 @levels
 @both
 def test_a_snapshot_has_all_or_nothing_while_a_commit_is_undone(

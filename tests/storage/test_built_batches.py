@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,6 +56,7 @@ def outcome(records: Any, config: LogConfig) -> Any:
     return batch.stamped(base_offset=0, leader_epoch=-1), facts
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(fields, fields, stamps), min_size=1, max_size=6), configs, st.booleans())
 @settings(max_examples=300, deadline=None)
 def test_the_validator_treats_both_the_same(

@@ -791,6 +791,7 @@ def test_a_full_disk_postpones_the_round() -> None:
 _WRITE = ("write", ".cleaned")
 
 
+@pytest.mark.slow
 def test_every_failing_call_of_a_round_leaves_a_log_that_reads_the_same() -> None:
     first = _prepared()
     start = first.runtime.files.calls

@@ -104,6 +104,7 @@ def _versions(story: Story) -> tuple[list[dict], list[int]]:
     return versions, [n for n in range(start, end) if disk.trace[n][0] in CHANGES]
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_a_killed_process_leaves_all_that_readers_knew(durability: str, step: int) -> None:
@@ -119,6 +120,7 @@ def test_a_killed_process_leaves_all_that_readers_knew(durability: str, step: in
             story.check(disk.survivor(), versions)
 
 
+@pytest.mark.slow
 @every
 def test_a_loss_of_power_takes_nothing_that_was_synced(
     step: int,
@@ -136,6 +138,7 @@ def test_a_loss_of_power_takes_nothing_that_was_synced(
             story.check(image, versions)
 
 
+@pytest.mark.slow
 @every
 def test_a_loss_of_power_at_durability_os_takes_nothing_that_had_been_written_back(
     step: int,
@@ -159,6 +162,7 @@ def test_a_loss_of_power_at_durability_os_takes_nothing_that_had_been_written_ba
             story.check(image, versions)
 
 
+@pytest.mark.slow
 @every
 def test_a_recovery_that_crashes_while_it_completes_a_swap_is_completed_by_the_next(
     step: int,
@@ -202,6 +206,7 @@ def test_gaps_are_no_rot_when_the_topic_is_not_compacted_after_the_crash(step: i
         assert latest(committed_rows(plain.log)) in versions
 
 
+@pytest.mark.slow
 def test_indexes_of_former_segments_do_not_outlive_a_swap_that_recovery_completes() -> None:
     story = Story("os")
     _, calls = _versions(story)

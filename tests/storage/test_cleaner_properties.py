@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,6 +132,7 @@ class Model:
         self.check_reader(latest(self.committed()))
 
 
+@pytest.mark.slow
 @given(operations)
 @settings(max_examples=100, deadline=None)
 def test_the_last_records_stay_and_nothing_is_invented(script: list[tuple]) -> None:
@@ -161,6 +163,7 @@ def test_cleaning_again_what_is_clean_changes_nothing(script: list[tuple]) -> No
     assert found[1] == found[2]
 
 
+@pytest.mark.slow
 @given(operations, st.booleans())
 @settings(max_examples=50, deadline=None)
 def test_a_restart_finds_the_same_records_and_producers(script: list[tuple], cleanly: bool) -> None:

@@ -117,6 +117,7 @@ def _crashed(
     return workload, disk
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_a_killed_process_loses_no_acknowledged_record(durability: str) -> None:
     for call, after, size in _crashes(durability):
@@ -126,6 +127,7 @@ def test_a_killed_process_loses_no_acknowledged_record(durability: str) -> None:
         workload.check(disk.survivor(), keeps_acknowledged=True)
 
 
+@pytest.mark.slow
 def test_a_loss_of_power_loses_no_synced_record() -> None:
     random = seeded(20)
     for call, after, size in _crashes("fsync"):
@@ -156,6 +158,7 @@ def test_a_clean_stop_is_not_believed_after_a_loss_of_power_that_took_unsynced_d
     assert len(workload.check(disk.survivor(), keeps_acknowledged=True)) == APPENDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_recovery_that_crashes_recovers_to_the_same_log(durability: str) -> None:
     random = seeded(22)
@@ -192,6 +195,7 @@ def _content_end(disk: SimFiles, name: str) -> int:
     return len(content.rstrip(b"\0"))
 
 
+@pytest.mark.slow
 def test_every_failing_call_leaves_a_log_that_opens_with_what_was_acknowledged() -> None:
     """ENOSPC and EIO, once and for ever, at every call: no exception but the typed ones."""
     from errno import EIO, ENOSPC

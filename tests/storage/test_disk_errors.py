@@ -108,6 +108,7 @@ def _work(
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["delete", "compact"])
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENOSPC])

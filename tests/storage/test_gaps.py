@@ -51,6 +51,7 @@ def _write(disk: SimFiles, path: str, content: bytes) -> None:
     file.write([content], 0)
 
 
+@pytest.mark.slow
 @killed_or_closed
 def test_every_flipped_bit_of_a_base_offset_behind_the_cleaned_part_is_told(cleanly: bool) -> None:
     topic = _compacted()
@@ -208,6 +209,7 @@ def test_an_empty_compacted_log_has_no_gaps_from_its_first_moment() -> None:
     assert topic.log.gaps_below == 0
 
 
+@pytest.mark.slow
 @killed_or_closed
 def test_an_offset_that_rots_between_gaps_is_told_unless_it_stays_between_its_neighbours(
     cleanly: bool,

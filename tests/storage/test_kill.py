@@ -63,6 +63,7 @@ def _run_and_kill(directory: str, durability: str, acknowledged_min: int) -> int
     return int(received.rpartition(b"\n")[0].rpartition(b"\n")[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_a_killed_writer_leaves_every_acknowledged_record(tmp_path: Path, durability: str) -> None:
     random = seeded(int.from_bytes(durability.encode()))

@@ -99,6 +99,7 @@ def sealed(batch: bytearray) -> bytes:
     return bytes(batch)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(
     deltas=st.lists(st.integers(-70, 70), min_size=1, max_size=6),

@@ -351,6 +351,7 @@ def _three_batches() -> tuple[LogManager, Log]:
     return owner, log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loses_power", [False, True])
 def test_every_flipped_bit_of_an_unclosed_log_is_found(loses_power: bool) -> None:
     _, log = _three_batches()
@@ -373,6 +374,7 @@ def test_every_flipped_bit_of_an_unclosed_log_is_found(loses_power: bool) -> Non
                 assert not _quarantined(disk)
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_of_a_closed_log_is_found_by_its_readers() -> None:
     """A clean open reads no records; each batch is checked when it is first read."""
     owner, log = _three_batches()
@@ -433,6 +435,7 @@ def _state(disk: SimFiles, settings: dict[str, object]) -> object:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["delete", "empty", "halve", "flip"])
 def test_any_sidecar_may_be_deleted_or_damaged(damage: str) -> None:
     base, settings = _log_with_everything()

@@ -79,6 +79,7 @@ class Workload:
             self.runtime.clock.advance(pause_ms)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["delete", "compact"])
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 @pytest.mark.parametrize("code", SHORT)

@@ -107,6 +107,7 @@ def test_a_batch_whose_offset_or_epoch_has_rotted_is_the_only_one_lost(position:
         assert _offsets(log) == [each for each in range(COUNT) if each != number]
 
 
+@pytest.mark.slow
 def test_random_damage_loses_only_what_it_hit() -> None:
     chance = random.Random(7)
     for _ in range(150):

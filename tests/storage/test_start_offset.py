@@ -44,6 +44,7 @@ def _replace(disk: SimFiles, path: str, content: bytes) -> None:
     file.write([content], 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [TEXT, TEXT + SEALED])
 def test_every_flipped_bit_of_the_checkpoint_does_no_harm(disk: SimFiles, path: str) -> None:
     content = disk.read(path)

@@ -128,6 +128,7 @@ def test_a_crash_at_any_call_of_a_truncation_leaves_a_log_between_before_and_aft
     assert [one.base_offset for one in batches(log)] == [0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [0, 3, 6, 100])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EMFILE, errno.ENOMEM])
 def test_a_full_truncation_that_runs_short_at_any_call_is_done_by_the_next(

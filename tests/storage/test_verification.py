@@ -40,6 +40,7 @@ def test_a_sound_directory_has_no_finding(disk: SimFiles) -> None:
     assert _findings(disk) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".log", ".index", ".snapshot", ".sealed", "published-offset",
     ".timeindex", ".txnindex", "partition.metadata", ".kafka_cleanshutdown",
     "leader-epoch-checkpoint", "log-start-offset-checkpoint", "recovery-point-offset-checkpoint"])

@@ -349,6 +349,7 @@ def test_a_request_has_fifty_thousand_elements_at_most() -> None:
         wire.decode(MetadataRequest, 1, metadata(50_001))
 
 
+@pytest.mark.slow
 def test_elements_count_together_however_deep_they_are() -> None:
     topic = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0)] * 1_000)
     request = ProduceRequest(topic_data=[topic] * 50)
@@ -365,6 +366,7 @@ def test_whoever_decodes_a_request_says_how_many_elements_it_may_have() -> None:
         decode_from(MetadataRequest, 1, frame, 0, 2)
 
 
+@pytest.mark.slow
 def test_a_long_answer_takes_little_room_beside_itself() -> None:
     config = DescribeConfigsResourceResult(name="some.setting", value="some value")
     results = [DescribeConfigsResult(resource_name="r", configs=[config] * 40)] * 2_000
@@ -391,6 +393,7 @@ def test_a_message_that_becomes_too_long_is_not_encoded_to_its_end() -> None:
     assert 5_000_000 < sum(map(len, out)) < 10_000_000, "of 100,000,000"
 
 
+@pytest.mark.slow
 def test_responses_may_have_any_number_of_elements() -> None:
     topic = FetchableTopicResponse(topic="t", partitions=[PartitionData()] * 1_000)
     response = FetchResponse(responses=[topic] * 101)

@@ -21,6 +21,7 @@ SIZES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     sizes=st.lists(SIZES, max_size=8),

@@ -54,6 +54,7 @@ def decodes_or_refuses(cls: type[Any], version: int, data: bytes) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_mutated_messages_are_read_or_refused() -> None:
     random = Random(4)
     taken = refused = 0
@@ -89,6 +90,7 @@ def test_every_prefix_of_a_message_is_refused() -> None:
                 wire.decode(cls, version, full[:-1])
 
 
+@pytest.mark.slow
 def test_huge_counts_allocate_nothing_huge() -> None:
     random = Random(7)
     for cls, version in all_versions():

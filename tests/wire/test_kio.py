@@ -17,6 +17,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import pytest
 from kio.index import load_entity_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.index import schema_name_map
@@ -108,6 +109,7 @@ def without_none(hint: Any) -> Any:
     return hint
 
 
+@pytest.mark.slow
 def test_every_shared_message_and_version_has_the_same_bytes(
     record_property: Callable[[str, object], None],
 ) -> None:

@@ -36,6 +36,7 @@ def _field(columns: object, name: str, index: int) -> bytes | None:
     return None if size < 0 else bytes(columns.buffer[at : at + size])
 
 
+@pytest.mark.slow
 @given(st.lists(records, min_size=1, max_size=12), st.sampled_from(["none", "lz4", "gzip"]))
 def test_columns_are_those_of_each_batch(
     contents: list[list[tuple[bytes | None, bytes | None, int]]], codec: str

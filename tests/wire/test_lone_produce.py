@@ -59,6 +59,7 @@ def _assert_read_as_by_the_codec(
         assert found == expected
 
 
+@pytest.mark.slow
 @given(data=st.data(), version=VERSIONS, position=st.integers(0, 40))
 def test_requests_are_read_as_by_the_codec(
     data: st.DataObject, version: int, position: int

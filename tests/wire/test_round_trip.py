@@ -17,6 +17,7 @@ from wire.layout import layout
 EVERY = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", messages(), ids=lambda cls: cls.__name__)
 @settings(max_examples=4, deadline=None, suppress_health_check=EVERY)
 @given(data=st.data())
@@ -26,6 +27,7 @@ def test_any_message_round_trips(cls: type[Any], data: st.DataObject) -> None:
     check_round_trip(message, version)
 
 
+@pytest.mark.slow
 def test_every_version_round_trips() -> None:
     random = Random(1)
     for cls, version in all_versions():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 
 from embedlog.coordinator.group.assignors.range import assign
@@ -40,6 +41,7 @@ def test_more_members_than_partitions_leave_some_without() -> None:
     assert assign(members, {A: 2}) == {"a": {A: {0}}, "b": {A: {1}}, "c": {}}
 
 
+@pytest.mark.slow
 @given(groups(static=True))
 def test_every_partition_has_one_owner_and_ranges_are_contiguous(group: Group) -> None:
     target = assign(*group)
@@ -49,6 +51,7 @@ def test_every_partition_has_one_owner_and_ranges_are_contiguous(group: Group) -
             assert max(numbers) - min(numbers) == len(numbers) - 1
 
 
+@pytest.mark.slow
 @given(groups(static=True))
 def test_each_topic_is_balanced_within_one(group: Group) -> None:
     members, counts = group

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 
 from embedlog.coordinator.group.assignors.spec import MemberSpec
@@ -79,6 +80,7 @@ def test_equal_subscriptions_are_balanced_within_one(group: Group) -> None:
     assert max(sizes) - min(sizes) <= 1
 
 
+@pytest.mark.slow
 @given(groups(homogeneous=True))
 def test_equal_subscriptions_move_no_more_than_they_must(group: Group) -> None:
     members, counts = group
@@ -100,11 +102,13 @@ def test_equal_subscriptions_move_no_more_than_they_must(group: Group) -> None:
     assert sum(kept) == could
 
 
+@pytest.mark.slow
 @given(groups())
 def test_different_subscriptions_are_served_completely(group: Group) -> None:
     check_valid(assign(*group), group)
 
 
+@pytest.mark.slow
 @given(groups())
 def test_no_partition_could_move_to_somebody_with_two_less(group: Group) -> None:
     members, _ = group
@@ -117,12 +121,14 @@ def test_no_partition_could_move_to_somebody_with_two_less(group: Group) -> None
                     assert sizes[owner] <= sizes[name] + 1, (owner, name)
 
 
+@pytest.mark.slow
 @given(groups())
 def test_assigning_again_changes_nothing(group: Group) -> None:
     members, counts = reassigned(group)
     assert assign(members, counts) == {name: spec.assigned for name, spec in members.items()}
 
 
+@pytest.mark.slow
 @given(groups(homogeneous=True))
 def test_a_leaving_member_moves_only_its_own(group: Group) -> None:
     members, counts = reassigned(group)

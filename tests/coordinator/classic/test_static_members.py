@@ -190,6 +190,7 @@ def test_when_only_static_members_are_missing_the_rebalance_waits_on(shard: Shar
     assert leader not in shard.group().members
 
 
+@pytest.mark.slow
 def test_waiting_on_with_no_time_to_wait_ends_with_the_sessions(shard: Shard) -> None:
     member_id = shard.join(instance_id="l", rebalance_ms=1000).result().member_id
     shard.assign({})

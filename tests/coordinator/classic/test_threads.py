@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import pytest
+
 import embedlog
 from embedlog.broker import topics
 from embedlog.broker.cluster import Cluster
@@ -69,6 +71,7 @@ class Member:
         return answer
 
 
+@pytest.mark.slow
 def test_members_in_threads_all_get_assignments_and_leave_nothing() -> None:
     with embedlog.open(
         group_min_session_timeout_ms=100, group_initial_rebalance_delay_ms=5

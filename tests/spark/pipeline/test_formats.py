@@ -154,6 +154,7 @@ class TestProtobuf:
             registry={"directory": "ids"},
         )  # fmt: skip
 
+    @pytest.mark.slow
     def test_a_message_gives_its_columns(self, made: RowDecoder) -> None:
         assert columns_ddl(made.schema) == (
             "`id` bigint, `note` string, `state` string, `at` timestamp, "
@@ -262,6 +263,7 @@ def registry() -> Iterator[tuple[str, type[RegistryHandler]]]:
     thread.join()
 
 
+@pytest.mark.slow
 def test_a_registry_is_asked_once_for_each_id(
     tmp_path: Path, registry: tuple[str, type[RegistryHandler]]
 ) -> None:
@@ -277,6 +279,7 @@ def test_a_registry_is_asked_once_for_each_id(
     assert handler.asked == ["/schemas/ids/1", "/schemas/ids/2"]
 
 
+@pytest.mark.slow
 def test_a_registry_that_is_down_fails_the_batch_and_no_record(
     tmp_path: Path, registry: tuple[str, type[RegistryHandler]]
 ) -> None:

@@ -80,6 +80,7 @@ def test_damage_is_told_and_never_read_around(tmp_path: Path) -> None:
         table.state()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [0, 1, CHECKPOINT_EVERY, 2 * CHECKPOINT_EVERY])
 def test_a_crash_at_each_file_operation_leaves_all_of_a_commit_or_nothing(version: int) -> None:
     """Killed, and with the power lost; the next run makes the commit exactly once."""

@@ -48,6 +48,7 @@ def test_a_batch_that_comes_again_counts_once() -> None:
     assert Totals.from_dict(json.loads(json.dumps(totals.as_dict()))) == totals
 
 
+@pytest.mark.slow
 def test_prometheus_reads_totals_and_lag() -> None:
     metrics = PrometheusMetrics("orders", 0)
     try:

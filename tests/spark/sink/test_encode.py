@@ -46,6 +46,7 @@ def _built(records: list[tuple], headers: list | None, codec: int) -> bytes:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.tuples(FIELDS, FIELDS, TIMES), min_size=1, max_size=200), st.sampled_from([0, 4])

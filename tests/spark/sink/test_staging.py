@@ -54,6 +54,7 @@ def _staged(path: str) -> list[str]:
     return layout.names_in(FILES, path, layout.STAGED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0, 100, 5_000, 1 << 20])
 def test_all_rows_are_committed_whatever_the_size_of_a_batch(data: str, size: int) -> None:
     options = {"path": data, "topic": "t", "kafka.batch.size": str(size)}

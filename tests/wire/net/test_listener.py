@@ -181,6 +181,7 @@ def test_answers_from_many_threads_reach_their_own_connections(parking: Served) 
         thread.join()
 
 
+@pytest.mark.slow
 def test_a_slow_reader_gets_every_byte_and_is_not_read_from_meanwhile(served: Served) -> None:
     handled: list[int] = []
     payload = random.Random(2).randbytes(900_000)

@@ -92,6 +92,7 @@ def talk(client: Client, seed: int, failures: list[str]) -> None:
     sender.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_every_answer_arrives_once_and_in_order(seed: int) -> None:
     service = Obedient()

@@ -29,6 +29,7 @@ class Picky:
         return min(size, len(data))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_every_byte_is_written_once_and_in_order(seed: int) -> None:
     rng = random.Random(seed)

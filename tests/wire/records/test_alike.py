@@ -93,6 +93,7 @@ def batch_of(count: int, value_size: int, number: int, key: bytes | None = None)
     return build_batch(values, keys=keys, timestamps=stamps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, b"", b"key", b"k" * 70])
 @pytest.mark.parametrize("count", [8, 63, 64, 65, 401, 8200])
 @pytest.mark.parametrize("value_size", [0, 1, 57, 100])
@@ -110,6 +111,7 @@ def test_a_known_layout_is_read_in_runs_that_grow(
     assert value_size > 60 or count > 1000 or counts == [8]
 
 
+@pytest.mark.slow
 @given(
     arguments=st.lists(columns(count_max=150), min_size=1, max_size=3),
     order=st.lists(st.integers(0, 2), min_size=1, max_size=12),
@@ -135,6 +137,7 @@ def test_null_values_and_the_time_of_the_log() -> None:
         assert found_all(view)[1] != [1] * 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, b"key"])
 @pytest.mark.parametrize("count", [8, 65])
 def test_no_byte_is_overlooked(count: int, key: bytes | None) -> None:

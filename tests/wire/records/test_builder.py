@@ -23,6 +23,7 @@ from wire.records import BatchBuilder, RecordBatch, build_batch, size_upper_boun
 from wire.records.builder import PATCHED_SIZE_MIN, renumbered
 
 
+@pytest.mark.slow
 @given(columns())
 @settings(max_examples=200)
 def test_joins_equal_the_plain_encoder(arguments: dict[str, Any]) -> None:
@@ -39,6 +40,7 @@ def test_joins_equal_the_plain_encoder(arguments: dict[str, Any]) -> None:
     assert tuples(batch) == expected_records(arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [8191, 8192, 8193, 20_000])
 @pytest.mark.parametrize("shape", ["uniform", "varying", "keyed", "stamped"])
 def test_offset_deltas_of_three_bytes(count: int, shape: str) -> None:

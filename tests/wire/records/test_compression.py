@@ -58,6 +58,7 @@ def test_the_broken_lz4_header_checksum_is_for_magic_0_only() -> None:
     assert decompress(LZ4, compress(LZ4, KAFKA, magic=1), magic=0) == KAFKA
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("level", [None, 1, 9])
 @pytest.mark.parametrize("size", [0, 1, 100, 32_768, 65_537, 300_000])
@@ -129,6 +130,7 @@ def test_zstd_without_content_size_and_in_several_frames() -> None:
         decompress(ZSTD, frame[:-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD])
 def test_bombs_are_refused_by_the_limit(codec: int) -> None:
     bomb = compress(codec, bytes(80 << 20))

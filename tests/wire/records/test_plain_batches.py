@@ -21,6 +21,7 @@ def payload_of(count: int, value_size: int) -> bytes:
     return bytes(RecordBatch(build_batch([b"\1" * value_size] * count, timestamps=7)).payload())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("value_size", [0, 1, 57, 63, 64, 100])
 def test_they_are_recognised_the_first_time_and_again(count: int, value_size: int) -> None:

@@ -78,6 +78,7 @@ def assert_all_forms_agree(batch: RecordBatch) -> None:
     assert (find_runs(payload, count) is None) == (find_runs(memoryview(payload), count) is None)
 
 
+@pytest.mark.slow
 @given(columns(count_max=300))
 @settings(max_examples=200)
 def test_all_forms_agree(arguments: dict[str, Any]) -> None:
@@ -86,6 +87,7 @@ def test_all_forms_agree(arguments: dict[str, Any]) -> None:
     assert_all_forms_agree(batch)
 
 
+@pytest.mark.slow
 @given(columns(), st.randoms(use_true_random=False))
 @settings(max_examples=300)
 def test_mutated_batches_fail_alike_and_only_with_typed_errors(
@@ -117,6 +119,7 @@ def mutate(payload: bytearray, random: Random) -> None:
         payload[at:at] = payload[: random.randrange(20)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [None, b"key", b""])
 @pytest.mark.parametrize("count", [8, 64, 65, 100, 130])
 def test_every_byte_changed_of_a_near_uniform_batch(count: int, keys: bytes | None) -> None:

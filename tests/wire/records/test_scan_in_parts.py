@@ -44,6 +44,7 @@ def scanned(payload: bytes, count: int) -> ScanResult:
     return scan(RecordBatch(memoryview(gzipped(payload, count))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moved", [in_order, lambda n: 1 if n == 8_192 else 0])
 @pytest.mark.parametrize("first_null", [-1, 0, 8_191, 8_192, COUNT - 1])
 def test_what_is_found_is_what_the_records_say(
@@ -64,6 +65,7 @@ def test_what_is_found_is_what_the_records_say(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", [0, 8_191, 8_192, COUNT - 1])
 def test_a_malformed_record_is_named(bad: int) -> None:
     pieces = [encoded([(0, n, b"k")]) for n in range(COUNT)]

@@ -93,6 +93,7 @@ def test_times_at_the_end_of_time_wrap_around_as_in_java(base_timestamp: int) ->
             assert scan(batch) == scan_plainly(batch)
 
 
+@pytest.mark.slow
 @given(columns(count_max=150), columns(count_max=150))
 @settings(max_examples=150, deadline=None)
 def test_no_answer_depends_on_what_was_met(first: dict[str, Any], second: dict[str, Any]) -> None:
@@ -102,6 +103,7 @@ def test_no_answer_depends_on_what_was_met(first: dict[str, Any], second: dict[s
             assert_all_forms_agree(batch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, b"key", b""])
 @pytest.mark.parametrize("count", [1, 2, 8, 64, 65, 100])
 def test_no_byte_around_keys_and_values_is_overlooked(count: int, key: bytes | None) -> None:
@@ -119,6 +121,7 @@ def test_no_byte_around_keys_and_values_is_overlooked(count: int, key: bytes | N
             assert_all_forms_agree(batch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [8, 64, 65, COUNT_MAX + 1, 1000])
 @pytest.mark.parametrize("value_size", [0, 1, 3, 53, 57, 58, 200])
 def test_columns_of_times_within_63_ms_of_the_first(count: int, value_size: int) -> None:
