@@ -67,6 +67,7 @@ def service(name: str, *arguments: str) -> Iterator[Service]:
             process.kill()
 
 
+@pytest.mark.slow
 def test_the_embedded_queue_goes_on_where_it_stopped(tmp_path: Path) -> None:
     example = str(EXAMPLES / "embedded_queue.py")
     first = run(example, str(tmp_path / "queue"))
@@ -75,11 +76,13 @@ def test_the_embedded_queue_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert second.splitlines() == ["durable up to offset 5", "3 job 0", "4 job 1", "5 job 2"]
 
 
+@pytest.mark.slow
 def test_the_fake_broker_serves_a_unit_test() -> None:
     out = run("-m", "pytest", "-p", "no:cacheprovider", str(EXAMPLES / "fake_broker.py"))
     assert "1 passed" in out
 
 
+@pytest.mark.slow
 def test_the_broker_in_a_unit_test_needs_no_port() -> None:
     out = run("-m", "pytest", "-p", "no:cacheprovider", str(EXAMPLES / "unit_test_with_broker.py"))
     assert "3 passed" in out
@@ -115,6 +118,7 @@ def test_services_share_the_work_and_stop_cleanly() -> None:
             assert admin.describe_groups(["averages"])["averages"].members == []
 
 
+@pytest.mark.slow
 def test_the_asyncio_service_works_on_many_jobs_at_once() -> None:
     with embedlog.open() as cluster:
         cluster.create_topic("jobs", 2)

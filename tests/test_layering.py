@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,7 @@ def _is_type_checking(node: ast.If) -> bool:
     return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
+@functools.cache
 def _imports(path: Path) -> list[Import]:
     relative = str(path.relative_to(ROOT))
     package = relative.removesuffix("/__init__.py").removesuffix(".py").split("/")

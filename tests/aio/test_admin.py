@@ -48,6 +48,7 @@ def test_errors_come_with_the_item(connect: Connect, run: Run) -> None:
     run(main())
 
 
+@pytest.mark.slow
 def test_tasks_share_one_client_and_a_cancelled_call_holds_nobody_up_for_ever(
     connect: Connect, run: Run
 ) -> None:

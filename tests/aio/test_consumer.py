@@ -371,6 +371,7 @@ def test_in_process_a_poll_that_finds_records_needs_no_thread(
     run(main())
 
 
+@pytest.mark.slow
 def test_a_hundred_consumers_wait_at_once(cluster: embedlog.Cluster, run: Run) -> None:
     cluster.create_topic("wide", 50)
 

@@ -303,6 +303,7 @@ def test_one_batch_settles_every_future_that_was_not_cancelled(connect: Connect,
     assert [each.serialized_value_size for each in written] == [1, 1, 1, 1, -1]
 
 
+@pytest.mark.slow
 def test_one_batch_fails_every_future_with_its_error(connect: Connect, run: Run) -> None:
     async def main() -> list[Any]:
         async with Admin(connect()) as admin:

@@ -39,6 +39,7 @@ def test_a_dropped_cluster_is_told_and_closed(tmp_path: Path) -> None:
         assert cluster.broker.log_manager.clean
 
 
+@pytest.mark.slow
 def test_dropped_listeners_leave_no_thread_and_no_address() -> None:
     before = threading.active_count()
 
@@ -54,12 +55,14 @@ def test_dropped_listeners_leave_no_thread_and_no_address() -> None:
     assert threading.active_count() == before
 
 
+@pytest.mark.slow
 def test_a_background_thread_ends_with_its_cluster() -> None:
     before = threading.active_count()
     assert len(_drop(lambda: embedlog.open(background=True))) == 1
     assert threading.active_count() == before
 
 
+@pytest.mark.slow
 def test_whatever_came_from_a_cluster_keeps_it() -> None:
     producer = embedlog.open().producer()
     listener = embedlog.open().listen()
@@ -74,6 +77,7 @@ def test_whatever_came_from_a_cluster_keeps_it() -> None:
         gc.collect()
 
 
+@pytest.mark.slow
 def test_nothing_is_told_of_what_was_closed() -> None:
     def make() -> None:
         with embedlog.open() as cluster:
@@ -84,6 +88,7 @@ def test_nothing_is_told_of_what_was_closed() -> None:
     assert _drop(make) == []
 
 
+@pytest.mark.slow
 def test_a_simulated_cluster_ends_as_its_test_wants() -> None:
     assert _drop(lambda: Cluster("data", runtime=sim_runtime())) == []
 

@@ -231,6 +231,7 @@ def test_a_child_that_ends_as_a_program_does_is_quiet(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("0 2\n", "")
 
 
+@pytest.mark.slow
 def test_a_client_over_the_network_goes_on_in_the_child(cluster: embedlog.Cluster) -> None:
     with embedlog.Admin(cluster.listen().address) as admin:
         admin.create_topics({"parents": 1})

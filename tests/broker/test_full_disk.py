@@ -123,6 +123,7 @@ def test_a_sync_without_a_descriptor_is_made_later(monkeypatch: pytest.MonkeyPat
         assert cluster.health() == []
 
 
+@pytest.mark.slow
 def test_a_real_disk_says_it_as_well(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, str(tmp_path)],

@@ -164,6 +164,7 @@ def test_consumer_groups_log_theirs(caplog: pytest.LogCaptureFixture) -> None:
     assert any("leaves consumer group readers" in each for each in told)
 
 
+@pytest.mark.slow
 def test_a_member_whose_session_ends_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     config = {"group.min.session.timeout.ms": 100, "group.initial.rebalance.delay.ms": 0}
     with embedlog.open(config=config) as cluster:

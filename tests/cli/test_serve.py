@@ -203,6 +203,7 @@ def test_kafkas_form_of_listeners_listens_on_this_machine_and_says_so() -> None:
         assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_data_may_be_memory_or_below_the_home_directory(tmp_path: Path) -> None:
     with serving("--data=:memory:") as server:
         assert "kept in memory" in server.lines[1]
@@ -222,6 +223,7 @@ def assert_refused(result: tuple[int, str, str], *words: str) -> None:
         assert word in err, (word, err)
 
 
+@pytest.mark.slow
 def test_a_directory_in_use_is_refused_and_the_owner_named(tmp_path: Path) -> None:
     with serving("--data", str(tmp_path)) as server:
         result = run("serve", "--port", "0", "--data", str(tmp_path))
@@ -275,6 +277,7 @@ def test_what_cannot_be_done_is_one_line(
     assert_refused(run("serve", "--port", "0", *arguments), *words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

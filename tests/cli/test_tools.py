@@ -164,6 +164,7 @@ def test_what_cannot_be_looked_at_is_one_line_and_status_2(tmp_path: Path, comma
         assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [(), ("nonsense",), ("verify",), ("dump", ".", "--offset", "x"), ("tail", ".")],

@@ -183,6 +183,7 @@ def test_paused_partitions_keep_what_was_fetched(connect: Connect) -> None:
         assert [(r.partition, r.offset) for r in read(consumer, 1)] == [(first.partition, 1)]
 
 
+@pytest.mark.slow
 def test_an_offset_out_of_range_follows_the_policy(connect: Connect) -> None:
     here = TopicPartition("range", 0)
     with Producer(connect()) as producer:
@@ -347,6 +348,7 @@ _RECORDS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(records=_RECORDS, batch_size=st.sampled_from([0, 200, 65536]), idempotent=st.booleans())
 def test_whatever_is_sent_comes_back_in_order(

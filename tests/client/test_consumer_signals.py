@@ -30,6 +30,7 @@ PARKED_AFTER_S = 0.05
 Connect = Callable[[], Any]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("membership", ["alone", "group"])
 @pytest.mark.parametrize("way", ["in-process", "tcp"])
 @pytest.mark.parametrize(
@@ -39,6 +40,7 @@ def test_a_handler_may_wake_a_poll_up_at_every_line(way: str, membership: str, s
     run("wakeup", way, membership, step)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("membership", ["alone", "group"])
 @pytest.mark.parametrize(
     "step", [pytest.param("97", id="some lines"), pytest.param("7", marks=pytest.mark.slow)]
@@ -76,6 +78,7 @@ def interrupts() -> Iterator[Callable[[], None]]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group_id", [None, "readers"])
 def test_sigint_that_wakes_up_is_how_a_consumer_is_stopped(
     connect: Connect, interrupts: Callable[[], None], group_id: str | None

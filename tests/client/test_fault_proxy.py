@@ -45,6 +45,7 @@ def _check(cluster: embedlog.Cluster, topic: str, sent: list[list[bytes]]) -> No
     assert [stored(cluster, topic, partition) for partition in range(PARTITIONS)] == sent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [REQUEST_LOST, REQUEST_CUT, RESPONSE_LOST, RESPONSE_CUT])
 @pytest.mark.parametrize("linger_ms", [0, 1])
 def test_a_connection_may_end_at_every_request(
@@ -60,6 +61,7 @@ def test_a_connection_may_end_at_every_request(
         assert plan.left < 0, "the fault happened"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", sorted(set(PROXY_FAULTS) - {REQUEST_LOST, RESPONSE_LOST}))
 def test_other_faults_in_the_middle_of_the_work(
     proxy: FaultProxy, cluster: embedlog.Cluster, fault: str

@@ -210,6 +210,7 @@ def test_partitions_that_are_added_are_assigned(connect: Connect, protocol: dict
         poll_until(lambda: consumer.assignment() == parts("grows", 0, 1, 2), consumer)
 
 
+@pytest.mark.slow
 @protocols
 def test_commits_by_hand(connect: Connect, protocol: dict[str, Any]) -> None:
     fill(connect, "hand", 2, 10)

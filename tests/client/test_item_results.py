@@ -74,6 +74,7 @@ def test_what_is_left_until_the_very_end_warns_too() -> None:
     assert "Exception ignored" not in done.stderr
 
 
+@pytest.mark.slow
 def test_values_alone_are_not_a_look_at_the_errors(admin: Any) -> None:
     assert len(_warned(lambda: admin.create_topics([WRONG]).values)) == 1
 

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from embedlog import Cluster, Consumer
 from embedlog.client.group.membership_duty import MembershipDuty
 from embedlog.pending import Pending
@@ -71,6 +73,7 @@ def test_in_process_nobody_starts_a_thread(cluster: Cluster) -> None:
         eventually(lambda: consumer.metrics()["heartbeat-total"] > sent + 3, cluster)
 
 
+@pytest.mark.slow
 def test_over_tcp_a_member_leaves_when_its_user_stops_polling(cluster: Cluster) -> None:
     address = cluster.listen("127.0.0.1", 0).address
     fill(lambda: address, "kept", 1, 1)

@@ -113,6 +113,7 @@ def reach(connect: Connect) -> Connect:
     return connect
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("was_used", [False, True], ids=["fresh", "used"])
 def test_a_closed_consumer_says_so(reach: Connect, was_used: bool) -> None:
     consumer = Consumer(reach(), group_id="readers")
@@ -151,6 +152,7 @@ def test_a_closed_admin_says_so(reach: Connect, was_used: bool) -> None:
     admin.close()
 
 
+@pytest.mark.slow
 def test_a_consumer_in_use_refuses_other_threads(reach: Connect) -> None:
     with Consumer(reach(), group_id="readers") as consumer:
         consumer.subscribe(["events"])

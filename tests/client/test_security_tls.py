@@ -115,6 +115,7 @@ def test_lines_of_certificates_may_be_joined_by_spaces(
     round_trip(proxy.address, settings)
 
 
+@pytest.mark.slow
 def test_a_stranger_is_not_trusted(authority: Authority, proxy: SecureProxy) -> None:
     told = refused(proxy.address, trusting(Authority()))
     assert "the certificate is not accepted: " in str(told)
@@ -137,6 +138,7 @@ def test_the_host_has_to_be_the_one_of_the_certificate(authority: Authority) -> 
             round_trip(proxy.address, settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
 @pytest.mark.parametrize("form", ["text", "file", "two files"])
 def test_a_client_shows_its_certificate(

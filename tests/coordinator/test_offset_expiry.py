@@ -71,6 +71,7 @@ def make_rig() -> Iterator[Callable[..., Rig]]:
         cluster.close()
 
 
+@pytest.mark.slow
 def test_offsets_of_a_simple_group_expire_by_their_commit_and_the_group_with_them(
     make_rig: Callable[..., Rig],
 ) -> None:
@@ -88,6 +89,7 @@ def test_offsets_of_a_simple_group_expire_by_their_commit_and_the_group_with_the
     assert rig.groups() == []
 
 
+@pytest.mark.slow
 def test_a_commit_begins_the_time_anew(make_rig: Callable[..., Rig]) -> None:
     rig = make_rig()
     for _ in range(10):
@@ -116,6 +118,7 @@ def test_retention_and_interval_are_settings(make_rig: Callable[..., Rig]) -> No
     assert rig.fetch() == {}
 
 
+@pytest.mark.slow
 def test_a_wall_clock_that_jumps_ahead_costs_no_offset(make_rig: Callable[..., Rig]) -> None:
     rig = make_rig("data")
     rig.ask(commit("g", {("t", 0): 5}), 9)
@@ -144,6 +147,7 @@ def test_a_group_that_lost_its_offsets_goes_at_the_next_look(
     assert rig.groups() == []
 
 
+@pytest.mark.slow
 def test_what_has_expired_is_gone_after_a_restart(make_rig: Callable[..., Rig]) -> None:
     first = make_rig("data")
     first.ask(commit("g", {("t", 0): 5}), 9)

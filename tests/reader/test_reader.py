@@ -306,6 +306,7 @@ def test_a_time_is_found() -> None:
     assert part.offset_for_timestamp(NOW + 191) is None
 
 
+@pytest.mark.slow
 def test_a_swap_that_a_crash_has_left_hides_nothing() -> None:
     """At every call of a compaction: what is read then is what the next owner recovers."""
     for call in range(10_000):
@@ -344,6 +345,7 @@ with cluster.producer() as producer:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_a_writer_in_another_process_is_followed_until_it_is_killed(
     tmp_path: Path, durability: str

@@ -73,6 +73,7 @@ ASKED = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=300,
     deadline=None,

@@ -71,6 +71,7 @@ def read(cluster: Cluster, topic: Topic, in_session: bool) -> list[bytes]:
     return values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["memory", "os", "fsync"])
 def test_producers_and_consumers_side_by_side(durability: str, tmp_path: Path) -> None:
     path = None if durability == "memory" else tmp_path

@@ -59,6 +59,7 @@ def test_an_append_completes_waiting_fetches_after_its_lock(
     assert completed == ["DelayedFetch"] * 3
 
 
+@pytest.mark.slow
 def test_a_thousand_waiting_fetches_of_one_partition_leave_the_others_alone(
     make_rig: MakeRig,
 ) -> None:

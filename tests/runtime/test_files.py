@@ -342,6 +342,7 @@ def test_memory_is_no_volume() -> None:
     assert (volume.size, volume.usable) == (-1, -1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("can_map", [True, False])
 def test_memory_that_grows_keeps_its_content_and_its_views(
     can_map: bool, monkeypatch: pytest.MonkeyPatch

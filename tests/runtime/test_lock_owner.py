@@ -48,6 +48,7 @@ def _refusal(path: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_another_process_hears_of_the_listeners_there_are_at_that_moment(tmp_path: Path) -> None:
     with embedlog.open(tmp_path) as cluster:
         said = _refusal(tmp_path)

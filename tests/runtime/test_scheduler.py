@@ -79,6 +79,7 @@ def test_a_notify_is_for_one_duty() -> None:
     assert (one.calls, other.calls, gone.calls) == ([0, 10], [0], [0])
 
 
+@pytest.mark.slow
 def test_a_removed_duty_is_let_go() -> None:
     """Also when nobody ever waits: a program may make and close many clients."""
     scheduler = Scheduler(Clock())

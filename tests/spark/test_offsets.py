@@ -154,6 +154,7 @@ def test_parts_for_a_number_of_tasks_cover_exactly(
     assert len(parts) <= count_min + len(whole)
 
 
+@pytest.mark.slow
 @given(SMALL, st.integers(1, 100))
 def test_parts_of_a_number_of_records_cover_exactly_and_are_no_longer(
     sizes: dict[TopicPartition, tuple[int, int]], count_max: int

@@ -105,6 +105,7 @@ def test_a_snapshot_has_all_or_nothing_while_a_commit_is_undone(
             story.go_on(owner)
 
 
+@pytest.mark.slow
 @levels
 @both
 def test_a_reader_of_a_dead_owners_directory_has_all_or_nothing(
@@ -149,6 +150,7 @@ def _damage(disk: SimFiles, suffix: str, content: bytes) -> None:
 damages = pytest.mark.parametrize("damage", [b"", b"embedlog", bytes(200)])
 
 
+@pytest.mark.slow
 @damages
 def test_a_damaged_record_of_commits_is_replaced_by_what_stands_beside_it(damage: bytes) -> None:
     story = Story(0, "os")

@@ -230,6 +230,7 @@ def test_indexes_of_former_segments_do_not_outlive_a_swap_that_recovery_complete
     assert found > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1009, pytest.param(307, marks=pytest.mark.slow)])
 def test_an_interrupt_anywhere_in_a_round_loses_nothing(step: int) -> None:
     """Ctrl-C in the thread that happens to clean: the round is over, or the log refuses writes."""

@@ -145,6 +145,7 @@ def test_the_last_records_stay_and_nothing_is_invented(script: list[tuple]) -> N
     model.check()
 
 
+@pytest.mark.slow
 @given(operations)
 @settings(max_examples=50, deadline=None)
 def test_cleaning_again_what_is_clean_changes_nothing(script: list[tuple]) -> None:

@@ -138,6 +138,7 @@ def test_a_loss_of_power_loses_no_synced_record() -> None:
             workload.check(image, keeps_acknowledged=True)
 
 
+@pytest.mark.slow
 def test_a_loss_of_power_at_durability_os_leaves_a_prefix() -> None:
     random = seeded(21)
     for call in range(0, _count_calls("os"), 2):

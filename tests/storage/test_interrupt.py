@@ -76,6 +76,7 @@ def yield_check(log: Log) -> None:
 SETTINGS: list[dict[str, object]] = [{}, {"segment_bytes": 200}, {"durability": "fsync"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("step", [41, pytest.param(3, marks=pytest.mark.slow)])
 def test_an_append_is_done_or_not_done(settings: dict[str, object], step: int) -> None:

@@ -471,6 +471,7 @@ def test_all_sidecars_may_be_deleted_at_once() -> None:
     assert _state(base, settings) == expected
 
 
+@pytest.mark.slow
 def test_a_damaged_recovery_point_makes_recovery_read_more_not_less() -> None:
     log = new_log()
     append(log, b"a")

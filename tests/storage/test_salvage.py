@@ -153,6 +153,7 @@ def test_a_second_salvage_keeps_the_first_ones_copies() -> None:
     assert len(names) == 2
 
 
+@pytest.mark.slow
 def test_a_crash_at_any_call_leaves_the_damage_or_the_salvaged_log() -> None:
     kept = [number for number in range(COUNT) if number not in (3, 17)]
     for call in range(10_000):

@@ -88,6 +88,7 @@ def test_a_checkpoint_beyond_the_end_is_found(disk: SimFiles) -> None:
     assert "which has" in findings[0].reason
 
 
+@pytest.mark.slow
 def test_interleaved_transactions_are_sound_and_a_wrong_entry_of_any_is_found() -> None:
     disk = SimFiles()
     owner = manager(disk, config=LogConfig(segment_bytes=400))

@@ -340,6 +340,7 @@ def test_tracebacks_show_generated_lines() -> None:
         pytest.fail("a string was packed as a number")
 
 
+@pytest.mark.slow
 def test_a_request_has_fifty_thousand_elements_at_most() -> None:
     def metadata(count: int) -> bytes:
         return wire.encode(MetadataRequest(topics=[MetadataRequestTopic(name="")] * count), 1)

@@ -68,6 +68,7 @@ def test_mutated_messages_are_read_or_refused() -> None:
     assert min(taken, refused) > 1000
 
 
+@pytest.mark.slow
 def test_random_bytes_are_read_or_refused() -> None:
     random = Random(5)
     for cls, version in all_versions():

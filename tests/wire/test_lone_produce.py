@@ -181,6 +181,7 @@ def test_good_answers_are_written_as_by_the_codec(
         _assert_written_as_by_the_codec(lone, correlation_id, version, response)
 
 
+@pytest.mark.slow
 @given(data=st.data(), version=st.integers(8, 13))
 def test_any_answer_is_written_as_by_the_codec(data: st.DataObject, version: int) -> None:
     lone = LoneProduce()

@@ -65,6 +65,7 @@ def test_each_topic_is_balanced_within_one(group: Group) -> None:
         assert not sizes or max(sizes) - min(sizes) <= 1
 
 
+@pytest.mark.slow
 @given(groups(homogeneous=True, static=True))
 def test_equal_topics_are_co_partitioned(group: Group) -> None:
     members, counts = group

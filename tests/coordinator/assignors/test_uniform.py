@@ -72,6 +72,7 @@ def test_load_moves_to_the_reader_of_one_topic() -> None:
     assert assign(members, {A: 3, B: 3}) == {"both": {B: {0, 1, 2}}, "one": {A: {0, 1, 2}}}
 
 
+@pytest.mark.slow
 @given(groups(homogeneous=True))
 def test_equal_subscriptions_are_balanced_within_one(group: Group) -> None:
     target = assign(*group)

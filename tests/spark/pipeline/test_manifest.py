@@ -54,6 +54,7 @@ def test_files_are_replaced_in_one_commit_and_a_lost_race_is_told(tmp_path: Path
     assert table.version_of("q") == 1
 
 
+@pytest.mark.slow
 def test_the_log_stays_small_over_many_commits(tmp_path: Path) -> None:
     table = ManifestTable(str(tmp_path))
     for version in range(100):

@@ -92,6 +92,7 @@ _VALUES = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=3), _VALUES, min_size=1, max_size=4))
 def test_what_a_schema_was_inferred_from_fits_it_unchanged(row: dict[str, Any]) -> None:
     made = infer([row])

@@ -55,6 +55,7 @@ def test_a_batch_is_that_of_the_producer_to_the_byte(records: list[tuple], codec
     assert encode_batch(_rows(records), codec=codec, level=None) == _built(records, None, codec)
 
 
+@pytest.mark.slow
 def test_a_slice_of_many_records_is_encoded_as_the_whole() -> None:
     records = [(b"k" * (n % 7), b"v" * (n % 700), 10**12 + n * n) for n in range(20_000)]
     part = _rows(records).slice(5, 19_990)
@@ -70,6 +71,7 @@ def test_records_with_headers_are_encoded_with_them() -> None:
     assert [list(record.headers) for record in found] == headers
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.binary(max_size=40), max_size=50), st.integers(0, 3))
 def test_hashes_are_those_of_the_clients_partitioner(keys: list[bytes], skipped: int) -> None:

@@ -66,6 +66,7 @@ def test_all_rows_are_committed_whatever_the_size_of_a_batch(data: str, size: in
     assert layout.EXCHANGE not in FILES.list(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_batches_are_compressed_as_asked_for(data: str, codec: str) -> None:
     writer = BatchWriter(

@@ -84,6 +84,7 @@ def test_a_request_that_misses_least_comes_through_without_room() -> None:
         assert len(client.receive_frame()) == 200_002
 
 
+@pytest.mark.slow
 def test_who_has_the_room_that_others_wait_for_must_go_on() -> None:
     with serve(Echo(), limits=ListenerLimits(receive_size_max=300_000)) as served:
         holder, waiting = served.connect(), served.connect()

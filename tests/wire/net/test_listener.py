@@ -75,6 +75,7 @@ def test_pipelined_requests_of_a_wake_up_are_answered_in_order(served: Served) -
         assert client.receive_frame() == b"\0\3%d" % number
 
 
+@pytest.mark.slow
 def test_a_frame_larger_than_any_buffer_is_handled_whole(served: Served) -> None:
     served.service.answer = lambda _, frame: [framed(sha256(frame).digest())]
     client = served.connect()

@@ -12,6 +12,7 @@ from wire.records import RecordBatch, build_batch, scan
 from wire.records.built import BuiltBatch, NotPlain
 
 
+@pytest.mark.slow
 @given(columns())
 @settings(max_examples=150, deadline=None)
 def test_bytes_and_facts(given_columns: dict[str, Any]) -> None:

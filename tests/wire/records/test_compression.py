@@ -80,6 +80,7 @@ def test_lz4_blocks_are_independent_and_of_64_kib() -> None:
     assert compressed[4:7].hex() == "604082"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size_id", [4, 5, 6, 7])
 @pytest.mark.parametrize("with_sizes", [False, True])
 def test_lz4_of_other_writers(size_id: int, with_sizes: bool) -> None:

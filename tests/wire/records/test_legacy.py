@@ -184,6 +184,7 @@ def test_wrappers_obey_the_limit() -> None:
         batch.records(limit=50)
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from([0, 1]),
     st.sampled_from([0, 1, 2, 3]),

@@ -31,6 +31,7 @@ def frame(batch: RecordBatch) -> tuple[int, ...]:
     )
 
 
+@pytest.mark.slow
 @given(columns(count_max=120), st.data(), st.sampled_from([0, 0, 1, 4]))
 @settings(max_examples=80)
 def test_the_records_kept_and_nothing_else(

@@ -75,6 +75,7 @@ def test_a_malformed_record_is_named(bad: int) -> None:
     assert found.value.index == bad
 
 
+@pytest.mark.slow
 def test_the_records_must_fill_the_batch() -> None:
     data = encoded([(0, n, b"k") for n in range(COUNT)])
     with pytest.raises(InvalidRecord, match="3 bytes after the last of 20000 records"):
@@ -85,6 +86,7 @@ def test_the_records_must_fill_the_batch() -> None:
         scanned(data, 2 * 8_192)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 8_192, 8_193, 16_384])
 def test_parts_are_all_of_it_in_order(count: int) -> None:
     data = encoded([(0, n, b"k") for n in range(count)])

@@ -48,6 +48,7 @@ def scan_plainly(batch: RecordBatch) -> ScanResult:
     return _scan_plainly(bytes(batch.payload()), batch.record_count, batch.base_timestamp)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, b"", b"key"])
 @pytest.mark.parametrize("count", [1, 2, 8, 63, 64, 65, COUNT_MAX])
 @pytest.mark.parametrize("value_size", [0, 1, 53, 57, 58, 100, 8200])
