@@ -18,10 +18,9 @@ from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.adoption.commit_file import PREPARED, read_last
 from embedlog.storage.checkpoint_files import read_offsets
+from embedlog.storage.foreign_batches import LOOKS_MAX, ForeignListing, walk
 from embedlog.storage.foreign_cuts import find_cuts
-from embedlog.storage.foreign_segment import ForeignSegment
 from embedlog.storage.foreign_tail import ForeignTail, transactions_at
-from embedlog.storage.gaps import read_gaps_below
 from embedlog.storage.published_offset import read_published
 from wire.records.batch import RecordBatch
 
@@ -32,10 +31,7 @@ if TYPE_CHECKING:
     from embedlog.common import TopicPartition
     from embedlog.runtime.files import Files
     from embedlog.storage.adoption.commit_file import Commit
-    from embedlog.storage.foreign_segment import Batch
-
-_ATTEMPTS = 20
-"""So often a listing may be overtaken by the owner's next change to it."""
+    from embedlog.storage.foreign_segment import Batch, ForeignSegment
 
 
 class ForeignLog:
@@ -51,12 +47,8 @@ class ForeignLog:
         self._files = files
         self._data = data
         self.topic_partition = topic_partition
-        self._directory = paths.log_directory(data, topic_partition)
-        self._topic_id = self._read_topic_id()
-        self._bases: list[int] = []
-        self._swapped: set[int | None] = set()
+        self._listing = ForeignListing(files, data, topic_partition)
         self._tail: ForeignTail | None = None
-        self._gaps_below = 0
         self.log_start_offset = 0
         self.refresh()
 
@@ -81,15 +73,19 @@ class ForeignLog:
     @property
     def topic_id(self) -> bytes:
         """The content of `partition.metadata`, by which another topic of that name shows."""
-        return self._topic_id
+        return self._listing.topic_id
 
     def cuts(self, start: int, end: int, size_max: int) -> list[int]:
         """Offsets behind batches inside (start, end): parts of about `size_max` stored bytes."""
-        return find_cuts(self._files, self._directory, self._bases, (start, end), size_max=size_max)
+        listing = self._listing
+        return find_cuts(
+            self._files, listing.directory, listing.bases, (start, end), size_max=size_max
+        )
 
     def segment_paths(self) -> list[tuple[int, str]]:
         """The base offset and the file of every segment, in order."""
-        return [(base, paths.segment_file(self._directory, base)) for base in self._bases]
+        directory = self._listing.directory
+        return [(base, paths.segment_file(directory, base)) for base in self._listing.bases]
 
     # Looking
 
@@ -101,15 +97,11 @@ class ForeignLog:
             CorruptRecord: a segment before the last is damaged, and an open transaction may be
                 hidden by that.
         """
-        for _ in range(_ATTEMPTS):
-            topic_id = self._read_topic_id()
-            if topic_id != self._topic_id and self._topic_id:
-                raise self._gone()
-            self._topic_id = topic_id
+        for _ in range(LOOKS_MAX):
             try:
                 commit = read_last(self._files, self._data)
                 limit = self._limit_before(commit)
-                self._bases = self._list()
+                self._listing.look()
                 self._follow(limit)
                 if not self._is_overtaken(commit):
                     break
@@ -117,9 +109,10 @@ class ForeignLog:
             except FileNotFoundError:
                 continue  # between the listing and the look a segment has gone
         else:
-            raise self._gone()
-        starts = self._offsets(paths.LOG_START_OFFSETS)
-        self.log_start_offset = max(self._bases[0], starts.get(self.topic_partition, 0))
+            raise errors.UnknownTopicOrPartition(
+                f"{self.topic_partition} has no segment in {self._data}"
+            )
+        self.log_start_offset = self._listing.start()
 
     def _follow(self, limit: int | None) -> None:
         """Bring the tail to the end of the last segment, from where it was."""
@@ -131,25 +124,25 @@ class ForeignLog:
             tail = self._tail
             if tail is None:
                 is_fresh = True
-                bases = [base for base in self._bases if limit is None or base <= limit]
-                bases = bases or self._bases[:1]
-                base = bases[-1]
-                undecided = transactions_at(self._files, self._directory, bases)
-                tail = self._tail = ForeignTail(self._segment(base), undecided)
+                known_bases = self._listing.bases
+                bases = [base for base in known_bases if limit is None or base <= limit]
+                bases = bases or known_bases[:1]
+                undecided = transactions_at(self._files, self._listing.directory, bases)
+                tail = self._tail = ForeignTail(self._listing.segment(bases[-1]), undecided)
             known = tail.damage
             tail.advance(limit)
             if tail.damage is not None and not is_fresh and known is None:
                 # Perhaps an append was taken back, of which the tail had seen the batch.
                 self._tail = None
                 continue
-            slot = bisect_right(self._bases, tail.segment.base_offset)
-            if slot == len(self._bases) or tail.damage is not None:
+            slot = bisect_right(self._listing.bases, tail.segment.base_offset)
+            if slot == len(self._listing.bases) or tail.damage is not None:
                 return
-            following = self._bases[slot]
+            following = self._listing.bases[slot]
             if limit is not None and limit <= tail.next_offset < following:
                 return
             if tail.next_offset == following:
-                self._tail = ForeignTail(self._segment(following), tail.open_transactions)
+                self._tail = ForeignTail(self._listing.segment(following), tail.open_transactions)
             else:
                 # What lies between was compacted or removed: begin again, from the last snapshot.
                 self._tail = None
@@ -181,43 +174,10 @@ class ForeignLog:
         except FileNotFoundError:
             return None
         try:
-            return read_published(self._files, self._directory)
+            return read_published(self._files, self._listing.directory)
         except CorruptRecord:
-            return self._offsets(paths.RECOVERY_POINTS).get(self.topic_partition, 0)
-
-    def _list(self) -> list[int]:
-        names = self._files.list(self._directory)
-        swapped = paths.LOG + paths.SWAP
-        self._swapped = {paths.parse_offset(name) for name in names if name.endswith(swapped)}
-        bases = sorted(
-            offset
-            for name in names
-            if name.endswith(paths.LOG) and (offset := paths.parse_offset(name)) is not None
-        )
-        if not bases:
-            raise FileNotFoundError(self._directory)
-        return bases
-
-    def _segment(self, base_offset: int) -> ForeignSegment:
-        # Compaction's output that is about to replace several segments, or has begun to.
-        suffix = paths.LOG + paths.SWAP if base_offset in self._swapped else paths.LOG
-        return ForeignSegment(self._files, self._directory, base_offset, suffix)
-
-    def _read_topic_id(self) -> bytes:
-        try:
-            return self._files.read(f"{self._directory}/{paths.PARTITION_METADATA}")
-        except FileNotFoundError:
-            if self._files.stat(self._directory) is None:
-                raise self._gone() from None
-            return b""
-
-    def _gone(self) -> errors.KafkaError:
-        return errors.UnknownTopicOrPartition(
-            f"{self.topic_partition} is not in {self._data}, or is another than it was"
-        )
-
-    def _offsets(self, name: str) -> dict[TopicPartition, int]:
-        return read_offsets(self._files, self._data, name)
+            points = read_offsets(self._files, self._data, paths.RECOVERY_POINTS)
+            return points.get(self.topic_partition, 0)
 
     # Reading
 
@@ -229,58 +189,27 @@ class ForeignLog:
 
         Raises:
             OffsetOutOfRange: `offset` is outside the log, or was removed before it was read.
-            CorruptRecord: the next batch is damaged.
+            CorruptRecord: the next batch is damaged, or is missing.
         """
         if not self.log_start_offset <= offset <= self.high_watermark:
             raise self._out_of_range(offset)
-        attempts = 0
-        expected = -1
-        while offset < end_offset:
-            began = offset
-            try:
-                for batch in self._batches_of_segment(offset):
-                    if batch.base_offset >= end_offset:
-                        return
-                    if batch.last_offset < offset:
-                        expected = batch.last_offset + 1
-                        continue
-                    if expected >= 0 and batch.base_offset != expected:
-                        self._check_gap(expected, batch)
-                    yield batch
-                    offset = expected = batch.last_offset + 1
-            except FileNotFoundError:
-                attempts += 1
-                self.refresh()
-                if attempts > _ATTEMPTS or offset < self._bases[0]:
-                    raise self._out_of_range(offset) from None
-                continue
-            if offset == began:
-                slot = bisect_right(self._bases, offset)
-                if slot == len(self._bases):
-                    break
-                # Compaction has left nothing up to there.
-                offset, expected = self._bases[slot], -1
-        if offset >= self.high_watermark and self.damage is not None:
+        yield from walk(
+            self._listing, offset, end_offset, open_at=self._open_at, look_again=self._look_again
+        )
+        if end_offset >= self.high_watermark and self.damage is not None:
             raise self.damage
 
-    def _batches_of_segment(self, offset: int) -> Iterator[Batch]:
+    def _open_at(self, base: int, offset: int) -> tuple[ForeignSegment, int, int | None]:
         tail = self._tail
         assert tail is not None
-        base = self._bases[max(0, bisect_right(self._bases, offset) - 1)]
         is_tail = base == tail.segment.base_offset
-        segment = tail.segment if is_tail else self._segment(base)
-        end = tail.position if is_tail else None
-        position = segment.position_of(offset)
-        for _, batch in segment.batches(position, end):
-            yield batch
+        segment = tail.segment if is_tail else self._listing.segment(base)
+        return segment, segment.position_of(offset), tail.position if is_tail else None
 
-    def _check_gap(self, expected: int, batch: Batch) -> None:
-        """Offsets may skip where compaction was, which then has said so."""
-        if self._gaps_below < batch.base_offset:
-            self._gaps_below = read_gaps_below(self._files, self._data, self.topic_partition)
-        if not expected < batch.base_offset <= self._gaps_below:
-            reason = f"offset {batch.base_offset}, expected {expected}"
-            raise CorruptRecord(self._directory, 0, reason)
+    def _look_again(self, offset: int) -> None:
+        self.refresh()
+        if offset < self._listing.bases[0]:
+            raise self._out_of_range(offset)
 
     def _out_of_range(self, offset: int) -> errors.KafkaError:
         return errors.OffsetOutOfRange(
@@ -291,12 +220,13 @@ class ForeignLog:
     def offset_for_timestamp(self, timestamp: int) -> int | None:
         """The offset of the first record that is not older than `timestamp`, None without one."""
         end = self.high_watermark
-        for slot, base in enumerate(self._bases):
-            if slot + 1 < len(self._bases):
-                if self._bases[slot + 1] <= self.log_start_offset:
+        bases = self._listing.bases
+        for slot, base in enumerate(bases):
+            if slot + 1 < len(bases):
+                if bases[slot + 1] <= self.log_start_offset:
                     continue
                 try:
-                    latest = self._segment(base).latest_timestamp()
+                    latest = self._listing.segment(base).latest_timestamp()
                 except FileNotFoundError:
                     continue  # removed meanwhile
                 if latest is not None and latest < timestamp:

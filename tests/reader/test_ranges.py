@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,10 @@ from embedlog.storage.log_config import LogConfig
 from embedlog.testing import SimFiles, sim_runtime
 from tests.storage.compaction import Compacted
 from tests.storage.logs import DATA, PARTITION, append, append_marker, manager
+from wire.records.batch import iter_batches
 
 
-def _log(disk: SimFiles, count: int, **config: int) -> object:
+def _log(disk: SimFiles, count: int, **config: int) -> Any:
     log = manager(disk, config=LogConfig(**config)).get_or_create(PARTITION)
     for number in range(count):
         append(log, b"%d" % number * 10, b"second")
@@ -110,6 +112,30 @@ def test_a_gap_without_compaction_is_damage() -> None:
     disk.remove(f"{DATA}/events-0/{bases[1]:020}.log")
     with pytest.raises(CorruptRecord, match="expected"):
         _offsets(disk, planned)
+
+
+@pytest.mark.parametrize("start", range(6, 12))
+@pytest.mark.parametrize("is_within_a_segment", [False, True])
+def test_a_read_that_begins_inside_a_hole_notices_it(start: int, is_within_a_segment: bool) -> None:
+    disk = SimFiles()
+    log = _log(disk, 9, segment_bytes=4_000 if is_within_a_segment else 300)
+    planned, short = _plan(disk, start, 18), _plan(disk, start, 12)
+    path = log.segments[0].path
+    if is_within_a_segment:
+        content = disk.read(path)[: log.size]
+        batches = list(iter_batches(memoryview(content)))
+        cut, end = (sum(each.size for each in batches[:count]) for count in (3, 6))
+        disk.open(path).truncate(0)
+        disk.open(path).write([content[:cut] + content[end:]], 0)
+    else:
+        assert [segment.base_offset for segment in log.segments] == [0, 6, 12]
+        disk.remove(log.segments[1].path)
+    for each in (planned, short):
+        with pytest.raises(CorruptRecord, match="expected"):
+            _offsets(disk, each)
+        with pytest.raises(CorruptRecord, match="expected"):
+            reader = LogDirectoryReader(DATA, runtime=sim_runtime(files=disk))
+            list(reader.partition("events", 0).batches(each.start))
 
 
 def test_aborted_batches_are_left_out_though_the_marker_lies_behind_the_range() -> None:
