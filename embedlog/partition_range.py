@@ -39,14 +39,24 @@ class PartitionRange(NamedTuple):
             OffsetOutOfRange: `start` was removed meanwhile.
             CorruptRecord: the next batch is damaged; it names the file and the position.
         """
-        files = (runtime or real_runtime()).files
-        log = ForeignRange(
-            files,
+        log = self._log(runtime)
+        if self.isolation_level == _READ_COMMITTED:
+            return committed_batches(log, self.start, self.end)
+        return data_batches(log, self.start, self.end)
+
+    def log_start(self, *, runtime: Runtime | None = None) -> int:
+        """Where the partition begins by now.
+
+        Raises:
+            UnknownTopicOrPartition: the topic was deleted, or made anew.
+        """
+        return self._log(runtime).start()
+
+    def _log(self, runtime: Runtime | None) -> ForeignRange:
+        return ForeignRange(
+            (runtime or real_runtime()).files,
             self.path,
             TopicPartition(self.topic, self.partition),
             high_watermark=self.high_watermark,
             topic_id=self.topic_id,
         )
-        if self.isolation_level == _READ_COMMITTED:
-            return committed_batches(log, self.start, self.end)
-        return data_batches(log, self.start, self.end)

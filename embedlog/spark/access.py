@@ -32,11 +32,18 @@ class Slice(Protocol):
     def end(self) -> int: ...
 
     def arrow_batches(self, chunks: ArrowChunks) -> Iterator[Any]:
-        """Read it, as the Arrow batches that `chunks` makes.
+        """Read it, as the Arrow batches that `chunks` makes; some may be left for its `flush`.
 
         Raises:
             OffsetOutOfRange, UnknownTopicOrPartition: it was removed before it was read.
             CorruptRecord: it is damaged.
+        """
+
+    def remaining(self, offset: int) -> Slice | None:
+        """What the log still has of it, when it begins behind `offset` by now; None otherwise.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic any more.
         """
 
 

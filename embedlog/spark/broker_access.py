@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import embedlog
@@ -46,13 +46,10 @@ class BrokerSlice:
             while position < self.end:
                 if chunks.has_headers:
                     for record in consumer.poll(_POLL_MS):
-                        if record.offset < self.end:
-                            yield from chunks.add_record(record, record.timestamp_type)
+                        yield from chunks.add_record(record, record.timestamp_type)
                 else:
                     for polled in consumer.poll_columns(_POLL_MS):
-                        yield from chunks.add_columns(
-                            polled, polled.timestamp_type, self.start, self.end
-                        )
+                        yield from chunks.add_columns(polled, polled.timestamp_type)
                 before, position = position, consumer.position(key)
                 if position > before:
                     deadline = clock.monotonic_ms() + self.timeout_ms
@@ -61,7 +58,13 @@ class BrokerSlice:
                         f"Cannot fetch record for offset {position} of {key} in "
                         f"{self.timeout_ms} milliseconds"
                     )
-        yield from chunks.flush()
+
+    def remaining(self, offset: int) -> BrokerSlice | None:
+        """See `Slice`."""
+        key = TopicPartition(self.topic, self.partition)
+        with embedlog.Consumer(self.bootstrap_servers, self.settings) as consumer:
+            begin = consumer.beginning_offsets([key])[key]
+        return replace(self, start=begin) if offset < begin < self.end else None
 
 
 class BrokerAccess:

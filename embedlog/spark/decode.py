@@ -38,9 +38,17 @@ _STEP_COUNT_MAX = 1_000
 
 
 class ArrowChunks:
-    """Builds the Arrow batches of one partition. `schema` is what Spark expects, in its order."""
+    """Builds the Arrow batches of some offsets, [start, end), of one partition.
 
-    def __init__(self, schema: Any, topic: str, partition: int, *, size_max: int) -> None:
+    `schema` is what Spark expects, in its order. `next_offset` is behind the last record that was
+    taken.
+    """
+
+    def __init__(
+        self, schema: Any, topic: str, partition: int, start: int, end: int, *, size_max: int
+    ) -> None:
+        self.next_offset = self._start = start
+        self._end = end
         self._schema = schema
         self._names: list[str] = schema.names
         self._topic = topic
@@ -53,29 +61,28 @@ class ArrowChunks:
         self._rows: list[tuple[Record | ConsumerRecord, int]] = []
         self._rows_size = 0
 
-    def of_batches(self, batches: Iterable[Batch], start: int, end: int) -> Iterator[Any]:
-        """The records of `batches` with offsets in [start, end), as `pyarrow.RecordBatch`es."""
+    def of_batches(self, batches: Iterable[Batch]) -> Iterator[Any]:
+        """Take batches; `pyarrow.RecordBatch`es that are full come back."""
         for batch in batches:
+            self.next_offset = max(self.next_offset, batch.last_offset + 1)
             if self.has_headers or not isinstance(batch, RecordBatch):
-                yield from self._add_records(batch.records(), batch.timestamp_type, start, end)
+                yield from self._add_records(batch.records(), batch.timestamp_type)
                 continue
             if not batch.record_count:
                 continue  # compaction has emptied it
             yield from self._flush_rows()
             if batch.record_count > _STEP_COUNT_MAX:
-                yield from self._read_waiting(start, end)
-                yield from self.add_columns(batch.columns(), batch.timestamp_type, start, end)
+                yield from self._read_waiting()
+                yield from self.add_columns(batch.columns(), batch.timestamp_type)
                 continue
             payload = batch.payload()
             self._waiting.append((batch, payload))
             self._waiting_size += len(payload)
             self._waiting_count += batch.record_count
             if self._waiting_size >= self._size_max or self._waiting_count >= ROW_COUNT_MAX:
-                yield from self._read_waiting(start, end)
-        yield from self._read_waiting(start, end)
-        yield from self.flush()
+                yield from self._read_waiting()
 
-    def _read_waiting(self, start: int, end: int) -> Iterator[Any]:
+    def _read_waiting(self) -> Iterator[Any]:
         """Read the batches that wait: in step, where they are many and small."""
         batches = [batch for batch, _ in self._waiting]
         payloads = [payload for _, payload in self._waiting]
@@ -87,35 +94,38 @@ class ArrowChunks:
         if len(kinds) == 1 and len(batches) >= longest:
             together = columns_of_batches(batches, payloads)
             if together is not None:
-                yield from self.add_columns(together, kinds.pop(), start, end)
+                yield from self.add_columns(together, kinds.pop())
                 return
         for batch in batches:
-            yield from self.add_columns(batch.columns(), batch.timestamp_type, start, end)
+            yield from self.add_columns(batch.columns(), batch.timestamp_type)
 
-    def add_columns(self, columns: Any, timestamp_type: int, start: int, end: int) -> Iterator[Any]:
+    def add_columns(self, columns: Any, timestamp_type: int) -> Iterator[Any]:
         """Take columns, as a consumer polls them; what is full comes back."""
-        self._columns.add(columns, timestamp_type, start, end)
+        if len(columns.offsets):
+            self.next_offset = max(self.next_offset, int(columns.offsets[-1]) + 1)
+        self._columns.add(columns, timestamp_type, self._start, self._end)
         if self._columns.is_full(self._size_max):
             yield from self._flush_columns()
 
-    def _add_records(
-        self, records: Iterable[Record], timestamp_type: int, start: int, end: int
-    ) -> Iterator[Any]:
-        yield from self._read_waiting(start, end)
+    def _add_records(self, records: Iterable[Record], timestamp_type: int) -> Iterator[Any]:
+        yield from self._read_waiting()
         yield from self._flush_columns()
         for record in records:
-            if start <= record.offset < end:
-                yield from self.add_record(record, timestamp_type)
+            yield from self.add_record(record, timestamp_type)
 
     def add_record(self, record: Record | ConsumerRecord, timestamp_type: int) -> Iterator[Any]:
         """Take one record, with its headers; what is full comes back."""
+        if not self._start <= record.offset < self._end:
+            return
+        self.next_offset = max(self.next_offset, record.offset + 1)
         self._rows.append((record, timestamp_type))
         self._rows_size += len(record.key or b"") + len(record.value or b"")
         if self._rows_size >= self._size_max or len(self._rows) >= ROW_COUNT_MAX:
             yield from self._flush_rows()
 
     def flush(self) -> Iterator[Any]:
-        """What is not full either."""
+        """All that was taken, full or not."""
+        yield from self._read_waiting()
         yield from self._flush_rows()
         yield from self._flush_columns()
 

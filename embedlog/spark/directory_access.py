@@ -56,7 +56,13 @@ class DirectorySlice:
 
     def arrow_batches(self, chunks: ArrowChunks) -> Iterator[Any]:
         """See `Slice`."""
-        return chunks.of_batches(self.range.batches(), self.start, self.end)
+        return chunks.of_batches(self.range.batches())
+
+    def remaining(self, offset: int) -> DirectorySlice | None:
+        """See `Slice`."""
+        begin = self.range.log_start()
+        is_left = offset < begin < self.end
+        return DirectorySlice(self.range._replace(start=begin)) if is_left else None
 
 
 class DirectoryAccess:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from embedlog.common import TopicPartition
 from embedlog.errors import OffsetOutOfRange, UnknownTopicOrPartition
+from embedlog.logs import Log
 from embedlog.spark.errors import could_not_read
 
 if TYPE_CHECKING:
@@ -16,11 +17,15 @@ if TYPE_CHECKING:
     from embedlog.spark.access import Slice
     from embedlog.spark.options import SourceOptions
 
+_log = Log("spark")
+
 
 def read_slice(
     part: Slice, schema: StructType, options: SourceOptions, group: str
 ) -> Iterator[Any]:
     """The Arrow batches of `part`, with the columns of `schema`.
+
+    Where losses are tolerated it goes on where the log begins by then, as the connector does.
 
     Raises:
         DataLoss: records have gone since it was planned, and that is not to be tolerated.
@@ -30,12 +35,30 @@ def read_slice(
     from embedlog.spark.schema import arrow_schema
 
     chunks = ArrowChunks(
-        arrow_schema(schema), part.topic, part.partition, size_max=options.max_batch_bytes
+        arrow_schema(schema),
+        part.topic,
+        part.partition,
+        part.start,
+        part.end,
+        size_max=options.max_batch_bytes,
     )
-    try:
-        yield from part.arrow_batches(chunks)
-    except (OffsetOutOfRange, UnknownTopicOrPartition) as error:
-        if options.fail_on_data_loss:
+    remaining: Slice | None = part
+    while remaining is not None:
+        try:
+            yield from remaining.arrow_batches(chunks)
+            break
+        except (OffsetOutOfRange, UnknownTopicOrPartition) as error:
             key = TopicPartition(part.topic, part.partition)
-            raise could_not_read(key, part.start, part.end, group) from error
-        yield from chunks.flush()
+            loss = could_not_read(key, chunks.next_offset, part.end, group)
+            if options.fail_on_data_loss:
+                raise loss from error
+            _log.warning("%s", loss)
+            remaining = _behind_the_loss(part, chunks.next_offset)
+    yield from chunks.flush()
+
+
+def _behind_the_loss(part: Slice, offset: int) -> Slice | None:
+    try:
+        return part.remaining(offset)
+    except UnknownTopicOrPartition:
+        return None

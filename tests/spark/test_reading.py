@@ -1,0 +1,128 @@
+"""What a task reads when records go while it is at it, without Spark's JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from embedlog.common import TopicPartition
+from embedlog.spark.broker_access import BrokerAccess
+from embedlog.spark.decode import ArrowChunks
+from embedlog.spark.directory_access import DirectoryAccess, DirectorySlice
+from embedlog.spark.errors import DataLoss
+from embedlog.spark.options import SourceOptions
+from embedlog.spark.reading import read_slice
+from tests.spark.logs import filled
+
+COUNT = 400
+
+
+class Interrupted:
+    """A slice that something happens to when a batch of it has been read."""
+
+    def __init__(self, whole: DirectorySlice, happen: Callable[[], None]) -> None:
+        self._whole = whole
+        self._happen = happen
+        self.topic, self.partition = whole.topic, whole.partition
+        self.start, self.end = whole.start, whole.end
+
+    def arrow_batches(self, chunks: ArrowChunks) -> Iterator[Any]:
+        return chunks.of_batches(self._batches())
+
+    def remaining(self, offset: int) -> DirectorySlice | None:
+        return self._whole.remaining(offset)
+
+    def _batches(self) -> Iterator[Any]:
+        for number, batch in enumerate(self._whole.range.batches()):
+            yield batch
+            if number == 0:
+                self._happen()
+
+
+def _options(path: Path, **options: str) -> SourceOptions:
+    return SourceOptions.parse({"path": str(path), "subscribe": "t", **options}, streaming=False)
+
+
+def _read(part: Any, options: SourceOptions) -> list[int]:
+    header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+    schema = StructType([StructField("offset", LongType()), StructField("value", BinaryType())])
+    if options.include_headers:
+        schema.add("headers", ArrayType(header))
+    batches = read_slice(part, schema, options, "g")
+    return [offset for each in batches for offset in each.column("offset").to_pylist()]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[tuple[Path, DirectorySlice, Callable[[], int]]]:
+    """A partition of several segments, a plan for all of it, and a way to lose the first half."""
+    with filled(tmp_path, {"t": [0]}) as cluster:
+        partition = cluster.broker.replica_manager.partition("t", 0)
+        with cluster.producer() as producer:
+            for number in range(COUNT):
+                producer.send("t", b"%d" % number, partition=0).result()
+                if number % 50 == 49:
+                    with partition.log.lock:
+                        partition.log.roll()
+        access = DirectoryAccess(str(tmp_path), read_committed=False)
+        key = TopicPartition("t", 0)
+        access.bounds([key])
+        planned = access.slice(key, 0, COUNT)
+
+        def lose() -> int:
+            with cluster.admin() as admin:
+                admin.delete_records({("t", 0): COUNT // 2 + 7}).check()
+            cluster.maintain()
+            return int(partition.log.log_start_offset)
+
+        yield tmp_path, planned, lose
+        access.close()
+
+
+@pytest.mark.parametrize("headers", ["false", "true"])
+def test_what_was_read_before_a_loss_is_given_and_what_is_left_behind_it(
+    log: Any, headers: str
+) -> None:
+    path, planned, lose = log
+    options = _options(path, failOnDataLoss="false", includeHeaders=headers)
+    found = _read(Interrupted(planned, lose), options)
+    lost = COUNT // 2 + 7
+    assert found == [*range(50), *range(lost, COUNT)]
+
+
+def test_a_loss_that_is_not_tolerated_is_told(log: Any) -> None:
+    path, planned, lose = log
+    with pytest.raises(DataLoss, match=rf"offset \[50, {COUNT}\) for topic partition t-0"):
+        _read(Interrupted(planned, lose), _options(path))
+
+
+def test_over_the_wire_a_read_goes_on_behind_what_was_deleted(tmp_path: Path) -> None:
+    with filled(tmp_path, {"t": [COUNT]}) as cluster:
+        listener = cluster.listen()
+        with cluster.admin() as admin:
+            admin.delete_records({("t", 0): 100}).check()
+        options = SourceOptions.parse(
+            {
+                "kafka.bootstrap.servers": listener.address,
+                "subscribe": "t",
+                "failOnDataLoss": "false",
+            },
+            streaming=False,
+        )
+        access = BrokerAccess(options)
+        planned = access.slice(TopicPartition("t", 0), 3, COUNT)
+        assert _read(planned, options) == [*range(100, COUNT)]
+        access.close()
