@@ -14,6 +14,8 @@ from signal import SIG_DFL, SIGINT, SIGTERM, signal
 
 import click
 
+from embedlog.cli import maintenance
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,6 +41,7 @@ def command() -> click.Group:
         _replaying("replay", "Read records again, and replace what is in the tables of them."),
         _replaying("backfill", "Fill tables from the past: from the topics, or from an archive."),
         _redrive(),
+        *maintenance.commands(),
     ]
     return click.Group(
         "pipeline",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,8 +14,10 @@ from embedlog.broker.hand_over import commit
 from embedlog.common import TopicPartition
 from embedlog.errors import KafkaStorageError
 from embedlog.runtime import real_runtime
+from embedlog.runtime.randomness import seeded
 from embedlog.storage.replacement.manifest import Replacement
 from embedlog.storage.replacement.rewriting import Rewriter, Rules, SegmentWriter
+from embedlog.storage.verification import Verification
 from wire.records.batch import Codec
 
 FILES = real_runtime().files
@@ -35,7 +40,7 @@ def _bases(path: str) -> list[int]:
         return [base for base, _ in reader.partition("t", 0).segment_paths()]
 
 
-def _rewritten(path: str, id: str) -> Replacement:
+def rewritten(path: str, id: str) -> Replacement:
     writer = SegmentWriter(FILES, path, ZERO, job=id, writer="w")
     rewriter = Rewriter(Rules(erased=[b"k1"], codec=Codec.GZIP))
     made = [writer.write(base, rewriter) for base in _bases(path)[:-1]]
@@ -51,9 +56,9 @@ def test_segments_are_swapped_in_and_readers_see_them(tmp_path: Path, is_owned: 
         commit(path, Replacement("roll", ZERO, is_roll=True))
         _fill(cluster, 2)
         if is_owned:
-            commit(path, _rewritten(path, "job"))
+            commit(path, rewritten(path, "job"))
     if not is_owned:
-        commit(path, _rewritten(path, "job"))
+        commit(path, rewritten(path, "job"))
     expected = [(n, b"k%d" % (n % 3)) for n in range(9) if n % 3 != 1]
     expected += [(9, b"k0"), (10, b"k1")]
     assert _values(path) == expected
@@ -72,7 +77,55 @@ def test_what_is_refused_says_why(tmp_path: Path) -> None:
         cluster.create_topic("t", 1)
         _fill(cluster, 3)
     commit(path, Replacement("roll", ZERO, is_roll=True))
-    first, second = _rewritten(path, "first"), _rewritten(path, "second")
+    first, second = rewritten(path, "first"), rewritten(path, "second")
     commit(path, first)
     with pytest.raises(KafkaStorageError, match="run the job again"):
         commit(path, second)
+
+
+_PROGRAM = """
+import sys
+from tests.broker.test_replacement import commit, rewritten
+path, id = sys.argv[1:]
+print("ready", flush=True)
+commit(path, rewritten(path, id))
+print("done", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_killed_at_any_time_leaves_each_record_or_erases_it(tmp_path: Path) -> None:
+    """SIGKILL at a random moment, from the first batch that is read to the answer."""
+    random, root = seeded(23), Path(__file__).resolve().parents[2]
+    left, done = [], 0
+    for trial in range(24):
+        path = str(tmp_path / f"data-{trial}")
+        with embedlog.open(path, background=True, durability="os") as cluster:
+            cluster.create_topic("t", 1)
+            for number in range(6):
+                _fill(cluster, 9)
+                commit(path, Replacement(f"roll-{number}", ZERO, is_roll=True))
+        before = _values(path)
+        expected = [row for row in before if row[1] != b"k1"]
+        child = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, path, "job"], cwd=root, stdout=subprocess.PIPE
+        )
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(random.below(220) / 1000)
+        child.kill()
+        done += b"done" in child.communicate()[0]
+        found = _values(path)
+        assert [row for row in found if row[1] != b"k1"] == expected
+        assert set(found) <= set(before)
+        left.append(len(found) - len(expected))
+        for id in ("again", "once-more"):
+            replacement = rewritten(path, id)
+            if replacement.files:
+                with suppress(KafkaStorageError):  # the first manifest is taken first
+                    commit(path, replacement)
+        assert _values(path) == expected
+        assert not list(Verification(FILES, path, lambda _: None).findings())
+    assert left.count(18) > 0, left
+    assert done or left.count(0), left

@@ -1,0 +1,119 @@
+"""`embedlog pipeline rewrite, scrub, profile, repartition, compact`: jobs on Spark.
+
+Exit status: 0 all is well; 1 something is damaged, was refused, or is left to do; 2 it cannot be
+done.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+
+import click
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from embedlog.spark.jobs.report import Report
+
+EXIT_FOUND = 1
+_PATH = click.Argument(["path"], metavar="DIRECTORY")
+_MASTER = click.Option(["--master"], help="of Spark, such as local[4]")
+_JSON = click.Option(["--json", "as_json"], is_flag=True, help="JSON")
+_TOPICS = click.Option(["--topic", "topics"], multiple=True, help="may come several times; all "
+                       "but internal ones without any")  # fmt: skip
+
+
+def commands() -> list[click.Command]:
+    """The verbs."""
+    return [_rewrite()]
+
+
+def _rewrite() -> click.Command:
+    return click.Command(
+        "rewrite",
+        callback=rewrite,
+        help="Write the closed segments of a data directory anew, offsets kept: erase keys, keep "
+        "the last record of each key, change the compression, join small batches.",
+        params=[
+            _PATH,
+            _TOPICS,
+            click.Option(["--key", "keys"], multiple=True, help="erase its records"),
+            click.Option(["--keys-file"], type=click.File("rb"), help="keys to erase, one a line"),
+            click.Option(["--last-of-key", "compact"], is_flag=True,
+                         help="keep the last record of each key"),
+            click.Option(["--compression"], help="none, gzip, snappy, lz4 or zstd"),
+            click.Option(["--level"], type=int, help="of the compression"),
+            click.Option(["--batch-size"], type=click.IntRange(min=0), default=0,
+                         help="join smaller batches up to so many bytes"),
+            click.Option(["--roll"], is_flag=True, help="begin a segment first, so that all that "
+                         "is there is rewritten"),
+            _MASTER,
+            _JSON,
+        ],
+    )  # fmt: skip
+
+
+def rewrite(
+    path: str,
+    topics: tuple[str, ...],
+    *,
+    keys: tuple[str, ...],
+    keys_file: Any,
+    master: str | None,
+    as_json: bool,
+    **rules: Any,
+) -> int:
+    """Rewrite segments."""
+    from embedlog.spark.jobs.rewrite import rewrite as job
+
+    erased = [each.encode() for each in keys]
+    if keys_file is not None:
+        erased += [line for line in keys_file.read().splitlines() if line]
+    with _spark("rewrite", master) as spark, _bar("rewrite") as progress:
+        report = job(spark, path, topics, keys=erased, progress=progress, **rules)
+    _show(report, as_json)
+    counts = report.counts
+    return EXIT_FOUND if counts["refused"] or counts["damaged"] or counts["left"] else 0
+
+
+def _show(report: Report, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(report.as_dict()))
+        return
+    for row in report.rows:
+        click.echo(", ".join(f"{name} {value}" for name, value in row.items() if value != 0))
+    click.echo(f"{report.job}: " + ", ".join(f"{k} {v}" for k, v in report.counts.items()))
+
+
+@contextmanager
+def _spark(name: str, master: str | None) -> Iterator[Any]:
+    """A Spark session; one that was there before is left open."""
+    from embedlog.spark.pipeline.session import is_open, open_session, spark_errors
+
+    is_new = not is_open()
+    session = open_session(name, master=master)
+    try:
+        with spark_errors():
+            yield session
+    finally:
+        if is_new:
+            session.stop()
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar of bytes on a terminal, and nothing elsewhere; told what is done and what there is."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = TextColumn(what), BarColumn(), DownloadColumn(), TransferSpeedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(what, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)

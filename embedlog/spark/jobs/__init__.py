@@ -1,0 +1,1 @@
+"""Maintenance jobs of logs and tables: each a function `job(spark, ...) -> Report`."""

@@ -1,0 +1,337 @@
+"""Writing closed segments of a log directory anew: erasure, compaction, compression, batches.
+
+Offsets stay, so consumers, checkpoints and committed offsets do. The tasks read and stage; the
+owner of the directory, or the job where nobody owns it, checks and swaps: see
+`embedlog.storage.replacement`. A segment that changed meanwhile is refused and tried again, and
+what could not be done is in the report. Killed at any moment the log is whole, each segment is the
+old or the new one, and running the job again goes on.
+
+The active segment is never touched: `roll` begins a new one first. The report says where it still
+holds what was to be erased. Copies elsewhere (archives, replicas, a file put into quarantine) are
+not the log's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import embedlog
+from embedlog import errors
+from embedlog.common import TopicPartition
+from embedlog.errors import ConfigError, CorruptRecord
+from embedlog.runtime import real_runtime
+from embedlog.spark.directory_access import INTERNAL_TOPICS
+from embedlog.spark.jobs.report import Report
+from embedlog.spark.jobs.tasks import run_tasks
+from embedlog.spark.sink.options import CODECS
+from embedlog.storage.replacement.manifest import Replacement, ReplacingFile
+from embedlog.storage.replacement.rewriting import Rewriter, Rules, SegmentWriter
+from wire.records.errors import RecordsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ATTEMPTS = 3
+_SEGMENTS_MAX = 16
+"""Of a task, and of a manifest: the owner holds the partition's lock while it swaps them in."""
+_SIZE_MAX = 256 << 20
+"""Bytes of a task's segments, unless one is larger."""
+_WAVE = 4
+"""Tasks of a wave for each core: what is staged takes room until it is swapped in."""
+_OFFSETS_MAX = 1_000
+_TIMEOUT_MS = 120_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What one task rewrites: closed segments of one partition, by base offset."""
+
+    key: TopicPartition
+    bases: tuple[int, ...]
+    size: int
+
+
+def rewrite(
+    spark: SparkSession,
+    path: str,
+    topics: Sequence[str] = (),
+    *,
+    keys: Iterable[bytes] = (),
+    compact: bool = False,
+    compression: str | None = None,
+    level: int | None = None,
+    batch_size: int = 0,
+    roll: bool = False,
+    timeout_ms: int = _TIMEOUT_MS,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Report:
+    """Rewrite the closed segments of `topics`, all but internal ones without any.
+
+    `keys` are erased with every record that has them. `compact` keeps of each key the last
+    committed record, tombstones and records without a key, too; a task holds the keys of one
+    partition in memory. `compression` and `level` are Kafka's names. Batches of no producer below
+    `batch_size` bytes are joined up to it. `progress` is told of bytes: done, in all. A damaged
+    segment is left alone, and in the report.
+
+    Raises:
+        ConfigError: nothing to do, or an unknown codec.
+        UnknownTopicOrPartition: there is no such topic.
+        TimedOut: the owner does not answer.
+    """
+    erased = frozenset(keys)
+    if compression is not None and compression not in CODECS:
+        raise ConfigError(f"compression={compression!r}: expected one of {', '.join(CODECS)}")
+    if batch_size < 0:
+        raise ConfigError(f"batch_size={batch_size}: expected 0 or more")
+    if not (erased or compact or compression is not None or batch_size or roll):
+        raise ConfigError("keys, compact, compression, batch_size or roll: nothing is to be done")
+    codec = None if compression is None else CODECS[compression]
+    rules = Rules(erased=erased, codec=codec, level=level, batch_size=batch_size)
+    job = _Job(spark, path, rules, compact=compact, timeout_ms=timeout_ms)
+    partitions = _partitions(path, topics)
+    if roll:
+        for key in partitions:
+            job.roll(key)
+    job.run(partitions, progress)
+    left = dict(_left(spark, path, partitions, erased)) if erased else {}
+    return job.report(partitions, left)
+
+
+class _Job:
+    """One run: what it has done, by partition."""
+
+    def __init__(
+        self, spark: SparkSession, path: str, rules: Rules, *, compact: bool, timeout_ms: int
+    ) -> None:
+        self._spark = spark
+        self._path = path
+        self._rules = rules
+        self._compact = compact
+        self._timeout_ms = timeout_ms
+        self._runtime = real_runtime()
+        self._counts: dict[TopicPartition, dict[str, int]] = {}
+        self._refused: dict[TopicPartition, str] = {}
+        self._damaged: dict[TopicPartition, list[str]] = {}
+
+    def roll(self, key: TopicPartition) -> None:
+        """Let the owner begin a segment."""
+        self._commit(Replacement(self._new_id(), key, is_roll=True))
+
+    def run(
+        self, partitions: Sequence[TopicPartition], progress: Callable[[int, int], None]
+    ) -> None:
+        """Rewrite what there is, and what was refused once more."""
+        pending = list(partitions)
+        for _ in range(_ATTEMPTS):
+            shares = [share for key in pending for share in _shares(self._path, key, self._compact)]
+            total, done = sum(share.size for share in shares), 0
+            self._refused = {}
+            for key in pending:
+                self._damaged.pop(key, None)
+                self._counts.setdefault(key, dict(_NOTHING)).update(dict.fromkeys(_OF_ATTEMPT, 0))
+            width = max(1, self._spark.sparkContext.defaultParallelism) * _WAVE
+            for begin in range(0, len(shares), width):
+                wave = shares[begin : begin + width]
+                self._run_wave(wave)
+                done += sum(share.size for share in wave)
+                progress(done, total)
+            pending = [key for key in pending if key in self._refused]
+            if not pending:
+                break
+
+    def report(
+        self, partitions: Sequence[TopicPartition], left: dict[TopicPartition, list[int]]
+    ) -> Report:
+        """What was done, and what was not."""
+        rows: list[dict[str, Any]] = []
+        for key in partitions:
+            row: dict[str, Any] = {"topic": key.topic, "partition": key.partition, **_NOTHING}
+            row.update(self._counts.get(key, {}))
+            if key in self._refused:
+                row["refused"] = self._refused[key]
+            if self._damaged.get(key):
+                row["damaged"] = self._damaged[key]
+            if left.get(key):
+                row["left_count"] = len(left[key])
+                row["left_offsets"] = left[key][:_OFFSETS_MAX]
+            rows.append(row)
+        counts = {name: sum(row[name] for row in rows) for name in _NOTHING}
+        counts["refused"] = len(self._refused)
+        counts["damaged"] = sum(map(len, self._damaged.values()))
+        counts["left"] = sum(map(len, left.values()))
+        return Report("rewrite", counts, tuple(rows))
+
+    def _run_wave(self, shares: Sequence[_Share]) -> None:
+        from embedlog.storage.adoption import exchange, staging
+
+        job = self._new_id()
+        work = _work(self._path, self._rules, job, is_compacting=self._compact)
+        files = self._runtime.files
+        try:
+            for slot, found in run_tasks(self._spark, work, shares):
+                self._hand_over(shares[slot].key, found)
+        finally:
+            if not exchange.is_wanted(files, self._path, job):
+                staging.discard(files, self._path, job)
+            staging.tidy(files, self._path)
+
+    def _hand_over(self, key: TopicPartition, found: dict[str, Any]) -> None:
+        counts = self._counts.setdefault(key, dict(_NOTHING))
+        self._damaged.setdefault(key, []).extend(found["damaged"])
+        staged = [ReplacingFile.from_json(each) for each in found["files"]]
+        try:
+            for begin in range(0, len(staged), _SEGMENTS_MAX):
+                some = staged[begin : begin + _SEGMENTS_MAX]
+                self._commit(Replacement(self._new_id(), key, some, topic_id=found["topic_id"]))
+                counts["rewritten"] += len(some)
+        except (errors.KafkaStorageError, errors.UnknownTopicOrPartition) as error:
+            self._refused[key] = str(error)
+            return
+        for name, count in found["counts"].items():
+            counts[name] += count
+
+    def _commit(self, replacement: Replacement) -> None:
+        from embedlog.broker.hand_over import commit
+
+        commit(self._path, replacement, timeout_ms=self._timeout_ms, runtime=self._runtime)
+
+    def _new_id(self) -> str:
+        return self._runtime.random.uuid().hex()
+
+
+_NOTHING = {
+    "segments": 0,
+    "rewritten": 0,
+    "records": 0,
+    "erased": 0,
+    "superseded": 0,
+    "bytes_before": 0,
+    "bytes_after": 0,
+}
+_OF_ATTEMPT = ("segments", "records", "bytes_before", "bytes_after")
+"""What is counted anew when segments were refused, and all of the partition is done again."""
+
+
+def _partitions(path: str, topics: Sequence[str]) -> list[TopicPartition]:
+    with embedlog.open_reader(path) as reader:
+        wanted = topics or [each for each in reader.topics() if each not in INTERNAL_TOPICS]
+        found = []
+        for topic in wanted:
+            if topic in INTERNAL_TOPICS:
+                raise ConfigError(f"{topic} is written by its coordinator only")
+            numbers = reader.partitions(topic)
+            if not numbers:
+                raise errors.UnknownTopicOrPartition(f"{path} has no topic {topic!r}")
+            found += [TopicPartition(topic, number) for number in numbers]
+        return found
+
+
+def _shares(path: str, key: TopicPartition, is_whole: bool) -> Iterator[_Share]:
+    """Neighbouring closed segments, as one task takes them; all of them if it `is_whole`."""
+    files = real_runtime().files
+    with embedlog.open_reader(path) as reader:
+        found = reader.partition(*key).segment_paths()[:-1]
+    bases: list[int] = []
+    total = 0
+    for base, name in found:
+        stat = files.stat(name)
+        if stat is None or stat.size == 0:
+            continue
+        if bases and not is_whole and (
+            total + stat.size > _SIZE_MAX or len(bases) == _SEGMENTS_MAX
+        ):  # fmt: skip
+            yield _Share(key, tuple(bases), total)
+            bases, total = [], 0
+        bases.append(base)
+        total += stat.size
+    if bases:
+        yield _Share(key, tuple(bases), total)
+
+
+def _work(
+    path: str, rules: Rules, job: str, *, is_compacting: bool
+) -> Callable[[_Share], dict[str, Any]]:
+    def work(share: _Share) -> dict[str, Any]:
+        return _rewrite_share(path, rules, job, share, is_compacting)
+
+    return work
+
+
+def _rewrite_share(
+    path: str, rules: Rules, job: str, share: _Share, is_compacting: bool
+) -> dict[str, Any]:
+    runtime = real_runtime()
+    with embedlog.open_reader(path) as reader:
+        part = reader.partition(*share.key)
+        topic_id = _topic_id(path, share.key)
+        latest = _latest(part, share.bases[-1]) if is_compacting else None
+    rewriter = Rewriter(rules, latest)
+    name = runtime.random.uuid().hex()
+    writer = SegmentWriter(runtime.files, path, share.key, job=job, writer=name)
+    made, damaged = [], []
+    for base in share.bases:
+        try:
+            made.append(writer.write(base, rewriter))
+        except FileNotFoundError:
+            continue  # retention has removed it meanwhile
+        except (CorruptRecord, RecordsError) as error:
+            damaged.append(f"segment {base}: {error}")
+    return {
+        "topic_id": topic_id,
+        "damaged": damaged,
+        "files": [each.file.to_json() for each in made if each.file is not None],
+        "counts": {
+            "segments": len(made),
+            "records": rewriter.record_count,
+            "erased": rewriter.erased_count,
+            "superseded": rewriter.superseded_count,
+            "bytes_before": sum(each.former_size for each in made),
+            "bytes_after": sum(each.size for each in made),
+        },
+    }
+
+
+def _topic_id(path: str, key: TopicPartition) -> str:
+    from embedlog.storage import partition_metadata, paths
+
+    name = f"{paths.log_directory(path, key)}/{paths.PARTITION_METADATA}"
+    try:
+        return partition_metadata.decode(real_runtime().files.read(name), name).hex()
+    except (FileNotFoundError, CorruptRecord):
+        return ""
+
+
+def _latest(part: Any, last_base: int) -> dict[bytes, int]:
+    """The offset of each key's last committed record in the closed segments."""
+    bases = [base for base, _ in part.segment_paths()]
+    end = next((base for base in bases if base > last_base), part.high_watermark)
+    latest: dict[bytes, int] = {}
+    for record in part.records(isolation_level="read_committed"):
+        if record.offset >= end:
+            break
+        if record.key is not None:
+            latest[bytes(record.key)] = record.offset
+    return latest
+
+
+def _left(
+    spark: SparkSession, path: str, partitions: Sequence[TopicPartition], erased: frozenset[bytes]
+) -> Iterator[tuple[TopicPartition, list[int]]]:
+    """The offsets from the active segment on that hold a key which was to be erased."""
+
+    def work(key: TopicPartition) -> list[int]:
+        with embedlog.open_reader(path) as reader:
+            part = reader.partition(*key)
+            start = max(part.segment_paths()[-1][0], part.log_start_offset)
+            if start >= part.high_watermark:
+                return []
+            return [
+                record.offset
+                for record in part.records(start)
+                if record.key is not None and bytes(record.key) in erased
+            ]
+
+    for slot, found in run_tasks(spark, work, partitions):
+        yield partitions[slot], found

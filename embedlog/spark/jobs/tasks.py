@@ -1,0 +1,38 @@
+"""A function for each of some items, in Spark's tasks; what they return comes back as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+
+def run_tasks(
+    spark: SparkSession, work: Callable[[T], Any], items: Sequence[T]
+) -> Iterator[tuple[int, Any]]:
+    """Yield (index of the item, what `work` returned), in the order of the items.
+
+    Each item is a task of its own. An attempt that fails is made again, so `work` must allow it.
+    `work` and the items can be pickled; what it returns is JSON.
+    """
+    items = list(items)
+    if not items:
+        return
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                text = json.dumps(work(items[index]))
+                yield pa.RecordBatch.from_pydict({"slot": [index], "found": [text]})
+
+    frame = spark.range(0, len(items), 1, len(items)).mapInArrow(run, "slot bigint, found string")
+    for row in sorted(frame.collect(), key=lambda row: row.slot):
+        yield row.slot, json.loads(row.found)
