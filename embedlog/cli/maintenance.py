@@ -29,7 +29,7 @@ _TOPICS = click.Option(["--topic", "topics"], multiple=True, help="may come seve
 
 def commands() -> list[click.Command]:
     """The verbs."""
-    return [_rewrite()]
+    return [_rewrite(), _scrub()]
 
 
 def _rewrite() -> click.Command:
@@ -78,6 +78,44 @@ def rewrite(
     _show(report, as_json)
     counts = report.counts
     return EXIT_FOUND if counts["refused"] or counts["damaged"] or counts["left"] else 0
+
+
+def _scrub() -> click.Command:
+    return click.Command(
+        "scrub",
+        callback=scrub,
+        help="Look at every file of a data directory, in parallel: every checksum, every rule. "
+        "Nothing is changed. Exit status 1 when something is damaged.",
+        params=[
+            _PATH,
+            _TOPICS,
+            click.Option(["--state"], help="a file that remembers sound segments: they are not "
+                         "read again for a while"),
+            click.Option(["--recheck-hours"], type=click.FloatRange(min=0), default=168.0,
+                         show_default=True, help="read them again after so long"),
+            _MASTER,
+            _JSON,
+        ],
+    )  # fmt: skip
+
+
+def scrub(
+    path: str,
+    topics: tuple[str, ...],
+    *,
+    state: str | None,
+    recheck_hours: float,
+    master: str | None,
+    as_json: bool,
+) -> int:
+    """Verify in parallel."""
+    from embedlog.spark.jobs.scrub import scrub as job
+
+    recheck_ms = int(recheck_hours * 3_600_000)
+    with _spark("scrub", master) as spark, _bar("scrub") as progress:
+        report = job(spark, path, topics, state=state, recheck_ms=recheck_ms, progress=progress)
+    _show(report, as_json)
+    return EXIT_FOUND if report.counts["findings"] else 0
 
 
 def _show(report: Report, as_json: bool) -> None:

@@ -26,12 +26,13 @@ from embedlog.storage.sealed_file import read_sealed
 from embedlog.storage.segment_check import PAGE_SIZE, SegmentCheck
 from embedlog.storage.segment_scan import has_good_batch_after
 from embedlog.storage.torn_write import is_torn
+from embedlog.storage.verified_segments import VerifiedSegment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from embedlog.runtime.files import Files
+    from embedlog.runtime.files import Files, FileStat
 
 
 class Verification:
@@ -43,8 +44,15 @@ class Verification:
         data: str,
         progress: Callable[[int], None],
         is_chosen: Callable[[TopicPartition], bool] = lambda _: True,
+        *,
+        known: Mapping[str, VerifiedSegment] | None = None,
+        wall_ms: int = 0,
     ) -> None:
-        """Look at the partitions that `is_chosen`; tell `progress` of bytes that were read."""
+        """Look at the partitions that `is_chosen`; tell `progress` of bytes that were read.
+
+        Closed segments that are `known`, by their path below `data`, and unchanged are not read.
+        `wall_ms` is the time to note in `verified`.
+        """
         self._files = files
         self._data = data
         self._progress = progress
@@ -59,6 +67,12 @@ class Verification:
         self.torn_size = 0
         """Bytes of torn batches at the ends of logs, which are no damage."""
         self.batch_count = 0
+        self.segment_count = self.skipped_count = 0
+        """Segments that were looked at, and those of them that were known."""
+        self.verified: dict[str, VerifiedSegment] = {}
+        """Closed segments that are sound, by their path below the directory."""
+        self._known = known or {}
+        self._wall_ms = wall_ms
 
     def partitions(self) -> list[TopicPartition]:
         """Every partition that is chosen and has a directory."""
@@ -136,15 +150,51 @@ class Verification:
                 reason = f"begins at offset {base}, the segment before ends at {expected}"
                 yield CorruptRecord(segment.path, 0, reason)
             is_last = slot + 1 == len(bases)
+            self.segment_count += 1
+            known = None if is_last else self._known_as(segment.path)
+            if known is not None:
+                self.skipped_count += 1
+                epoch, expected = known.epoch, known.next_offset
+                transactions = None if known.transactions is None else dict(known.transactions)
+                self.batch_count += known.batch_count
+                continue
+            stat, is_sound = self._files.stat(segment.path), True
             for finding in segment.findings(epoch):
                 if is_last and self._is_unfinished(topic_partition, segment):
                     self.torn_size += len(segment.tail or b"") - segment.end % PAGE_SIZE
                 else:
+                    is_sound = False
                     yield finding
             epoch, expected = segment.epoch, segment.next_offset
             self.batch_count += segment.batch_count
+            if is_sound and not is_last and stat is not None:
+                self._remember(segment, stat, transactions)
         if bases:
             self.ends[topic_partition] = (bases[0], expected)
+
+    def _known_as(self, path: str) -> VerifiedSegment | None:
+        """What is known of a segment that has not changed since."""
+        name = path.removeprefix(f"{self._data}/")
+        known, stat = self._known.get(name), self._files.stat(path)
+        if known is None or stat is None:
+            return None
+        if (stat.size, stat.modified_ms) != (known.size, known.modified_ms):
+            return None
+        self.verified[name] = known
+        return known
+
+    def _remember(
+        self, segment: SegmentCheck, stat: FileStat, transactions: dict[int, int] | None
+    ) -> None:
+        self.verified[segment.path.removeprefix(f"{self._data}/")] = VerifiedSegment(
+            size=stat.size,
+            modified_ms=stat.modified_ms,
+            checked_ms=self._wall_ms,
+            epoch=segment.epoch,
+            next_offset=segment.next_offset,
+            batch_count=segment.batch_count,
+            transactions=None if transactions is None else dict(transactions),
+        )
 
     def _is_unfinished(self, topic_partition: TopicPartition, segment: SegmentCheck) -> bool:
         """Whether what is bad is the torn end of a log that is in use, or has died."""

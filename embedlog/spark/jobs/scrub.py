@@ -1,0 +1,220 @@
+"""Every file of a log directory looked at, in parallel: the table `findings` as a job.
+
+With a state file closed segments that were sound, and have not changed since, are not read again
+for a while: of a large log a daily scrub reads what is new. What rots in place shows when they are
+read again, after `recheck_ms` at the latest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import embedlog
+from embedlog.common import TopicPartition
+from embedlog.errors import ConfigError, CorruptRecord, UnknownTopicOrPartition
+from embedlog.runtime import real_runtime
+from embedlog.spark.jobs.report import Report
+from embedlog.spark.jobs.tasks import run_tasks
+from embedlog.storage import paths
+from embedlog.storage.verification import Verification
+from embedlog.storage.verified_segments import VerifiedSegment, read_state, write_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RECHECK_MS = 7 * 86_400_000
+_NO_PARTITION = TopicPartition("", 0)
+"""Stands for the files of the data directory itself."""
+_WAVE = 4
+_MB = 1_000_000
+_RULES = {
+    paths.OFFSET_INDEX: "offset index",
+    paths.TIME_INDEX: "time index",
+    paths.TRANSACTION_INDEX: "transaction index",
+    paths.SNAPSHOT: "producer snapshot",
+}
+
+
+def scrub(
+    spark: SparkSession,
+    path: str,
+    topics: Sequence[str] = (),
+    *,
+    state: str | Path | None = None,
+    recheck_ms: int = RECHECK_MS,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Report:
+    """Look at every file of `topics`, of the whole directory without any. Nothing is changed.
+
+    `rows` of the report are findings: topic, partition, file, position, reason, rule. `state` names
+    a file to remember sound segments in; a damaged one is a finding, and all is read. `progress` is
+    told of bytes: done, in all.
+
+    Raises:
+        ConfigError: `path` is no directory, or `recheck_ms` below 0.
+        UnknownTopicOrPartition: there is no such topic.
+    """
+    runtime = real_runtime()
+    files, clock = runtime.files, runtime.clock
+    stat = files.stat(path)
+    if stat is None or not stat.is_directory:
+        raise ConfigError(f"{path}: not a directory")
+    if recheck_ms < 0:
+        raise ConfigError(f"recheck_ms={recheck_ms}: expected 0 or more")
+    partitions = _partitions(path, topics)
+    now_ms, began_ms = clock.wall_ms(), clock.monotonic_ms()
+    found = _Found()
+    known = {} if state is None else _read_state(str(state), found)
+    fresh = {
+        name: each for name, each in known.items() if 0 <= now_ms - each.checked_ms < recheck_ms
+    }
+    sizes = {key: _size(path, key) for key in partitions}
+    total, done = sum(sizes.values()), 0
+    width = max(1, spark.sparkContext.defaultParallelism) * _WAVE
+    for begin in range(0, len(partitions), width):
+        wave = partitions[begin : begin + width]
+        shares = [(key, _of(fresh, key)) for key in wave]
+        for slot, part in run_tasks(spark, _work(path, now_ms), shares):
+            found.add(wave[slot], part)
+        done += sum(sizes[key] for key in wave)
+        progress(done, total)
+    if state is not None:
+        kept = {} if not topics else {k: v for k, v in known.items() if not _is_of(k, partitions)}
+        write_state(files, str(state), {**kept, **found.verified})
+    return found.report(max(1, clock.monotonic_ms() - began_ms))
+
+
+class _Found:
+    """What the tasks have found so far."""
+
+    def __init__(self) -> None:
+        self.verified: dict[str, VerifiedSegment] = {}
+        self._rows: list[dict[str, Any]] = []
+        self._seen: set[tuple[str, int, str]] = set()
+        self._counts: Counter[str] = Counter()
+
+    def add(self, key: TopicPartition, part: dict[str, Any]) -> None:
+        """Take what one task says. Files that all partitions share are told of once."""
+        for file, position, reason in part["findings"]:
+            if (file, position, reason) not in self._seen:
+                self._seen.add((file, position, reason))
+                self.tell(key, CorruptRecord(file, position, reason))
+        self._counts.update(part["counts"])
+        for name, each in part["verified"].items():
+            self.verified[name] = VerifiedSegment.from_json(each)
+
+    def tell(self, key: TopicPartition, finding: CorruptRecord) -> None:
+        """Note one finding."""
+        self._rows.append(
+            {
+                "topic": key.topic or None,
+                "partition": key.partition if key.topic else None,
+                "file": finding.path,
+                "position": finding.position,
+                "reason": finding.reason,
+                "rule": _rule(finding),
+            }
+        )
+
+    def report(self, elapsed_ms: int) -> Report:
+        """All of it."""
+        counts: dict[str, Any] = {
+            name: self._counts[name]
+            for name in ("partitions", "segments", "skipped", "batches", "bytes", "torn_bytes")
+        }
+        counts["mb_per_second"] = round(counts["bytes"] / _MB / (elapsed_ms / 1000), 1)
+        counts["findings"] = len(self._rows)
+        counts["by_rule"] = dict(sorted(Counter(row["rule"] for row in self._rows).items()))
+        return Report("scrub", counts, tuple(self._rows))
+
+
+def _work(
+    path: str, now_ms: int
+) -> Callable[[tuple[TopicPartition, dict[str, Any]]], dict[str, Any]]:
+    def work(share: tuple[TopicPartition, dict[str, Any]]) -> dict[str, Any]:
+        key, known = share
+        read = 0
+
+        def progress(size: int) -> None:
+            nonlocal read
+            read += size
+
+        verification = Verification(
+            real_runtime().files,
+            path,
+            progress,
+            key.__eq__,
+            known={name: VerifiedSegment.from_json(each) for name, each in known.items()},
+            wall_ms=now_ms,
+        )
+        findings = [[each.path, each.position, each.reason] for each in verification.findings()]
+        return {
+            "findings": findings,
+            "verified": {name: each.to_json() for name, each in verification.verified.items()},
+            "counts": {
+                "partitions": len(verification.ends),
+                "segments": verification.segment_count,
+                "skipped": verification.skipped_count,
+                "batches": verification.batch_count,
+                "bytes": read,
+                "torn_bytes": verification.torn_size,
+            },
+        }
+
+    return work
+
+
+def _partitions(path: str, topics: Sequence[str]) -> list[TopicPartition]:
+    """The files that all share come first: findings in them are of no partition."""
+    with embedlog.open_reader(path) as reader:
+        found = [_NO_PARTITION]
+        for topic in topics or reader.topics():
+            numbers = reader.partitions(topic)
+            if not numbers:
+                raise UnknownTopicOrPartition(f"{path} has no topic {topic!r}")
+            found += [TopicPartition(topic, number) for number in numbers]
+        return found
+
+
+def _size(path: str, key: TopicPartition) -> int:
+    if key == _NO_PARTITION:
+        return 0
+    return Verification(real_runtime().files, path, lambda _: None, key.__eq__).size()
+
+
+def _of(known: dict[str, VerifiedSegment], key: TopicPartition) -> dict[str, Any]:
+    return {name: each.to_json() for name, each in known.items() if _is_of(name, [key])}
+
+
+def _is_of(name: str, partitions: Sequence[TopicPartition]) -> bool:
+    found = paths.parse_log_directory(name.partition("/")[0])
+    return found is not None and found in partitions
+
+
+def _read_state(path: str, found: _Found) -> dict[str, VerifiedSegment]:
+    try:
+        return read_state(real_runtime().files, path)
+    except CorruptRecord as error:
+        found.tell(_NO_PARTITION, error)
+        return {}
+
+
+def _rule(finding: CorruptRecord) -> str:
+    """Which rule a finding breaks, in few words."""
+    for suffix, name in _RULES.items():
+        if finding.path.endswith(suffix):
+            return name
+    if not finding.path.endswith(paths.LOG):
+        return "small file"
+    reason = finding.reason.lower()
+    for word in ("crc", "checksum"):
+        if word in reason:
+            return "checksum"
+    if "epoch" in reason:
+        return "leader epoch"
+    if "offset" in reason:
+        return "offsets"
+    return "batch"
