@@ -14,7 +14,7 @@ from signal import SIG_DFL, SIGINT, SIGTERM, signal
 
 import click
 
-from embedlog.cli import maintenance
+from embedlog.cli import archiving, maintenance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def command() -> click.Group:
         _replaying("replay", "Read records again, and replace what is in the tables of them."),
         _replaying("backfill", "Fill tables from the past: from the topics, or from an archive."),
         _redrive(),
+        *archiving.commands(),
         *maintenance.commands(),
     ]
     return click.Group(

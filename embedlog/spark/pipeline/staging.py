@@ -37,15 +37,18 @@ def stage(
     partition_by: Sequence[str] = (),
     part: str = ROWS,
     bucket: str | None = None,
+    is_shuffled: bool = True,
 ) -> list[DataFile]:
     """Write `frame` to files under the table's directory; none of them is visible yet.
 
-    `bucket` names a column that is in the names of directories only, for `upserts`.
+    Rows of one partition come into one file, as a shuffle brings them together; without it each
+    task has a file of each partition, with its rows in their order. `bucket` names a column that is
+    in the names of directories only, for `upserts`.
     """
     directory = f"{table}/data/{key.directory}"
     partition_by = (bucket,) if bucket is not None else tuple(partition_by)
     run = _writer(directory, partition_by, bucket is not None)
-    if partition_by:
+    if partition_by and is_shuffled:
         frame = frame.repartition(*partition_by).sortWithinPartitions(*partition_by)
     return [
         DataFile(
@@ -140,12 +143,22 @@ def _split(
     batch: pa.RecordBatch, columns: tuple[str, ...]
 ) -> Iterator[tuple[tuple[tuple[str, str | None], ...], pa.RecordBatch]]:
     """The rows of each combination of values; text of a value as Hive writes it."""
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = [pc.cast(batch.column(name), pa.string()).to_pylist() for name in columns]
-    slots: dict[tuple[str | None, ...], list[int]] = {}
-    for number, values in enumerate(zip(*texts, strict=True)):
-        slots.setdefault(values, []).append(number)
-    for values, rows in slots.items():
-        yield tuple(zip(columns, values, strict=True)), batch.take(pa.array(rows, pa.int64()))
+    codes, kinds = np.zeros(batch.num_rows, np.int64), []
+    for name in columns:
+        text = pc.cast(batch.column(name), pa.string())
+        encoded = text.dictionary_encode(null_encoding="encode")
+        kinds.append(encoded.dictionary.to_pylist())
+        codes = codes * len(kinds[-1]) + encoded.indices.to_numpy()
+    for code in np.unique(codes):
+        rows = np.flatnonzero(codes == code)
+        values: list[str | None] = []
+        left = int(code)
+        for kind in reversed(kinds):
+            left, slot = divmod(left, len(kind))
+            values.insert(0, kind[slot])
+        partition = tuple(zip(columns, values, strict=True))
+        yield partition, batch if len(rows) == len(codes) else batch.take(pa.array(rows))

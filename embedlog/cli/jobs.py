@@ -1,0 +1,69 @@
+"""What the verbs of jobs share: a Spark session, a bar, a report."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+
+import click
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from embedlog.spark.jobs.report import Report
+
+EXIT_FOUND = 1
+MASTER = click.Option(["--master"], help="of Spark, such as local[4]")
+JSON = click.Option(["--json", "as_json"], is_flag=True, help="JSON")
+
+
+def show(report: Report, as_json: bool) -> None:
+    """Print what a job says."""
+    if as_json:
+        click.echo(json.dumps(report.as_dict()))
+        return
+    for row in report.rows:
+        click.echo(", ".join(f"{name} {value}" for name, value in row.items() if value != 0))
+    click.echo(f"{report.job}: " + ", ".join(f"{k} {v}" for k, v in report.counts.items()))
+
+
+@contextmanager
+def spark_session(name: str, master: str | None) -> Iterator[Any]:
+    """A Spark session; one that was there before is left open."""
+    from embedlog.spark.pipeline.session import is_open, open_session, spark_errors
+
+    is_new = not is_open()
+    session = open_session(name, master=master)
+    try:
+        with spark_errors():
+            yield session
+    finally:
+        if is_new:
+            session.stop()
+
+
+@contextmanager
+def bar(what: str, *, of_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal, and nothing elsewhere; told what is done and what there is."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TransferSpeedColumn,
+    )
+
+    sizes = (DownloadColumn(), TransferSpeedColumn()) if of_bytes else (MofNCompleteColumn(),)
+    with Progress(
+        TextColumn(what), BarColumn(), *sizes, console=Console(stderr=True), transient=True
+    ) as shown:
+        task = shown.add_task(what, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)

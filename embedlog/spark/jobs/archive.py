@@ -1,0 +1,190 @@
+"""From topics to a Parquet table: every record once, however often the job is run or killed.
+
+The table is one with a manifest (`sinks.manifest`). A commit of it adds the files of a range of
+offsets and says up to where the archive goes then; so there is no other state, and no Spark
+checkpoint. The next run goes on there. The table's properties:
+
+    {"archive": {"id": "...", "topics": {"orders": {"id": "<topic id>", "offsets": {"0": 1200}}}}}
+
+Its columns are those of Spark's Kafka source, with `headers`, and `date`, the UTC day of the
+timestamp. Files are by topic and day, and hold records of one partition in the order of offsets.
+
+One run at a time: a lock is held for as long as it takes, and ends with its process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from embedlog.common import TopicPartition
+from embedlog.errors import ConfigError
+from embedlog.runtime import real_runtime
+from embedlog.runtime.files import make_directory
+from embedlog.spark.errors import DataLoss
+from embedlog.spark.jobs.report import Report
+from embedlog.spark.jobs.topics import Topics
+from embedlog.spark.offsets import limited
+from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.sinks.manifest import ManifestTable, TableState
+from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, drop_strays, sweep
+from embedlog.spark.pipeline.staging import stage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from embedlog.spark.offsets import Positions
+
+APP = "archive"
+PROPERTY = "archive"
+COMMIT_RECORDS = 10_000_000
+"""Records of a commit, about: what a killed run has to do again at most."""
+_LOCK = "_archive.lock"
+_COLUMNS = ("topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers")
+
+
+def archive(
+    spark: SparkSession,
+    topics: Topics,
+    table: str | Path,
+    *,
+    commit_records: int = COMMIT_RECORDS,
+    allow_loss: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    reached: Callable[[str], None] = lambda step: None,
+) -> Report:
+    """Add what has come since the last run, in commits of about `commit_records` records.
+
+    The table at `table` is made by the first commit. `allow_loss` goes on where records have left
+    the log before they were archived. `progress` is told of offsets: done, in all.
+
+    Raises:
+        ConfigError: `commit_records` is no positive number.
+        DataLoss: records between the archive's end and the log's start are gone, or the archive is
+            ahead of the log.
+        ProjectError: the table is none of an archive, or a topic was made anew since.
+        DirectoryLocked: another run is at it.
+    """
+    if commit_records < 1:
+        raise ConfigError(f"commit_records={commit_records}: expected 1 or more")
+    path = str(Path(table).resolve())
+    files = real_runtime().files
+    make_directory(files, path, sync=True)
+    lock = files.lock(f"{path}/{_LOCK}")
+    try:
+        run = _Run(spark, topics, ManifestTable(path, reached=reached))
+        return run.all(commit_records, allow_loss, progress, reached)
+    finally:
+        lock.close()
+
+
+def archived_offsets(state: TableState) -> Positions:
+    """Where the archive goes to, by partition."""
+    known = state.properties.get(PROPERTY, {"topics": {}})["topics"]
+    return {
+        TopicPartition(topic, int(number)): offset
+        for topic, each in known.items()
+        for number, offset in each["offsets"].items()
+    }
+
+
+class _Run:
+    """One run, under the lock."""
+
+    def __init__(self, spark: SparkSession, topics: Topics, table: ManifestTable) -> None:
+        self._spark = spark
+        self._topics = topics
+        self._table = table
+        self._state = table.state()
+        self._ids = topics.ids()
+        self._check_table()
+
+    def all(
+        self,
+        commit_records: int,
+        allow_loss: bool,
+        progress: Callable[[int, int], None],
+        reached: Callable[[str], None],
+    ) -> Report:
+        version = self._state.apps.get(APP, -1)
+        sweep(self._table.path, APP, after=version)
+        bounds = self._topics.bounds()
+        first = position = self._starts(bounds, allow_loss)
+        ends = {key: end for key, (_, end) in bounds.items()}
+        total = sum(ends.values()) - sum(first.values())
+        records = size = commits = 0
+        progress(0, total)
+        while position != ends:
+            until = limited(position, ends, commit_records)
+            version += 1
+            added = self._commit(CommitKey(APP, version), position, until, reached)
+            position = until
+            records += sum(each.row_count for each in added)
+            size += sum(each.size_bytes for each in added)
+            commits += 1
+            progress(sum(position.values()) - sum(first.values()), total)
+        rows = tuple(
+            {"topic": k.topic, "partition": k.partition, "from": first[k], "to": ends[k]}
+            for k in sorted(ends)
+        )
+        counts = {"records": records, "bytes": size, "commits": commits}
+        return Report("archive", counts, rows)
+
+    def _commit(
+        self, key: CommitKey, begin: Positions, until: Positions, reached: Callable[[str], None]
+    ) -> Sequence[DataFile]:
+        from pyspark.sql import functions as f
+
+        frame = self._topics.read(self._spark, begin, until).select(*_COLUMNS)
+        frame = frame.withColumn("date", f.date_format("timestamp", "yyyy-MM-dd"))
+        columns = ("topic", "date")
+        adds = stage(frame, self._table.path, key, partition_by=columns, is_shuffled=False)
+        reached("archive: staged")
+        drop_strays(self._table.path, key, adds)
+        self._table.commit(key, adds, properties={PROPERTY: self._property(until)})
+        reached("archive: committed")
+        return adds
+
+    def _starts(
+        self, bounds: Mapping[TopicPartition, tuple[int, int]], allow_loss: bool
+    ) -> Positions:
+        known = archived_offsets(self._state)
+        starts = {}
+        for key, (start, end) in bounds.items():
+            archived = known.get(key, start)
+            if archived > end:
+                raise DataLoss(f"{key} ends at {end}, and is archived up to {archived}")
+            if archived < start and not allow_loss:
+                raise DataLoss(
+                    f"{key} begins at {start}, and is archived up to {archived}: the records "
+                    "between are gone. Set the topic's embedlog.retention.archived before they go"
+                )
+            starts[key] = max(archived, start)
+        return starts
+
+    def _check_table(self) -> None:
+        state, path = self._state, self._table.path
+        found = state.properties.get(PROPERTY)
+        if found is None:
+            if state.version >= 0:
+                raise ProjectError(f"{path}: is a table of something else than an archive")
+            return
+        for name, topic_id in self._ids.items():
+            known = found["topics"].get(name, {"id": topic_id})["id"]
+            if known != topic_id:
+                raise ProjectError(
+                    f"{path}: has records of a topic {name} with the id {known}. The one in "
+                    f"{self._topics.place} has the id {topic_id}: it was made anew, and needs a "
+                    "table of its own"
+                )
+
+    def _property(self, until: Positions) -> Mapping[str, Any]:
+        before = self._state.properties.get(PROPERTY)
+        random = real_runtime().random
+        made = before or {"id": random.bytes(12).hex(), "topics": {}}
+        for name, topic_id in self._ids.items():
+            offsets = {str(k.partition): until[k] for k in sorted(until) if k.topic == name}
+            made["topics"][name] = {"id": topic_id, "offsets": offsets}
+        self._state.properties[PROPERTY] = made
+        return made

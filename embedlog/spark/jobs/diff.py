@@ -1,0 +1,168 @@
+"""An archive against its log, or two logs: checksums that need no order, rows where they differ.
+
+A record has a 64-bit hash of its key, value, headers and timestamp, and of which of them are null.
+The hashes of 65,536 offsets of a partition are summed, so that both sides come down to a few
+numbers, wherever their records lie. Records are compared one by one only where sums differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from embedlog.common import TopicPartition
+from embedlog.spark.jobs.archive import archived_offsets
+from embedlog.spark.jobs.report import Report
+from embedlog.spark.jobs.topics import Topics
+from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.sinks.manifest import ManifestTable
+from embedlog.spark.pipeline.sinks.table import ROWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from embedlog.spark.offsets import Positions
+
+ROWS_MAX = 1_000
+_BUCKET = 65_536
+_PLACE = ("topic", "partition")
+
+
+def diff(
+    spark: SparkSession, left: Topics | str | Path, right: Topics, *, rows_max: int = ROWS_MAX
+) -> Report:
+    """Compare the records of `left`, topics or the table of an archive, with those of `right`.
+
+    What is compared are the offsets that both sides still have: of each partition from where the
+    younger begin is to where the older end is. The report has the first `rows_max` offsets that
+    differ, and which side lacks them.
+
+    Raises:
+        ProjectError: there is no archive.
+        UnknownTopicOrPartition: a topic is not in the log.
+    """
+    if isinstance(left, Topics):
+        starts, ends = _common(left.bounds(), right.bounds())
+        ours = left.read(spark, starts, ends)
+    else:
+        table = ManifestTable(str(Path(left).resolve()))
+        upto = archived_offsets(table.state())
+        files = [each.path for each in table.files(ROWS)]
+        if not files:
+            raise ProjectError(f"{left}: no archive, or an empty one")
+        ours = spark.read.option("mergeSchema", "true").parquet(*files)
+        first = _first_offsets(ours)
+        archived = {key: (first.get(key, end), end) for key, end in upto.items()}
+        starts, ends = _common(archived, right.bounds())
+        ours = ours.where(_within(starts, ends))
+    theirs = right.read(spark, starts, ends)
+    return _compare(ours, theirs, starts, ends, rows_max)
+
+
+def _common(
+    left: Mapping[TopicPartition, tuple[int, int]], right: Mapping[TopicPartition, tuple[int, int]]
+) -> tuple[Positions, Positions]:
+    starts, ends = {}, {}
+    for key in left.keys() & right.keys():
+        starts[key] = max(left[key][0], right[key][0])
+        ends[key] = max(starts[key], min(left[key][1], right[key][1]))
+    for key, (start, _) in right.items():
+        # Partitions of the topic that the left side does not know: nothing of them is compared.
+        starts.setdefault(key, start)
+        ends.setdefault(key, start)
+    return starts, ends
+
+
+def _first_offsets(frame: DataFrame) -> dict[TopicPartition, int]:
+    from pyspark.sql import functions as f
+
+    found = frame.groupBy(*_PLACE).agg(f.min("offset")).collect()
+    return {TopicPartition(row[0], row[1]): row[2] for row in found}
+
+
+def _within(starts: Positions, ends: Positions) -> Column:
+    from pyspark.sql import functions as f
+
+    chosen = f.lit(False)
+    for key, start in starts.items():
+        chosen = chosen | (
+            (f.col("topic") == key.topic)
+            & (f.col("partition") == key.partition)
+            & (f.col("offset") >= start)
+            & (f.col("offset") < ends[key])
+        )
+    return chosen
+
+
+def _compare(
+    ours: DataFrame, theirs: DataFrame, starts: Positions, ends: Positions, rows_max: int
+) -> Report:
+    from pyspark.sql import functions as f
+
+    left, right = _hashed(ours), _hashed(theirs)
+    place = [*_PLACE, "bucket"]
+    sums = _sums(left, "left").join(_sums(right, "right"), place, "full").collect()
+    records = {side: sum(row[f"{side}_count"] or 0 for row in sums) for side in ("left", "right")}
+    differing = [row for row in sums if not _is_same(row)]
+    rows: tuple[Mapping[str, Any], ...] = ()
+    count = 0
+    if differing:
+        buckets = {(row["topic"], row["partition"], row["bucket"]) for row in differing}
+        chosen = f.lit(False)
+        for topic, partition, bucket in sorted(buckets):
+            chosen = chosen | (
+                (f.col("topic") == topic)
+                & (f.col("partition") == partition)
+                & (f.col("bucket") == bucket)
+            )
+        by_offset = [*place, "offset"]
+        both = (
+            left.where(chosen).withColumnRenamed("hash", "left_hash")
+            .join(right.where(chosen).withColumnRenamed("hash", "right_hash"), by_offset, "full")
+            .where(~f.col("left_hash").eqNullSafe(f.col("right_hash")))
+        )  # fmt: skip
+        count = both.count()
+        found = both.orderBy(*_PLACE, "offset").limit(rows_max).collect()
+        rows = tuple(_told(row) for row in found)
+    compared = sum(ends[key] - starts[key] for key in starts)
+    counts = {
+        "offsets": compared, "left": records["left"], "right": records["right"], "differing": count,
+    }  # fmt: skip
+    return Report("diff", counts, rows)
+
+
+def _hashed(frame: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    # A hash passes over nulls, so that which fields are null has to be hashed as well.
+    headers = f.expr(
+        "transform(headers, h -> struct(h.key, h.value IS NULL AS is_null, h.value AS value))"
+    )
+    fields = [f.col("key"), f.col("value"), headers]
+    flags = [f.col("key").isNull(), f.col("value").isNull(), f.size("headers")]
+    hashed = f.xxhash64(*fields, *flags, f.unix_millis("timestamp"))
+    bucket = (f.col("offset") / _BUCKET).cast("bigint")
+    return frame.select(*_PLACE, "offset", bucket.alias("bucket"), hashed.alias("hash"))
+
+
+def _sums(frame: DataFrame, side: str) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    return frame.groupBy(*_PLACE, "bucket").agg(
+        f.count("*").alias(f"{side}_count"),
+        # A sum of 64-bit numbers would overflow.
+        f.sum(f.col("hash").cast("decimal(38,0)")).alias(f"{side}_sum"),
+    )
+
+
+def _is_same(row: Any) -> bool:
+    return bool(row["left_count"] == row["right_count"] and row["left_sum"] == row["right_sum"])
+
+
+def _told(row: Any) -> Mapping[str, Any]:
+    if row["left_hash"] is None:
+        why = "left lacks it"
+    else:
+        why = "right lacks it" if row["right_hash"] is None else "differs"
+    return {**{name: row[name] for name in (*_PLACE, "offset")}, "why": why}

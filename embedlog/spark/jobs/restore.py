@@ -1,0 +1,174 @@
+"""From a Parquet table of records to topics: the same keys, values, headers, times and partitions.
+
+The order inside a partition is that of the old offsets; the new ones begin where the topic ends.
+Into a data directory a restore is one commit of the exactly-once sink, of an application that is
+named after the archive, its version and what is chosen of it: doing it twice does nothing. Over
+the wire it is at least once, as brokers without transactions allow no more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import embedlog
+from embedlog.errors import ConfigError, DirectoryLocked, UnknownTopicOrPartition
+from embedlog.runtime import real_runtime
+from embedlog.spark.jobs.archive import archived_offsets
+from embedlog.spark.jobs.report import Report
+from embedlog.spark.jobs.topics import Topics
+from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.sinks.manifest import ManifestTable
+from embedlog.spark.pipeline.sinks.table import ROWS
+from embedlog.storage.adoption.commit_file import CommitFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_NEEDED = ("topic", "partition", "offset", "timestamp", "key", "value")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which records: every condition that is given holds. `where` is SQL over the columns."""
+
+    topics: tuple[str, ...] = ()
+    where: str = "true"
+
+
+def restore(
+    spark: SparkSession,
+    table: str | Path,
+    *,
+    path: str | None = None,
+    bootstrap_servers: str | None = None,
+    chosen: Chosen | None = None,
+    names: Mapping[str, str] | None = None,
+    append: bool = False,
+    options: Mapping[str, str] | None = None,
+) -> Report:
+    """Write the records of an archive to topics of a data directory, or of brokers.
+
+    `names` gives topics other names. Topics that do not exist are made, with as many partitions as
+    the archive knows. One that has records already is refused unless `append` is set. `options`
+    are of the sink, such as "kafka.compression.type". In a directory whose owner is running, topics
+    have to be there before.
+
+    Raises:
+        ConfigError: not one of `path` and `bootstrap_servers`.
+        ProjectError: no table, nothing in it, or a topic has records.
+        UnknownTopicOrPartition: a topic is not there, and only the owner may make it.
+    """
+    if (path is None) == (bootstrap_servers is None):
+        raise ConfigError("one of path and bootstrap_servers is needed")
+    chosen, names = chosen or Chosen(), names or {}
+    manifest = ManifestTable(str(Path(table).resolve()))
+    state = manifest.state()
+    files = manifest.files(ROWS)
+    if not files:
+        raise ProjectError(f"{table}: no archive, or an empty one")
+    application = _application(manifest.path, chosen, names)
+    if path is not None and CommitFile(real_runtime().files, path).is_done(
+        application, state.version
+    ):
+        return Report("restore", {"records": 0, "repeated": 1})
+    frame = _records(spark, [each.path for each in files], chosen)
+    counts = _partition_counts(frame)
+    for key in archived_offsets(state):
+        if key.topic in counts:
+            counts[key.topic] = max(counts[key.topic], key.partition + 1)
+    targets = {names.get(name, name): count for name, count in counts.items()}
+    _prepare(targets, path, bootstrap_servers, append=append)
+    given = {**(options or {})}
+    if path is not None:
+        given |= {"path": path, "txnAppId": application, "txnVersion": str(state.version)}
+    else:
+        assert bootstrap_servers is not None, "one of both was given"
+        given["kafka.bootstrap.servers"] = bootstrap_servers
+    frame = _renamed(frame, names).repartition(sum(targets.values()), "topic", "partition")
+    frame = frame.sortWithinPartitions("topic", "partition", "offset").drop("offset")
+    before = _sizes(targets, path, bootstrap_servers)
+    frame.write.format("embedlog").options(**given).mode("append").save()
+    after = _sizes(targets, path, bootstrap_servers)
+    rows = tuple({"topic": name, "records": after[name] - before[name]} for name in sorted(targets))
+    return Report("restore", {"records": sum(r["records"] for r in rows), "repeated": 0}, rows)
+
+
+def _records(spark: SparkSession, paths: list[str], chosen: Chosen) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    frame = spark.read.option("mergeSchema", "true").parquet(*paths)
+    missing = [name for name in _NEEDED if name not in frame.columns]
+    if missing:
+        raise ProjectError(f"{paths[0]}: no archive of records: it lacks {', '.join(missing)}")
+    frame = frame.where(chosen.where)
+    if chosen.topics:
+        frame = frame.where(f.col("topic").isin(list(chosen.topics)))
+    return frame.select(*_NEEDED, *(["headers"] if "headers" in frame.columns else []))
+
+
+def _partition_counts(frame: DataFrame) -> dict[str, int]:
+    from pyspark.sql import functions as f
+
+    found = frame.groupBy("topic").agg(f.max("partition")).collect()
+    if not found:
+        raise ProjectError("the archive has none of the records that were chosen")
+    return {row[0]: row[1] + 1 for row in found}
+
+
+def _renamed(frame: DataFrame, names: Mapping[str, str]) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    new = f.col("topic")
+    for old, name in names.items():
+        new = f.when(f.col("topic") == old, f.lit(name)).otherwise(new)
+    return frame.withColumn("topic", new)
+
+
+def _application(path: str, chosen: Chosen, names: Mapping[str, str]) -> str:
+    what = json.dumps([path, sorted(chosen.topics), chosen.where, sorted(names.items())])
+    return f"restore:{hashlib.sha256(what.encode()).hexdigest()[:24]}"
+
+
+def _prepare(
+    targets: Mapping[str, int], path: str | None, servers: str | None, *, append: bool
+) -> None:
+    """Make the topics that are not there; refuse what has records."""
+    if path is None:
+        with embedlog.Admin(servers) as admin:
+            _make_topics(admin, targets)
+    else:
+        try:
+            with embedlog.open(path, durability="fsync") as cluster, cluster.admin() as admin:
+                _make_topics(admin, targets)
+        except DirectoryLocked:
+            with embedlog.open_reader(path) as reader:
+                missing = sorted(targets.keys() - set(reader.topics()))
+            if missing:
+                raise UnknownTopicOrPartition(
+                    f"{path} has no topic {missing[0]}, and its owner is running: make it there, "
+                    f"with {targets[missing[0]]} partitions"
+                ) from None
+    full = {name: size for name, size in _sizes(targets, path, servers).items() if size}
+    if full and not append:
+        name = min(full)
+        raise ProjectError(f"topic {name} has {full[name]} records already; append adds to them")
+
+
+def _make_topics(admin: embedlog.Admin, targets: Mapping[str, int]) -> None:
+    there = admin.list_topics()
+    for name, count in targets.items():
+        if name not in there:
+            admin.create_topics([embedlog.NewTopic(name, count)]).check()
+
+
+def _sizes(targets: Mapping[str, int], path: str | None, servers: str | None) -> dict[str, int]:
+    """How many offsets each topic holds."""
+    sizes = dict.fromkeys(targets, 0)
+    for key, (start, end) in Topics(tuple(targets), path, servers).bounds().items():
+        sizes[key.topic] += end - start
+    return sizes

@@ -1,0 +1,96 @@
+"""The topics a job works on, in a data directory or behind an address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import embedlog
+from embedlog import errors
+from embedlog.common import TopicPartition, uuid_to_text
+from embedlog.errors import ConfigError
+from embedlog.runtime import real_runtime
+from embedlog.spark.access import open_access
+from embedlog.spark.options import SourceOptions
+from embedlog.storage import partition_metadata, paths
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from embedlog.spark.offsets import Positions
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """`names` of a log: of a data directory at `path`, or of the brokers `bootstrap_servers`.
+
+    `options` are those of `format("embedlog")`, such as "kafka.isolation.level".
+    """
+
+    names: tuple[str, ...]
+    path: str | None = None
+    bootstrap_servers: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError: no topic, or not one place."""
+        if not self.names:
+            raise ConfigError("topics: at least one is needed")
+        if (self.path is None) == (self.bootstrap_servers is None):
+            raise ConfigError("one of path and bootstrap_servers is needed")
+
+    def bounds(self) -> dict[TopicPartition, tuple[int, int]]:
+        """Where each partition begins and ends for a reader, as of one moment.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+        """
+        parsed = SourceOptions.parse(self._options(), streaming=False)
+        access = open_access(parsed)
+        try:
+            wanted = []
+            for name in self.names:
+                numbers = access.partitions(name)
+                if not numbers:
+                    raise errors.UnknownTopicOrPartition(f"no topic {name!r} in {self.place}")
+                wanted += [TopicPartition(name, number) for number in numbers]
+            return access.bounds(wanted)
+        finally:
+            access.close()
+
+    def ids(self) -> dict[str, str]:
+        """The id of each topic: one that is made anew under its name has another."""
+        if self.path is None:
+            with embedlog.Admin(self.bootstrap_servers) as admin:
+                found = admin.list_topics()
+            return {name: uuid_to_text(found[name].topic_id) for name in self.names}
+        files, ids = real_runtime().files, {}
+        for name in self.names:
+            directory = paths.log_directory(self.path, TopicPartition(name, 0))
+            file = f"{directory}/{paths.PARTITION_METADATA}"
+            ids[name] = uuid_to_text(partition_metadata.decode(files.read(file), file))
+        return ids
+
+    def read(self, spark: SparkSession, starts: Positions, ends: Positions) -> DataFrame:
+        """The records of these offsets, with their headers."""
+        from embedlog.spark.pipeline.positions import offsets_json
+
+        ranges = {
+            "startingOffsets": offsets_json({(k.topic, k.partition): v for k, v in starts.items()}),
+            "endingOffsets": offsets_json({(k.topic, k.partition): v for k, v in ends.items()}),
+        }
+        options = {**self._options(), **ranges, "includeHeaders": "true"}
+        return spark.read.format("embedlog").options(**options).load()
+
+    @property
+    def place(self) -> str:
+        """Where they are, for messages."""
+        return self.path or self.bootstrap_servers or ""
+
+    def _options(self) -> dict[str, str]:
+        options = {**self.options, "subscribe": ",".join(self.names)}
+        if self.path is not None:
+            return {**options, "path": self.path}
+        assert self.bootstrap_servers is not None, "checked when it was made"
+        return {**options, "kafka.bootstrap.servers": self.bootstrap_servers}

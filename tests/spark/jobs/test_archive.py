@@ -1,0 +1,189 @@
+"""From topics to an archive and back, and the comparison of both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+import embedlog
+from embedlog.errors import ConfigError, DirectoryLocked
+from embedlog.runtime import real_runtime
+from embedlog.spark.errors import DataLoss
+from embedlog.spark.jobs.archive import archive
+from embedlog.spark.jobs.diff import diff
+from embedlog.spark.jobs.restore import Chosen, restore
+from embedlog.spark.jobs.topics import Topics
+from embedlog.spark.pipeline import read_table
+from embedlog.spark.pipeline.errors import ProjectError
+from tests.spark.logs import FIRST_MS, add, filled
+
+pytestmark = pytest.mark.slow
+
+
+def _offsets(table: Path) -> dict[int, list[int]]:
+    rows = read_table(table).to_arrow().to_pylist()
+    found: dict[int, list[int]] = {}
+    for row in rows:
+        found.setdefault(row["partition"], []).append(row["offset"])
+    return found
+
+
+def _fields(path: Path, topic: str, partition: int) -> list[Any]:
+    with embedlog.open_reader(path) as reader:
+        return [
+            (each.key, each.value, each.timestamp, tuple(each.headers))
+            for each in reader.partition(topic, partition).records()
+        ]
+
+
+def test_every_run_adds_what_came_since(spark: Any, tmp_path: Path) -> None:
+    log, table = tmp_path / "log", tmp_path / "table"
+    topics = Topics(("t",), str(log))
+    with filled(log, {"t": [70, 0, 31]}) as cluster:
+        told: list[tuple[int, int]] = []
+        first = archive(
+            spark, topics, table, commit_records=40, progress=lambda *done: told.append(done)
+        )
+        assert first.counts["records"] == 101
+        assert first.counts["commits"] >= 3
+        assert told[0] == (0, 101)
+        assert told[-1] == (101, 101)
+        assert archive(spark, topics, table).counts["commits"] == 0
+        add(cluster, "t", 0, range(70, 75))
+        add(cluster, "t", 1, range(2))
+        assert archive(spark, topics, table).counts == {
+            "records": 7, "commits": 1, "bytes": pytest.approx(5_000, rel=2),
+        }  # fmt: skip
+    assert _offsets(table) == {0: [*range(75)], 1: [0, 1], 2: [*range(31)]}
+    names = {Path(each).parent.name for each in read_table(table).paths}
+    assert names == {"date=2023-11-14"}
+
+
+def test_over_the_wire_as_from_the_directory(spark: Any, tmp_path: Path) -> None:
+    with filled(tmp_path / "log", {"t": [20]}) as cluster:
+        listener = cluster.listen()
+        archive(spark, Topics(("t",), bootstrap_servers=listener.address), tmp_path / "wire")
+        archive(spark, Topics(("t",), str(tmp_path / "log")), tmp_path / "directory")
+        report = diff(spark, tmp_path / "wire", Topics(("t",), str(tmp_path / "log")))
+    assert report.counts == {"offsets": 20, "left": 20, "right": 20, "differing": 0}
+    rows = [
+        sorted(read_table(tmp_path / name).to_arrow().to_pylist(), key=lambda row: row["offset"])
+        for name in ("wire", "directory")
+    ]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize("step", ["archive: staged", "table: before the commit",
+                                  "table: after the commit", "archive: committed"])  # fmt: skip
+@pytest.mark.parametrize("nth", [1, 2])
+def test_a_run_that_dies_anywhere_loses_and_doubles_nothing(
+    spark: Any, tmp_path: Path, step: str, nth: int
+) -> None:
+    log, table = tmp_path / "log", tmp_path / "table"
+    count = 0
+
+    def die(reached: str) -> None:
+        nonlocal count
+        count += reached == step
+        if reached == step and count == nth:
+            raise KeyboardInterrupt
+
+    with filled(log, {"t": [50, 10]}):
+        topics = Topics(("t",), str(log))
+        with pytest.raises(KeyboardInterrupt):
+            archive(spark, topics, table, commit_records=30, reached=die)
+        archive(spark, topics, table, commit_records=30)
+    assert _offsets(table) == {0: [*range(50)], 1: [*range(10)]}
+    kept = {str(each) for each in (table / "data").rglob("*.parquet")}
+    assert kept == set(read_table(table).paths), "nothing is left of what was not committed"
+
+
+def test_what_cannot_be_archived_is_told(spark: Any, tmp_path: Path) -> None:
+    log, table = tmp_path / "log", tmp_path / "table"
+    topics = Topics(("t",), str(log))
+    with filled(log, {"t": [30]}) as cluster, cluster.admin() as admin:
+        archive(spark, topics, table)
+        with pytest.raises(ConfigError, match="commit_records=0"):
+            archive(spark, topics, table, commit_records=0)
+        held = real_runtime().files.lock(str(table / "_archive.lock"))
+        with pytest.raises(DirectoryLocked):
+            archive(spark, topics, table)
+        held.close()
+        add(cluster, "t", 0, range(30, 50))
+        admin.delete_records({("t", 0): 40}).check()
+        with pytest.raises(DataLoss, match="begins at 40, and is archived up to 30"):
+            archive(spark, topics, table)
+        assert archive(spark, topics, table, allow_loss=True).counts["records"] == 10
+        admin.delete_topics(["t"]).check()
+        cluster.create_topic("t", 1)
+        with pytest.raises(ProjectError, match="was made anew"):
+            archive(spark, topics, table)
+
+
+@pytest.mark.parametrize("how", ["alone", "owned", "wire"])
+def test_a_restored_topic_is_what_it_was(spark: Any, tmp_path: Path, how: str) -> None:
+    log, table, target = tmp_path / "log", tmp_path / "table", tmp_path / "target"
+    with filled(log, {"t": [40, 25], "other": [3]}):
+        archive(spark, Topics(("t", "other"), str(log)), table)
+    with embedlog.open(target, durability="os", background=True) as cluster:
+        place: dict[str, Any] = {"path": str(target)}
+        if how == "alone":
+            cluster.close()
+        elif how == "wire":
+            place = {"bootstrap_servers": cluster.listen().address}
+        else:
+            with pytest.raises(embedlog.errors.UnknownTopicOrPartition, match="make it there"):
+                restore(spark, table, chosen=Chosen(("t",)), names={"t": "again"}, **place)
+            cluster.create_topic("again", 2)
+        report = restore(spark, table, chosen=Chosen(("t",)), names={"t": "again"}, **place)
+        assert report.counts["records"] == 65
+        for partition in range(2):
+            assert _fields(target, "again", partition) == _fields(log, "t", partition)
+        if how == "wire":
+            with pytest.raises(ProjectError, match="again has 65 records already"):
+                restore(spark, table, chosen=Chosen(("t",)), names={"t": "again"}, **place)
+        else:
+            again = restore(spark, table, chosen=Chosen(("t",)), names={"t": "again"}, **place)
+            assert again.counts == {"records": 0, "repeated": 1}
+        assert len(_fields(target, "again", 0)) == 40
+
+
+def test_a_part_is_restored(spark: Any, tmp_path: Path) -> None:
+    log, table, target = tmp_path / "log", tmp_path / "table", tmp_path / "target"
+    with filled(log, {"t": [10]}):
+        archive(spark, Topics(("t",), str(log)), table)
+    target.mkdir()
+    where = Chosen(where=f"offset >= 3 AND timestamp < timestamp_millis({FIRST_MS + 7_000})")
+    assert restore(spark, table, path=str(target), chosen=where).counts["records"] == 4
+    with pytest.raises(ProjectError, match="t has 4 records already"):
+        restore(spark, table, path=str(target))
+    assert restore(spark, table, path=str(target), append=True).counts["records"] == 10
+    with pytest.raises(ConfigError, match="one of path"):
+        restore(spark, table)
+    with pytest.raises(ProjectError, match="no archive"):
+        restore(spark, tmp_path / "nowhere", path=str(target))
+
+
+def test_a_difference_is_found_and_named(spark: Any, tmp_path: Path) -> None:
+    with filled(tmp_path / "a", {"t": [100]}), filled(tmp_path / "b", {"t": [50]}) as other:
+        with other.producer() as producer:
+            # Offset 50: a null and an empty value are not the same. 60 differs in its header.
+            for n in range(50, 100):
+                key = None if n % 3 == 0 else b"k%d" % n
+                value = b"x" if n == 50 else b"v%d" % n
+                headers = [("number", None if n == 60 else b"%d" % n)]
+                producer.send("t", value, key=key, partition=0, timestamp_ms=FIRST_MS + 1000 * n,
+                              headers=headers)  # fmt: skip
+        left, right = (Topics(("t",), str(tmp_path / name)) for name in "ab")
+        report = diff(spark, left, right)
+        assert report.counts["offsets"] == 100
+        named = {row["offset"]: row["why"] for row in report.rows}
+        assert named == {50: "differs", 60: "differs"}
+        assert report.counts["differing"] == 2
+        archive(spark, left, tmp_path / "table")
+        assert diff(spark, tmp_path / "table", left).counts["differing"] == 0
+        assert diff(spark, tmp_path / "table", right, rows_max=1).rows[0]["offset"] == 50
