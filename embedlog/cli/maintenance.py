@@ -29,7 +29,7 @@ _TOPICS = click.Option(["--topic", "topics"], multiple=True, help="may come seve
 
 def commands() -> list[click.Command]:
     """The verbs."""
-    return [_rewrite(), _scrub()]
+    return [_rewrite(), _scrub(), _repartition(), _compact()]
 
 
 def _rewrite() -> click.Command:
@@ -116,6 +116,89 @@ def scrub(
         report = job(spark, path, topics, state=state, recheck_ms=recheck_ms, progress=progress)
     _show(report, as_json)
     return EXIT_FOUND if report.counts["findings"] else 0
+
+
+def _repartition() -> click.Command:
+    return click.Command(
+        "repartition",
+        callback=repartition,
+        help="Write topic SOURCE again as TARGET, with PARTITIONS partitions, exactly once: keys "
+        "go where Kafka's default partitioner sends them, and keep their order.",
+        params=[
+            _PATH,
+            click.Argument(["source"]),
+            click.Argument(["target"]),
+            click.Argument(["partitions"], type=click.IntRange(min=1)),
+            click.Option(["--key"], help="SQL over the columns of a record: the new key"),
+            click.Option(["--where"], help="SQL: the records that are written"),
+            click.Option(["--version"], type=click.IntRange(min=0), default=1, show_default=True,
+                         help="of the write; a version is written once"),
+            click.Option(["--config", "settings"], multiple=True, metavar="NAME=VALUE",
+                         help="of a topic that is made, such as retention.ms=604800000; without "
+                         "it nothing goes by time"),
+            click.Option(["--option", "options"], multiple=True, metavar="NAME=VALUE",
+                         help="of format(\"embedlog\"), such as kafka.bootstrap.servers=..."),
+            _MASTER,
+            _JSON,
+        ],
+    )  # fmt: skip
+
+
+def repartition(
+    path: str,
+    source: str,
+    target: str,
+    partitions: int,
+    *,
+    settings: tuple[str, ...],
+    options: tuple[str, ...],
+    master: str | None,
+    as_json: bool,
+    **which: Any,
+) -> int:
+    """Write a topic with another number of partitions."""
+    from embedlog.spark.jobs.repartition import repartition as job
+
+    config, given = _pairs(settings), _pairs(options)
+    with _spark("repartition", master) as spark:
+        report = job(spark, path, source, target, partitions, config=config, options=given, **which)
+    _show(report, as_json)
+    return 0
+
+
+def _compact() -> click.Command:
+    return click.Command(
+        "compact",
+        callback=compact,
+        help="Pack the small files of a pipeline's table into large ones, in one commit.",
+        params=[
+            click.Argument(["path"], metavar="TABLE"),
+            click.Option(["--target-mb"], type=click.IntRange(min=1), default=256,
+                         show_default=True, help="bytes of a file; half of it is not small"),
+            click.Option(["--format"], type=click.Choice(["parquet", "delta"]), default="parquet",
+                         show_default=True),
+            _MASTER,
+            _JSON,
+        ],
+    )  # fmt: skip
+
+
+def compact(path: str, target_mb: int, format: str, master: str | None, as_json: bool) -> int:
+    """Pack files."""
+    from embedlog.spark.jobs.compact import compact as job
+
+    with _spark("compact", master) as spark, _bar("compact") as progress:
+        report = job(spark, path, target_bytes=target_mb << 20, format=format, progress=progress)
+    _show(report, as_json)
+    return 0
+
+
+def _pairs(texts: tuple[str, ...]) -> dict[str, str]:
+    """NAME=VALUE texts as a dict."""
+    for text in texts:
+        if not text.partition("=")[1]:
+            raise click.UsageError(f"{text!r}: expected NAME=VALUE")
+    return {text.partition("=")[0]: text.partition("=")[2] for text in texts}
 
 
 def _show(report: Report, as_json: bool) -> None:

@@ -1,0 +1,208 @@
+"""Small files of a table become large ones, in one commit: readers see before or after.
+
+A stream writes a file for each of its tasks and batches. Here those of one part, partition and
+directory level are packed into files of about `target_bytes`; their rows are copied as they are,
+in the order of the files. A file that another commit took away meanwhile makes the commit fail
+(see `TableConflict`), and the work is planned anew. The old files are deleted an hour later by a
+commit of the table, as its other removed files are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from embedlog.errors import ConfigError
+from embedlog.runtime import real_runtime
+from embedlog.runtime.files import make_directory, parent
+from embedlog.spark.jobs.report import Report
+from embedlog.spark.jobs.tasks import run_tasks
+from embedlog.spark.pipeline.errors import ProjectError, TableConflict
+from embedlog.spark.pipeline.sinks.manifest import ONE_TIME, ManifestTable
+from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, sweep
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TARGET_BYTES = 256 << 20
+_ATTEMPTS = 5
+_LEVELS_FROM = 2
+"""A path below the table: `data`, the directory of a commit, then levels of partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pack:
+    """Files that become one, at `path`."""
+
+    sources: tuple[DataFile, ...]
+    path: str
+
+
+def compact(
+    spark: SparkSession,
+    path: str | Path,
+    *,
+    target_bytes: int = TARGET_BYTES,
+    format: str = "parquet",
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Report:
+    """Pack the small files of the table at `path`, those below half of `target_bytes`.
+
+    `format` is that of the table: "parquet" with a pipeline's manifest, or "delta", which its own
+    library does. `progress` is told of bytes: done, in all. A second run finds nothing to do.
+
+    Raises:
+        ConfigError: `target_bytes` is not positive, or the format has no such thing.
+        ProjectError: there is no table at `path`.
+        TableConflict: other commits came in between, five times in a row.
+    """
+    if target_bytes < 1:
+        raise ConfigError(f"target_bytes={target_bytes}: expected 1 or more")
+    table = str(Path(path).resolve())
+    if format == "delta":
+        return _delta(table, target_bytes)
+    if format != "parquet":
+        raise ConfigError(
+            f"format={format!r}: expected parquet or delta; pyiceberg rewrites no data files"
+        )
+    if ManifestTable(table).state().version < 0:
+        raise ProjectError(f"{path}: no table: it has no commit in _log")
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _try(spark, table, target_bytes, progress)
+        except TableConflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError
+
+
+def _try(
+    spark: SparkSession, path: str, target_bytes: int, progress: Callable[[int, int], None]
+) -> Report:
+    table = ManifestTable(path)
+    key = CommitKey(f"{ONE_TIME}compact-{real_runtime().random.uuid().hex()}", 0)
+    files = [file for part in table.parts() for file in table.files(part)]
+    packs = _packs(path, key, files, target_bytes)
+    total = sum(file.size_bytes for pack in packs for file in pack.sources)
+    adds: list[DataFile] = []
+    is_done = False
+    try:
+        done = 0
+        for slot, found in run_tasks(spark, _pack, packs):
+            first = packs[slot].sources[0]
+            adds.append(
+                DataFile(found["path"], found["rows"], found["bytes"], first.part, first.partition)
+            )
+            done += sum(file.size_bytes for file in packs[slot].sources)
+            progress(done, total)
+        removes = [file for pack in packs for file in pack.sources]
+        wanted, have = (sum(file.row_count for file in some) for some in (removes, adds))
+        assert have == wanted, (have, wanted)
+        is_done = not packs or table.commit(key, adds, removes)
+    finally:
+        if not is_done and table.version_of(key.app) < 0:
+            sweep(path, key.app, after=-1)
+    counts = {
+        "files_before": len(files),
+        "files_after": len(files) - len(removes) + len(adds),
+        "packed": len(removes),
+        "rows": wanted,
+        "bytes_before": total,
+        "bytes_after": sum(file.size_bytes for file in adds),
+    }
+    return Report("compact", counts, tuple({"file": file.path} for file in adds))
+
+
+def _packs(path: str, key: CommitKey, files: Sequence[DataFile], target_bytes: int) -> list[_Pack]:
+    """Groups of neighbouring small files; one alone stays as it is."""
+    groups: dict[tuple[Any, ...], list[DataFile]] = {}
+    for file in files:
+        if file.size_bytes * 2 < target_bytes:
+            groups.setdefault((file.part, file.partition, _levels(path, file)), []).append(file)
+    packs = []
+    for (_, _, levels), members in groups.items():
+        directory = "/".join((path, "data", key.directory, *levels))
+        for some in _filled(members, target_bytes):
+            name = f"{real_runtime().random.bytes(12).hex()}.parquet"
+            packs.append(_Pack(tuple(some), f"{directory}/{name}"))
+    return packs
+
+
+def _filled(files: Sequence[DataFile], target_bytes: int) -> Iterator[list[DataFile]]:
+    """Neighbours of about so many bytes together, two at least."""
+    some: list[DataFile] = []
+    size = 0
+    for file in files:
+        if size + file.size_bytes > target_bytes:
+            if len(some) > 1:
+                yield some
+            some, size = [], 0
+        some.append(file)
+        size += file.size_bytes
+    if len(some) > 1:
+        yield some
+
+
+def _levels(path: str, file: DataFile) -> tuple[str, ...]:
+    """The directories between a commit's and the file: a partition, or a bucket."""
+    return tuple(file.path.removeprefix(f"{path}/").split("/")[_LEVELS_FROM:-1])
+
+
+def _pack(pack: _Pack) -> Mapping[str, Any]:
+    """Copy the rows of some files into one, in bounded memory; it is durable."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    files = real_runtime().files
+    schema = pa.unify_schemas(
+        [pq.read_schema(each.path) for each in pack.sources], promote_options="permissive"
+    )
+    make_directory(files, parent(pack.path), sync=True)
+    rows = 0
+    # An attempt of the same task may have died here: the file is begun anew.
+    with pq.ParquetWriter(pack.path, schema, compression="zstd") as writer:
+        for each in pack.sources:
+            with pq.ParquetFile(each.path) as source:
+                for batch in source.iter_batches():
+                    writer.write_table(_as(pa.Table.from_batches([batch]), schema))
+                    rows += batch.num_rows
+    file = files.open(pack.path)
+    file.sync()
+    size = file.size()
+    file.close()
+    files.sync_directory(parent(pack.path))
+    return {"path": pack.path, "rows": rows, "bytes": size}
+
+
+def _as(table: Any, schema: Any) -> Any:
+    """The columns of a schema; those that the table lacks are null."""
+    import pyarrow as pa
+
+    columns = [
+        table.column(field.name).cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _delta(path: str, target_bytes: int) -> Report:
+    """What Delta's library offers: one commit of its own, tried again by it on a conflict."""
+    try:
+        from deltalake import DeltaTable
+    except ImportError:
+        raise ProjectError("deltalake is missing: pip install 'embedlog[pipeline]'") from None
+    if not DeltaTable.is_deltatable(path):
+        raise ProjectError(f"{path}: no Delta table")
+    found = DeltaTable(path).optimize.compact(target_size=target_bytes)
+    counts = {
+        "files_before": found["totalConsideredFiles"],
+        "packed": found["numFilesRemoved"],
+        "files_after": found["totalConsideredFiles"]
+        - found["numFilesRemoved"]
+        + found["numFilesAdded"],
+    }
+    return Report("compact", counts)

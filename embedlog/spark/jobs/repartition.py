@@ -1,0 +1,101 @@
+"""A topic written again with another number of partitions, or with other keys, exactly once.
+
+Records with a key go where Kafka's default partitioner sends them (murmur2), those without one to
+their old partition modulo the new number. Records of one key stay in the order of their old
+partition and offset: the tasks read in that order, nothing is shuffled, and the sink appends what
+they staged in the order of the tasks. All of it becomes visible in one commit, which has the name
+"repartition/<source>/<target>" and a version: a job that was killed is simply run again, and
+one that is run again after its commit does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import embedlog
+from embedlog.errors import ConfigError, UnknownTopicOrPartition
+from embedlog.runtime import real_runtime
+from embedlog.spark.jobs.report import Report
+from embedlog.spark.jobs.targets import ensure_topic
+from embedlog.storage.adoption.commit_file import CommitFile, read_last
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_KEEPING_ALL = {"retention.ms": "-1"}
+"""Of a topic that the job makes: its records are as old as they were, and nothing shall go."""
+
+
+def repartition(
+    spark: SparkSession,
+    path: str,
+    source: str,
+    target: str,
+    partitions: int,
+    *,
+    key: str | None = None,
+    where: str | None = None,
+    version: int = 1,
+    config: Mapping[str, str] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Report:
+    """Write the committed records of `source` to `target`, which has `partitions` partitions.
+
+    The target is made if it is not there, with `config` (and without retention by time, unless
+    that says so). `key` is SQL over the columns of a record that makes the new key; `where` SQL
+    that leaves records out. Another `version` writes once more: with `startingOffsets` among the
+    `options` what came since. `options` are those of `format("embedlog")`, for both sides.
+
+    Raises:
+        ConfigError: source and target are the same, a number is not positive, or the target cannot
+            be made, as its directory is open elsewhere.
+        UnknownTopicOrPartition: there is no such source.
+        InvalidPartitions: the target has another number of partitions.
+    """
+    from pyspark.sql import functions as f
+
+    if source == target:
+        raise ConfigError(f"source and target are both {source!r}: offsets would change in place")
+    if partitions < 1 or version < 0:
+        raise ConfigError(f"partitions={partitions}, version={version}: expected 1 and 0 or more")
+    with embedlog.open_reader(path) as reader:
+        count = len(reader.partitions(source))
+    if not count:
+        raise UnknownTopicOrPartition(f"{path} has no topic {source!r}")
+    given = dict(options or {})
+    servers = next((v for k, v in given.items() if k.lower() == "kafka.bootstrap.servers"), "")
+    config = {**_KEEPING_ALL, **(config or {})}
+    is_new = ensure_topic(path, target, partitions, servers=servers, config=config)
+    application = f"repartition/{source}/{target}"
+    files = real_runtime().files
+    counts: dict[str, Any] = {"partitions_before": count, "partitions": partitions, "made": is_new}
+    if CommitFile(files, path).is_done(application, version):
+        return Report("repartition", {**counts, "records": 0, "done_already": True})
+    reading = {"kafka.isolation.level": "read_committed", **given, "path": path}
+    rows = spark.read.format("embedlog").options(**reading, includeHeaders="true")
+    records = rows.option("subscribe", source).load()
+    if where is not None:
+        records = records.where(where)
+    if key is not None:
+        records = records.withColumn("key", f.expr(key).cast("string").cast("binary"))
+    modulo = f.expr(f"case when key is null then cast(partition % {partitions} as int) end")
+    made = records.select("key", "value", "headers", "timestamp", modulo.alias("partition"))
+    own = {k: v for k, v in given.items() if not k.lower().startswith(("starting", "ending"))}
+    writer = made.write.format("embedlog").mode("append").options(**own)
+    writer = writer.option("path", path).option("topic", target)
+    writer.options(txnAppId=application, txnVersion=str(version)).save()
+    return _report(path, application, version, counts)
+
+
+def _report(path: str, application: str, version: int, counts: dict[str, Any]) -> Report:
+    """What the commit has written, unless another one came behind it already."""
+    last = read_last(real_runtime().files, path)
+    rows: list[dict[str, Any]] = []
+    if last is not None and (last.application, last.version) == (application, version):
+        for each, (start, end) in sorted(last.ranges.items()):
+            rows.append(
+                {"topic": each.topic, "partition": each.partition, "start": start, "end": end}
+            )
+    counts = {**counts, "records": sum(row["end"] - row["start"] for row in rows)}
+    return Report("repartition", {**counts, "done_already": False}, tuple(rows))

@@ -1,0 +1,66 @@
+"""The topic that a job writes to: made where it is not there, and whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+import embedlog
+from embedlog.broker.meta_properties import node_id_of
+from embedlog.errors import ConfigError, DirectoryLocked, InvalidPartitions, TopicAlreadyExists
+from embedlog.runtime import real_runtime
+
+_KEEPING_ALL = {"log.retention.ms": "-1", "log.retention.bytes": "-1"}
+"""The job does not know the settings of the program whose directory it opens for a moment."""
+
+
+def ensure_topic(
+    path: str, topic: str, partitions: int, *, servers: str = "", config: Mapping[str, str]
+) -> bool:
+    """Make `topic` in the directory at `path`; say whether it was made.
+
+    A process that died while it made the topic has left directories for some of its partitions
+    only, and the sink takes those for all: here the others are made. A directory that another
+    process has open is reached at `servers`.
+
+    Raises:
+        ConfigError: it is open elsewhere, and `servers` is "".
+        InvalidPartitions: the topic is there, with another number of partitions.
+        KafkaError: it cannot be made.
+    """
+    known = _count(path, topic)
+    if known == partitions:
+        return False
+    try:
+        _make(path, topic, partitions, config)
+    except DirectoryLocked as error:
+        if known == 0:
+            if not servers:
+                raise ConfigError(
+                    f"the topic {topic!r} is not there, and its directory is open elsewhere: make "
+                    "the topic first, or name the owner's address in kafka.bootstrap.servers. "
+                    f"{error}"
+                ) from error
+            with embedlog.Admin(servers) as admin, suppress(TopicAlreadyExists):
+                admin.create_topics([embedlog.NewTopic(topic, partitions, configs=config)]).check()
+    found = _count(path, topic)
+    if found != partitions:
+        raise InvalidPartitions(f"the topic {topic!r} has {found} partitions, not {partitions}")
+    return known == 0
+
+
+def _make(path: str, topic: str, partitions: int, config: Mapping[str, str]) -> None:
+    node_id = node_id_of(real_runtime(), path)
+    settings = _KEEPING_ALL if node_id is None else {**_KEEPING_ALL, "node.id": node_id}
+    with embedlog.open(path, config=settings) as cluster:
+        with suppress(TopicAlreadyExists):
+            cluster.create_topic(topic, partitions, config=config)
+        broker = cluster.broker
+        count = len(broker.controller.image.topics_by_name[topic].partitions)
+        for number in range(count):
+            assert broker.replica_manager.partition(topic, number).log is not None, "it is opened"
+
+
+def _count(path: str, topic: str) -> int:
+    with embedlog.open_reader(path) as reader:
+        return len(reader.partitions(topic))
