@@ -16,20 +16,44 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.cluster import Cluster, open
+    from embedlog.broker.network import BrokerListener
     from embedlog.client.admin.admin import Admin
+    from embedlog.client.admin.group_results import (
+        GroupDescription,
+        GroupListing,
+        MemberDescription,
+    )
     from embedlog.client.admin.results import (
         AlterOperation,
+        ClusterDescription,
+        ConfigEntry,
         ConfigResource,
+        CreatedTopic,
+        ItemResults,
+        LogDirectory,
         NewTopic,
         OffsetSpec,
+        ProducerState,
         ResourceType,
     )
     from embedlog.client.consumer.consumer import Consumer
-    from embedlog.client.consumer.consumer_record import ConsumerRecord
+    from embedlog.client.consumer.consumer_record import (
+        ConsumerRecord,
+        ConsumerRecords,
+        PolledBatch,
+        PolledColumns,
+    )
+    from embedlog.client.consumer.offset_lookup import OffsetAndTimestamp
     from embedlog.client.consumer.subscription_state import SubscriptionPattern
     from embedlog.client.errors import (
         BufferExhausted,
         CommitFailed,
+        ConcurrentUse,
+        IllegalState,
+        LogTruncation,
+        NoOffsetForPartition,
+        RecordUnreadable,
+        RetriableCommitFailed,
         SerializationError,
         WakeupError,
     )
@@ -39,7 +63,13 @@ if TYPE_CHECKING:
         OffsetAndMetadata,
     )
     from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
-    from embedlog.client.producer.delivery import RecordMetadata
+    from embedlog.client.metadata import Node, PartitionInfo, TopicInfo
+    from embedlog.client.producer.delivery import (
+        BatchFuture,
+        BatchMetadata,
+        DeliveryFuture,
+        RecordMetadata,
+    )
     from embedlog.client.producer.partitioner import RoundRobinPartitioner
     from embedlog.client.producer.producer import Producer
     from embedlog.client.producer.producer_records import ProducerRecord
@@ -54,84 +84,147 @@ if TYPE_CHECKING:
         StorageFailed,
         TimedOut,
     )
+    from embedlog.partition_range import PartitionRange
     from embedlog.reader import LogDirectoryReader, PartitionReader, open_reader
     from embedlog.storage.degradation import Degradation
+    from embedlog.storage.retention_pins import RetentionPin
 
 __all__ = [
     "Admin",
     "AlterOperation",
+    "BatchFuture",
+    "BatchMetadata",
+    "BrokerListener",
     "BufferExhausted",
     "CloseOptions",
     "ClosedError",
     "Cluster",
+    "ClusterDescription",
     "CommitFailed",
+    "ConcurrentUse",
+    "ConfigEntry",
     "ConfigError",
     "ConfigResource",
     "Consumer",
     "ConsumerGroupMetadata",
     "ConsumerRebalanceListener",
     "ConsumerRecord",
+    "ConsumerRecords",
     "CorruptRecord",
+    "CreatedTopic",
     "Degradation",
+    "DeliveryFuture",
     "DirectoryLocked",
     "EmbedlogError",
+    "GroupDescription",
+    "GroupListing",
+    "IllegalState",
+    "ItemResults",
     "KafkaError",
+    "LogDirectory",
     "LogDirectoryReader",
+    "LogTruncation",
+    "MemberDescription",
     "NewTopic",
+    "NoOffsetForPartition",
+    "Node",
     "OffsetAndMetadata",
+    "OffsetAndTimestamp",
     "OffsetSpec",
+    "PartitionInfo",
+    "PartitionRange",
     "PartitionReader",
+    "PolledBatch",
+    "PolledColumns",
     "Producer",
     "ProducerRecord",
+    "ProducerState",
     "RecordMetadata",
+    "RecordUnreadable",
     "ResourceType",
+    "RetentionPin",
+    "RetriableCommitFailed",
     "RoundRobinPartitioner",
     "SerializationError",
     "StorageFailed",
     "SubscriptionPattern",
     "TimedOut",
+    "TopicInfo",
     "TopicPartition",
     "WakeupError",
     "open",
     "open_reader",
 ]
 
+__version__ = "0.1.0"
+
 _HOMES = {
     "Admin": "client.admin.admin",
     "AlterOperation": "client.admin.results",
+    "BatchFuture": "client.producer.delivery",
+    "BatchMetadata": "client.producer.delivery",
+    "BrokerListener": "broker.network",
     "BufferExhausted": "client.errors",
     "CloseOptions": "client.group.group_offsets",
     "Cluster": "broker.cluster",
+    "ClusterDescription": "client.admin.results",
     "CommitFailed": "client.errors",
+    "ConcurrentUse": "client.errors",
+    "ConfigEntry": "client.admin.results",
     "ConfigResource": "client.admin.results",
     "Consumer": "client.consumer.consumer",
     "ConsumerGroupMetadata": "client.group.group_offsets",
     "ConsumerRebalanceListener": "client.group.rebalance_listener",
     "ConsumerRecord": "client.consumer.consumer_record",
+    "ConsumerRecords": "client.consumer.consumer_record",
+    "CreatedTopic": "client.admin.results",
     "Degradation": "storage.degradation",
+    "DeliveryFuture": "client.producer.delivery",
+    "GroupDescription": "client.admin.group_results",
+    "GroupListing": "client.admin.group_results",
+    "IllegalState": "client.errors",
+    "ItemResults": "client.admin.results",
+    "LogDirectory": "client.admin.results",
     "LogDirectoryReader": "reader",
-    "PartitionReader": "reader",
+    "LogTruncation": "client.errors",
+    "MemberDescription": "client.admin.group_results",
     "NewTopic": "client.admin.results",
+    "NoOffsetForPartition": "client.errors",
+    "Node": "client.metadata",
     "OffsetAndMetadata": "client.group.group_offsets",
+    "OffsetAndTimestamp": "client.consumer.offset_lookup",
     "OffsetSpec": "client.admin.results",
+    "PartitionInfo": "client.metadata",
+    "PartitionRange": "partition_range",
+    "PartitionReader": "reader",
+    "PolledBatch": "client.consumer.consumer_record",
+    "PolledColumns": "client.consumer.consumer_record",
     "Producer": "client.producer.producer",
     "ProducerRecord": "client.producer.producer_records",
+    "ProducerState": "client.admin.results",
     "RecordMetadata": "client.producer.delivery",
+    "RecordUnreadable": "client.errors",
     "ResourceType": "client.admin.results",
+    "RetentionPin": "storage.retention_pins",
+    "RetriableCommitFailed": "client.errors",
     "RoundRobinPartitioner": "client.producer.partitioner",
     "SerializationError": "client.errors",
     "SubscriptionPattern": "client.consumer.subscription_state",
+    "TopicInfo": "client.metadata",
     "TopicPartition": "common",
     "WakeupError": "client.errors",
     "open": "broker.cluster",
     "open_reader": "reader",
 }
+"""Where names are that are not in `errors`."""
+
+_MODULES = ("aio", "errors", "testing")
+"""Loaded when they are named. Not in `__all__`: a star would load asyncio."""
 
 
 def __getattr__(name: str) -> object:
-    if name == "aio":
-        # Not in `__all__`: a star would load asyncio.
-        return __import__("embedlog.aio").aio
+    if name in _MODULES:
+        return __import__(f"{__name__}.{name}", fromlist=(name,))
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = f"{__name__}.{_HOMES.get(name, 'errors')}"
@@ -141,4 +234,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
+import importlib.metadata
 import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,14 +19,19 @@ import wire
 
 PUBLIC = {
     "embedlog": {
-        "Admin", "AlterOperation", "BufferExhausted", "CloseOptions", "ClosedError", "Cluster",
-        "CommitFailed", "ConfigError", "ConfigResource", "Consumer", "ConsumerGroupMetadata",
-        "ConsumerRebalanceListener", "ConsumerRecord", "CorruptRecord", "Degradation",
-        "DirectoryLocked", "EmbedlogError", "KafkaError", "LogDirectoryReader", "NewTopic",
-        "OffsetAndMetadata", "OffsetSpec", "PartitionReader", "Producer", "ProducerRecord",
-        "RecordMetadata", "ResourceType", "RoundRobinPartitioner", "SerializationError",
-        "StorageFailed", "SubscriptionPattern", "TimedOut", "TopicPartition",
-        "WakeupError", "open", "open_reader",
+        "Admin", "AlterOperation", "BatchFuture", "BatchMetadata", "BrokerListener",
+        "BufferExhausted", "CloseOptions", "ClosedError", "Cluster", "ClusterDescription",
+        "CommitFailed", "ConcurrentUse", "ConfigEntry", "ConfigError", "ConfigResource", "Consumer",
+        "ConsumerGroupMetadata", "ConsumerRebalanceListener", "ConsumerRecord", "ConsumerRecords",
+        "CorruptRecord", "CreatedTopic", "Degradation", "DeliveryFuture", "DirectoryLocked",
+        "EmbedlogError", "GroupDescription", "GroupListing", "IllegalState", "ItemResults",
+        "KafkaError", "LogDirectory", "LogDirectoryReader", "LogTruncation", "MemberDescription",
+        "NewTopic", "NoOffsetForPartition", "Node", "OffsetAndMetadata", "OffsetAndTimestamp",
+        "OffsetSpec", "PartitionInfo", "PartitionRange", "PartitionReader", "PolledBatch",
+        "PolledColumns", "Producer", "ProducerRecord", "ProducerState", "RecordMetadata",
+        "RecordUnreadable", "ResourceType", "RetentionPin", "RetriableCommitFailed",
+        "RoundRobinPartitioner", "SerializationError", "StorageFailed", "SubscriptionPattern",
+        "TimedOut", "TopicInfo", "TopicPartition", "WakeupError", "open", "open_reader",
     },
     "embedlog.aio": {"Admin", "Consumer", "Producer"},
     "wire": {
@@ -105,6 +116,64 @@ def test_examples_for_asyncio_hold(name: str) -> None:
     assert examples, f"{name} shows no example"
     for example in examples:
         assert doctest.DocTestRunner().run(example).failed == 0, name
+
+
+def _imports(tree: ast.Module) -> dict[str, str]:
+    return {
+        each.asname or each.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for each in node.names
+    }
+
+
+def _returned(kind: type) -> Iterator[tuple[str, str]]:
+    """What public methods of a class return, of this library's: method, name of a class."""
+    for base in kind.__mro__:
+        source = sys.modules[base.__module__]
+        if not base.__module__.startswith("embedlog"):
+            continue
+        tree = ast.parse(Path(str(source.__file__)).read_text())
+        known = _imports(tree)
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ClassDef) or node.name != base.__name__:
+                continue
+            for call in node.body:
+                if isinstance(call, ast.FunctionDef) and call.returns and call.name[0] != "_":
+                    for each in ast.walk(call.returns):
+                        name = getattr(each, "id", "")
+                        if known.get(name, "").startswith("embedlog"):
+                            yield f"{kind.__name__}.{call.name}", name
+
+
+NOT_TO_BE_NAMED = {
+    "Batch",  # wire's classes of batches
+    "InProcessTransport",
+    "Pending",
+    "TopicImage",  # what the controller knows of a topic that was made
+}
+
+
+def test_what_public_calls_return_is_public() -> None:
+    kinds = [getattr(embedlog, name) for name in embedlog.__all__]
+    found = {
+        f"{call}: {name}"
+        for kind in kinds
+        if isinstance(kind, type)
+        for call, name in _returned(kind)
+        if name not in embedlog.__all__ and name not in NOT_TO_BE_NAMED
+        if not (len(name) == 1 and name.isupper())  # a type variable
+    }
+    assert not found
+
+
+def test_modules_that_documents_name_are_there_without_an_import() -> None:
+    code = "import embedlog; embedlog.errors.UnknownTopicOrPartition; embedlog.testing.sim_runtime"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert embedlog.__version__ == importlib.metadata.version("embedlog")
 
 
 def test_a_wrong_name_is_an_attribute_error() -> None:

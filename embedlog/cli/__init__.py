@@ -23,7 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERSION = "0.1.0"
 EXIT_CANNOT = 2
 
 

@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from embedlog.cli import EXIT_CANNOT, VERSION
+from embedlog import __version__
+from embedlog.cli import EXIT_CANNOT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _pipeline() -> click.Command:
 def _version() -> click.Option:
     def show(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
         if is_asked and not context.resilient_parsing:
-            click.echo(f"embedlog {VERSION}")
+            click.echo(f"embedlog {__version__}")
             context.exit()
 
     return click.Option(

@@ -181,7 +181,7 @@ def test_help_lists_every_command() -> None:
     assert status == 0
     for command in ("serve", "dump", "verify", "tail", "salvage"):
         assert f"\n  {command} " in out
-    assert run("--version") == (0, f"embedlog {embedlog.cli.VERSION}\n", "")
+    assert run("--version") == (0, f"embedlog {embedlog.__version__}\n", "")
 
 
 @pytest.mark.slow

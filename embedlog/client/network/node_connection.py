@@ -10,6 +10,7 @@ authenticates. A node may want it again after a while (KIP-368): then requests w
 
 from __future__ import annotations
 
+from embedlog import __version__
 from embedlog.common import deque
 from embedlog.errors import KafkaError, error_for
 from embedlog.pending import Pending
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     Write = Callable[[list[Payload]], None]
 
 _SOFTWARE_NAME = "embedlog"
-_SOFTWARE_VERSION = "0.1.0"
 _PRODUCE = 0
 _SASL_HANDSHAKE = 17
 _API_VERSIONS = 18
@@ -367,7 +367,7 @@ class NodeConnection:
         from wire.schemas.api_versions import ApiVersionsRequest
 
         request = ApiVersionsRequest(
-            client_software_name=_SOFTWARE_NAME, client_software_version=_SOFTWARE_VERSION
+            client_software_name=_SOFTWARE_NAME, client_software_version=__version__
         )
         chosen = declaration(ApiVersionsRequest).last_version if version is None else version
         write(self._protocol.send(request, chosen))
