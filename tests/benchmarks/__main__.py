@@ -1,11 +1,11 @@
-"""`python -m tests.benchmarks [process|timers|direct|tcp|clients|groups|spark ...]`."""
+"""`python -m tests.benchmarks [process|timers|direct|tcp|clients|groups|spark|scale ...]`."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 
-NAMES = ("process", "timers", "direct", "tcp", "groups", "spark")
+NAMES = ("process", "timers", "direct", "tcp", "groups", "spark", "scale")
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or NAMES:
