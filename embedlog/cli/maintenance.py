@@ -29,7 +29,7 @@ _TOPICS = click.Option(["--topic", "topics"], multiple=True, help="may come seve
 
 def commands() -> list[click.Command]:
     """The verbs."""
-    return [_rewrite(), _scrub(), _repartition(), _compact()]
+    return [_rewrite(), _scrub(), _profile(), _repartition(), _compact()]
 
 
 def _rewrite() -> click.Command:
@@ -116,6 +116,34 @@ def scrub(
         report = job(spark, path, topics, state=state, recheck_ms=recheck_ms, progress=progress)
     _show(report, as_json)
     return EXIT_FOUND if report.counts["findings"] else 0
+
+
+def _profile() -> click.Command:
+    return click.Command(
+        "profile",
+        callback=profile,
+        help="Describe topics: counts, sizes, rates, keys, skew, disorder of timestamps.",
+        params=[
+            _PATH,
+            _TOPICS,
+            click.Option(["--headers-only"], is_flag=True,
+                         help="decode no record: nothing is said of keys and values"),
+            _MASTER,
+            _JSON,
+        ],
+    )  # fmt: skip
+
+
+def profile(
+    path: str, topics: tuple[str, ...], headers_only: bool, master: str | None, as_json: bool
+) -> int:
+    """Describe topics."""
+    from embedlog.spark.jobs.profile import profile as job
+
+    with _spark("profile", master) as spark:
+        report = job(spark, path, topics, headers_only=headers_only)
+    _show(report, as_json)
+    return 0
 
 
 def _repartition() -> click.Command:

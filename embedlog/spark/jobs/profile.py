@@ -1,0 +1,169 @@
+"""What is in topics: counts, sizes, rates, keys, disorder, for each partition and in all.
+
+With `headers_only` nothing is decoded: the batches' headers are read, of which the table `batches`
+is made. Times are then those of batches (their largest timestamp), and nothing is known of keys,
+values and the ratio of compression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import embedlog
+from embedlog.errors import ConfigError, UnknownTopicOrPartition
+from embedlog.spark.directory_access import INTERNAL_TOPICS
+from embedlog.spark.jobs.report import Report
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BY = ("topic", "partition")
+_MINUTE_MS = 60_000
+
+
+def profile(
+    spark: SparkSession, path: str, topics: Sequence[str] = (), *, headers_only: bool = False
+) -> Report:
+    """Describe `topics` of the data directory at `path`, all but internal ones without any.
+
+    `rows` of the report, one a partition; sizes are in bytes, times in milliseconds since 1970:
+
+        records, batches, stored_bytes, first_offset, last_offset, codecs, transactional_batches
+        first_ms, last_ms, per_minute (the mean), busiest_minute (most records in one)
+        backwards                    records (batches) older than the one before
+        null_keys, null_values, distinct_keys (approximate, 5 %), key_bytes, value_bytes
+        value_sizes                  {power of two: records with a value of fewer bytes}
+        compression_ratio            bytes of keys and values for one stored
+
+    `counts` are sums, and `skew`: records of the fullest partition for one of the mean.
+
+    Raises:
+        ConfigError: there is no topic.
+        UnknownTopicOrPartition: there is no such topic.
+    """
+    with embedlog.open_reader(path) as reader:
+        names = list(topics) or [each for each in reader.topics() if each not in INTERNAL_TOPICS]
+        for name in names:
+            if not reader.partitions(name):
+                raise UnknownTopicOrPartition(f"{path} has no topic {name!r}")
+        found: dict[tuple[str, int], dict[str, Any]] = {
+            (name, number): {"topic": name, "partition": number, "records": 0, "stored_bytes": 0}
+            for name in names
+            for number in reader.partitions(name)
+        }
+    if not names:
+        raise ConfigError(f"{path} has no topic to describe")
+    source = spark.read.format("embedlog").option("path", path)
+    source = source.option("subscribe", ",".join(names))
+    batches = source.option("table", "batches").load()
+    for frame in _of_batches(batches, with_times=headers_only):
+        _merge(found, frame)
+    if not headers_only:
+        reading = spark.read.format("embedlog").option("path", path)
+        records = reading.option("subscribe", ",".join(names)).load()
+        for frame in _of_records(records):
+            _merge(found, frame)
+    rows = [found[key] for key in sorted(found)]
+    for row in rows:
+        _derive(row, is_decoded=not headers_only)
+    return Report("profile", _counts(rows), tuple(rows))
+
+
+def _of_batches(batches: DataFrame, *, with_times: bool) -> list[DataFrame]:
+    from pyspark.sql import functions as f
+
+    data = batches.where("not isControl")
+    whole = data.groupBy(*_BY).agg(
+        f.sum("records").alias("records"),
+        f.count(f.lit(1)).alias("batches"),
+        f.sum("sizeBytes").alias("stored_bytes"),
+        f.min("baseOffset").alias("first_offset"),
+        f.max("lastOffset").alias("last_offset"),
+        f.sort_array(f.collect_set("compression")).alias("codecs"),
+        f.count_if("isTransactional").alias("transactional_batches"),
+    )
+    if not with_times:
+        return [whole]
+    timed = data.select(
+        *_BY,
+        f.col("baseOffset").alias("offset"),
+        f.unix_millis("maxTimestamp").alias("ms"),
+        f.col("records").alias("weight"),
+    )
+    return [whole, *_of_times(timed)]
+
+
+def _of_times(timed: DataFrame) -> list[DataFrame]:
+    """Of columns offset, ms and weight (records): bounds, the busiest minute, steps back."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    before = f.lag("ms").over(Window.partitionBy(*_BY).orderBy("offset"))
+    steps = timed.withColumn("before", before)
+    bounds = steps.groupBy(*_BY).agg(
+        f.min("ms").alias("first_ms"),
+        f.max("ms").alias("last_ms"),
+        f.count_if(f.col("ms") < f.col("before")).alias("backwards"),
+    )
+    minute = f.expr(f"ms div {_MINUTE_MS}").alias("minute")
+    minutes = timed.groupBy(*_BY, minute).agg(f.sum("weight").alias("in_minute"))
+    busiest = minutes.groupBy(*_BY).agg(f.max("in_minute").alias("busiest_minute"))
+    return [bounds, busiest]
+
+
+def _of_records(records: DataFrame) -> list[DataFrame]:
+    from pyspark.sql import functions as f
+
+    sized = records.withColumn("size", f.octet_length("value"))
+    whole = sized.groupBy(*_BY).agg(
+        f.count(f.lit(1)).alias("records"),
+        f.count_if(f.col("key").isNull()).alias("null_keys"),
+        f.count_if(f.col("value").isNull()).alias("null_values"),
+        f.approx_count_distinct("key").alias("distinct_keys"),
+        f.coalesce(f.sum(f.octet_length("key")), f.lit(0)).alias("key_bytes"),
+        f.coalesce(f.sum("size"), f.lit(0)).alias("value_bytes"),
+    )
+    # 0 bytes -> 1, 1 -> 2, 2 and 3 -> 4: the smallest power of two that is greater.
+    bucket = f.when(f.col("size") == 0, 1).otherwise(
+        f.pow(2, f.floor(f.log2("size")) + 1).cast("bigint")
+    )
+    counted = sized.where("size is not null").groupBy(*_BY, bucket.alias("bucket")).count()
+    sizes = counted.groupBy(*_BY).agg(
+        f.map_from_entries(f.sort_array(f.collect_list(f.struct("bucket", "count")))).alias(
+            "value_sizes"
+        )
+    )
+    timed = records.select(
+        *_BY, "offset", f.unix_millis("timestamp").alias("ms"), f.lit(1).alias("weight")
+    )
+    return [whole, sizes, *_of_times(timed)]
+
+
+def _merge(found: dict[tuple[str, int], dict[str, Any]], frame: DataFrame) -> None:
+    for row in frame.collect():
+        values = row.asDict(recursive=True)
+        found[values["topic"], values["partition"]].update(values)
+
+
+def _derive(row: dict[str, Any], *, is_decoded: bool) -> None:
+    """What follows from the others."""
+    if not row["records"]:
+        return
+    span = (row["last_ms"] - row["first_ms"]) / _MINUTE_MS
+    row["per_minute"] = round(row["records"] / span, 3) if span > 0 else None
+    if is_decoded and row["stored_bytes"]:
+        payload = row["key_bytes"] + row["value_bytes"]
+        row["compression_ratio"] = round(payload / row["stored_bytes"], 3)
+
+
+def _counts(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    records = [row["records"] for row in rows]
+    total = sum(records)
+    counts: dict[str, Any] = {
+        name: sum(row.get(name, 0) for row in rows)
+        for name in ("records", "batches", "stored_bytes", "null_keys", "null_values", "backwards")
+    }
+    counts["partitions"] = len(rows)
+    counts["skew"] = round(max(records) * len(records) / total, 3) if total else None
+    return counts
