@@ -6,23 +6,15 @@ done.
 
 from __future__ import annotations
 
-import json
-import sys
-from contextlib import contextmanager
-
 import click
+
+from embedlog.cli.jobs import EXIT_FOUND, JSON, MASTER, bar, show, spark_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from typing import Any
 
-    from embedlog.spark.jobs.report import Report
-
-EXIT_FOUND = 1
 _PATH = click.Argument(["path"], metavar="DIRECTORY")
-_MASTER = click.Option(["--master"], help="of Spark, such as local[4]")
-_JSON = click.Option(["--json", "as_json"], is_flag=True, help="JSON")
 _TOPICS = click.Option(["--topic", "topics"], multiple=True, help="may come several times; all "
                        "but internal ones without any")  # fmt: skip
 
@@ -51,8 +43,8 @@ def _rewrite() -> click.Command:
                          help="join smaller batches up to so many bytes"),
             click.Option(["--roll"], is_flag=True, help="begin a segment first, so that all that "
                          "is there is rewritten"),
-            _MASTER,
-            _JSON,
+            MASTER,
+            JSON,
         ],
     )  # fmt: skip
 
@@ -73,9 +65,9 @@ def rewrite(
     erased = [each.encode() for each in keys]
     if keys_file is not None:
         erased += [line for line in keys_file.read().splitlines() if line]
-    with _spark("rewrite", master) as spark, _bar("rewrite") as progress:
+    with spark_session("rewrite", master) as spark, bar("rewrite", of_bytes=True) as progress:
         report = job(spark, path, topics, keys=erased, progress=progress, **rules)
-    _show(report, as_json)
+    show(report, as_json)
     counts = report.counts
     return EXIT_FOUND if counts["refused"] or counts["damaged"] or counts["left"] else 0
 
@@ -93,8 +85,8 @@ def _scrub() -> click.Command:
                          "read again for a while"),
             click.Option(["--recheck-hours"], type=click.FloatRange(min=0), default=168.0,
                          show_default=True, help="read them again after so long"),
-            _MASTER,
-            _JSON,
+            MASTER,
+            JSON,
         ],
     )  # fmt: skip
 
@@ -112,9 +104,9 @@ def scrub(
     from embedlog.spark.jobs.scrub import scrub as job
 
     recheck_ms = int(recheck_hours * 3_600_000)
-    with _spark("scrub", master) as spark, _bar("scrub") as progress:
+    with spark_session("scrub", master) as spark, bar("scrub", of_bytes=True) as progress:
         report = job(spark, path, topics, state=state, recheck_ms=recheck_ms, progress=progress)
-    _show(report, as_json)
+    show(report, as_json)
     return EXIT_FOUND if report.counts["findings"] else 0
 
 
@@ -128,8 +120,8 @@ def _profile() -> click.Command:
             _TOPICS,
             click.Option(["--headers-only"], is_flag=True,
                          help="decode no record: nothing is said of keys and values"),
-            _MASTER,
-            _JSON,
+            MASTER,
+            JSON,
         ],
     )  # fmt: skip
 
@@ -140,9 +132,9 @@ def profile(
     """Describe topics."""
     from embedlog.spark.jobs.profile import profile as job
 
-    with _spark("profile", master) as spark:
+    with spark_session("profile", master) as spark:
         report = job(spark, path, topics, headers_only=headers_only)
-    _show(report, as_json)
+    show(report, as_json)
     return 0
 
 
@@ -166,8 +158,8 @@ def _repartition() -> click.Command:
                          "it nothing goes by time"),
             click.Option(["--option", "options"], multiple=True, metavar="NAME=VALUE",
                          help="of format(\"embedlog\"), such as kafka.bootstrap.servers=..."),
-            _MASTER,
-            _JSON,
+            MASTER,
+            JSON,
         ],
     )  # fmt: skip
 
@@ -188,9 +180,9 @@ def repartition(
     from embedlog.spark.jobs.repartition import repartition as job
 
     config, given = _pairs(settings), _pairs(options)
-    with _spark("repartition", master) as spark:
+    with spark_session("repartition", master) as spark:
         report = job(spark, path, source, target, partitions, config=config, options=given, **which)
-    _show(report, as_json)
+    show(report, as_json)
     return 0
 
 
@@ -205,8 +197,8 @@ def _compact() -> click.Command:
                          show_default=True, help="bytes of a file; half of it is not small"),
             click.Option(["--format"], type=click.Choice(["parquet", "delta"]), default="parquet",
                          show_default=True),
-            _MASTER,
-            _JSON,
+            MASTER,
+            JSON,
         ],
     )  # fmt: skip
 
@@ -215,9 +207,9 @@ def compact(path: str, target_mb: int, format: str, master: str | None, as_json:
     """Pack files."""
     from embedlog.spark.jobs.compact import compact as job
 
-    with _spark("compact", master) as spark, _bar("compact") as progress:
+    with spark_session("compact", master) as spark, bar("compact", of_bytes=True) as progress:
         report = job(spark, path, target_bytes=target_mb << 20, format=format, progress=progress)
-    _show(report, as_json)
+    show(report, as_json)
     return 0
 
 
@@ -227,42 +219,3 @@ def _pairs(texts: tuple[str, ...]) -> dict[str, str]:
         if not text.partition("=")[1]:
             raise click.UsageError(f"{text!r}: expected NAME=VALUE")
     return {text.partition("=")[0]: text.partition("=")[2] for text in texts}
-
-
-def _show(report: Report, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(report.as_dict()))
-        return
-    for row in report.rows:
-        click.echo(", ".join(f"{name} {value}" for name, value in row.items() if value != 0))
-    click.echo(f"{report.job}: " + ", ".join(f"{k} {v}" for k, v in report.counts.items()))
-
-
-@contextmanager
-def _spark(name: str, master: str | None) -> Iterator[Any]:
-    """A Spark session; one that was there before is left open."""
-    from embedlog.spark.pipeline.session import is_open, open_session, spark_errors
-
-    is_new = not is_open()
-    session = open_session(name, master=master)
-    try:
-        with spark_errors():
-            yield session
-    finally:
-        if is_new:
-            session.stop()
-
-
-@contextmanager
-def _bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar of bytes on a terminal, and nothing elsewhere; told what is done and what there is."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = TextColumn(what), BarColumn(), DownloadColumn(), TransferSpeedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(what, total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)
