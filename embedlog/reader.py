@@ -18,6 +18,7 @@ from embedlog.pending import Pending
 from embedlog.runtime import real_runtime
 from embedlog.storage import paths
 from embedlog.storage.adoption.commit_file import commit_key
+from embedlog.storage.archived_offsets import publish_archived, withdraw_archived
 from embedlog.storage.committed_batches import committed_batches, data_batches
 from embedlog.storage.foreign_log import ForeignLog
 from embedlog.storage.retention_pins import RetentionPin
@@ -38,8 +39,15 @@ if TYPE_CHECKING:
 READ_UNCOMMITTED = "read_uncommitted"
 READ_COMMITTED = "read_committed"
 _POLL_MS = 20
+_NAME_SIZE_MAX = 64
 """How often a reader that waits looks at the files."""
 _SNAPSHOT_ATTEMPTS = 100
+
+
+def _name_of(archive: str) -> str:
+    if not 0 < len(archive) <= _NAME_SIZE_MAX or not archive.replace("-", "a").isalnum():
+        raise ConfigError(f"archive={archive!r}: expected at most 64 letters, digits and hyphens")
+    return archive
 
 
 def open_reader(path: str | Path) -> LogDirectoryReader:
@@ -138,6 +146,34 @@ class LogDirectoryReader:
         """
         self._check_open()
         return RetentionPin(self._runtime, self.path, offsets, timeout_ms)
+
+    def publish_archived(self, archive: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Say that `archive` has all records below these offsets, by (topic, partition).
+
+        Retention by size and age waits for it, of topics with `embedlog.retention.archived=true`:
+        see `embedlog.storage.archived_offsets`. It replaces what the archive has said before, and
+        is synced when this returns.
+
+        Raises:
+            ConfigError: `archive` is no name of letters, digits and hyphens, at most 64.
+            UnknownTopicOrPartition: there is no such partition.
+            OSError: the directory cannot be written.
+        """
+        known = set(self._partitions())
+        keys = {TopicPartition(*each): offset for each, offset in offsets.items()}
+        for key in keys:
+            if key not in known:
+                raise errors.UnknownTopicOrPartition(f"{key} is not in {self.path}")
+        publish_archived(self._runtime.files, self.path, _name_of(archive), keys)
+
+    def withdraw_archived(self, archive: str) -> None:
+        """Let `archive` count no more for retention. Nothing happens when it never did.
+
+        Raises:
+            ConfigError, OSError: as `publish_archived`.
+        """
+        self._check_open()
+        withdraw_archived(self._runtime.files, self.path, _name_of(archive))
 
     def close(self) -> None:
         """Refuse calls from here on. A second call does nothing."""

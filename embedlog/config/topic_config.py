@@ -50,6 +50,7 @@ BROKER_NAMES = {
     "embedlog.durability": "embedlog.durability",
     "embedlog.max.batch.headers": "embedlog.max.batch.headers",
     "embedlog.max.compressed.records": "embedlog.max.compressed.records",
+    "embedlog.retention.archived": "embedlog.retention.archived",
 }
 """The broker setting that is the default of a topic setting."""
 

@@ -1,9 +1,10 @@
 """The settings that one log obeys: a topic's configuration, as plain attributes.
 
 Every attribute is the topic setting of that name with underscores for dots, in the unit of its
-name. Five are not topic settings of Kafka: `durability` (embedlog's acknowledgement level),
+name. Six are not topic settings of Kafka: `durability` (embedlog's acknowledgement level),
 `max_batch_headers`, `max_compressed_records` and `max_partition_producer_ids` (embedlog's limits),
-and the producer expiry, which Kafka sets for a whole broker.
+`retention_archived` (see `archived_offsets`), and the producer expiry, which Kafka sets for a whole
+broker.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ DEFAULTS: dict[str, object] = {
     "min_cleanable_dirty_ratio": 0.5,
     "min_compaction_lag_ms": 0,
     "preallocate": False,
+    "retention_archived": False,
     "retention_bytes": -1,
     "retention_ms": 604_800_000,
     "segment_bytes": 1 << 30,
@@ -101,6 +103,7 @@ class LogConfig:
         min_cleanable_dirty_ratio: float
         min_compaction_lag_ms: int
         preallocate: bool
+        retention_archived: bool
         retention_bytes: int
         retention_ms: int
         segment_bytes: int

@@ -14,6 +14,7 @@ from embedlog.errors import ClosedError, CorruptRecord
 from embedlog.runtime.files import make_directory, remove_tree, write_fully
 from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage import partition_metadata, paths
+from embedlog.storage.archived_offsets import read_archived
 from embedlog.storage.checkpoints import Checkpoints
 from embedlog.storage.clean_shutdown import (
     end_recovery,
@@ -318,16 +319,25 @@ class LogManager:
         return {log.topic_partition: why for log, why in cleaner.uncleanable.items()}
 
     def pins(self, wall_ms: int) -> dict[TopicPartition, int]:
-        """What retention leaves alone, for readers of other processes: see `retention_pins`.
+        """What retention leaves alone, for readers and archives: see `retention_pins` and
+        `archived_offsets`.
 
         While the disk refuses to tell, what it told last: retention goes on, as it gives room.
         """
-        if not self._volatile:
-            try:
-                self._pins = read_pins(self._files, self.directory, wall_ms)
-            except OSError as error:
-                events.warning("the pins of readers cannot be read, those known hold: %s", error)
-        return self._pins
+        if self._volatile:
+            return self._pins
+        waiting = [log.topic_partition for log in self.logs() if log.config.retention_archived]
+        try:
+            found = read_pins(self._files, self.directory, wall_ms)
+            archived = read_archived(self._files, self.directory) if waiting else {}
+        except OSError as error:
+            events.warning("the pins of readers cannot be read, those known hold: %s", error)
+            return {**dict.fromkeys(waiting, 0), **self._pins}
+        for key in waiting:
+            offset = archived.get(key, 0)
+            found[key] = min(offset, found.get(key, offset))
+        self._pins = found
+        return found
 
     def remove_leftovers(self) -> None:
         """Remove the directories of deleted logs; what cannot be removed yet is tried again."""

@@ -17,6 +17,7 @@ import json
 from embedlog.common import uuid_from_text
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
+from embedlog.storage.archived_offsets import PREFIX, read_archive
 from embedlog.storage.checkpoint_files import (
     NAMES,
     WITH_TWIN,
@@ -45,6 +46,16 @@ def was_closed_by_us(files: Files, data: str) -> bool:
         return b'"bootId"' in files.read(f"{data}/{paths.CLEAN_SHUTDOWN}")
     except FileNotFoundError:
         return False
+
+
+def check_archives(files: Files, data: str) -> Iterator[CorruptRecord]:
+    """What is wrong with what archives say of themselves."""
+    for name in files.list(data):
+        if name.startswith(PREFIX) and not name.endswith(paths.TEMPORARY):
+            try:
+                read_archive(files, f"{data}/{name}")
+            except CorruptRecord as error:
+                yield error
 
 
 def check_marker(files: Files, data: str) -> Iterator[CorruptRecord]:

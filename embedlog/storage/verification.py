@@ -16,6 +16,7 @@ from embedlog.storage.gaps import read_gaps_below
 from embedlog.storage.leader_epochs import LeaderEpochs
 from embedlog.storage.published_offset import read_published
 from embedlog.storage.root_check import (
+    check_archives,
     check_epochs_text,
     check_marker,
     check_properties,
@@ -99,6 +100,7 @@ class Verification:
     def _directory_files(self) -> Iterator[CorruptRecord]:
         yield from check_properties(self._files, self._data)
         yield from check_marker(self._files, self._data)
+        yield from check_archives(self._files, self._data)
         if self._is_closed:
             present = filter(None, map(paths.parse_log_directory, self._files.list(self._data)))
             yield from check_texts(self._files, self._data, set(present))

@@ -12,4 +12,6 @@ embedlog.max.batch.headers int null >=1 internal
 embedlog.max.compressed.records int null >=1 internal
     Records that a compressed batch may have; one with more is MESSAGE_TOO_LARGE, and clients split
     it. Unset it is a tenth of max.message.bytes: a plain batch holds so many at most.
+embedlog.retention.archived boolean false - internal
+    Retention by size and age waits for the archives of the topic: `embedlog pipeline archive`.
 """

@@ -9,6 +9,10 @@ checkpoint. The next run goes on there. The table's properties:
 Its columns are those of Spark's Kafka source, with `headers`, and `date`, the UTC day of the
 timestamp. Files are by topic and day, and hold records of one partition in the order of offsets.
 
+In a data directory the job says how far it has come after each commit, and retention waits for that
+where the topic's `embedlog.retention.archived` is true. The table has to stay where it is, then: an
+archive that is given up is withdrawn by `LogDirectoryReader.withdraw_archived`.
+
 One run at a time: a lock is held for as long as it takes, and ends with its process.
 """
 
@@ -18,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import embedlog
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
@@ -111,6 +116,7 @@ class _Run:
         sweep(self._table.path, APP, after=version)
         bounds = self._topics.bounds()
         first = position = self._starts(bounds, allow_loss)
+        self._publish()  # a run that was killed may not have come to it
         ends = {key: end for key, (_, end) in bounds.items()}
         total = sum(ends.values()) - sum(first.values())
         records = size = commits = 0
@@ -144,7 +150,21 @@ class _Run:
         drop_strays(self._table.path, key, adds)
         self._table.commit(key, adds, properties={PROPERTY: self._property(until)})
         reached("archive: committed")
+        self._publish()
         return adds
+
+    def _publish(self) -> None:
+        """Let retention go on, where it waits for the archive."""
+        known = self._state.properties.get(PROPERTY)
+        if known is None or self._topics.path is None:
+            return
+        offsets = {
+            (key.topic, key.partition): offset
+            for key, offset in archived_offsets(self._state).items()
+            if key.topic in self._ids
+        }
+        with embedlog.open_reader(self._topics.path) as reader:
+            reader.publish_archived(known["id"], offsets)
 
     def _starts(
         self, bounds: Mapping[TopicPartition, tuple[int, int]], allow_loss: bool

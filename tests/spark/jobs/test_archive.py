@@ -63,6 +63,36 @@ def test_every_run_adds_what_came_since(spark: Any, tmp_path: Path) -> None:
     assert names == {"date=2023-11-14"}
 
 
+def test_retention_waits_for_the_archive(spark: Any, tmp_path: Path) -> None:
+    log, table = tmp_path / "log", tmp_path / "table"
+    waits = {"segment.bytes": "1048576", "retention.ms": "1", "embedlog.retention.archived": "true"}
+    with filled(log, {"t": [10]}, **waits) as cluster:
+        partition = cluster.broker.replica_manager.partition("t", 0)
+
+        def start() -> int:
+            # What Spark has planned to read is pinned, for ten minutes.
+            for pin in (log / ".exchange" / "pins").glob("*"):
+                pin.unlink()
+            cluster.maintain()
+            return int(partition.log.log_start_offset)
+
+        assert start() == 0
+
+        def die(step: str) -> None:
+            if step == "archive: committed":
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            archive(spark, Topics(("t",), str(log)), table, reached=die)
+        assert start() == 0, "nobody has told it yet"
+        assert archive(spark, Topics(("t",), str(log)), table).counts["records"] == 0
+        assert start() == 10
+        add(cluster, "t", 0, range(10, 15))
+        assert start() == 10
+        assert archive(spark, Topics(("t",), str(log)), table).counts["records"] == 5
+        assert start() == 15
+
+
 def test_over_the_wire_as_from_the_directory(spark: Any, tmp_path: Path) -> None:
     with filled(tmp_path / "log", {"t": [20]}) as cluster:
         listener = cluster.listen()
