@@ -7,8 +7,17 @@ import pytest
 from embedlog.errors import CorruptRecord, KafkaStorageError, UnknownTopicOrPartition
 from embedlog.storage.log_state import LogState
 from embedlog.storage.replacement.manifest import Replacement, ReplacingFile, decode
-from embedlog.storage.replacement.rewriting import Rules
-from tests.storage.compaction import batches_read, check_compacted, committed_rows, rows
+from embedlog.storage.replacement.replacer import Replacer
+from embedlog.storage.replacement.rewriting import Rewriter, Rules, SegmentWriter
+from tests.storage.compaction import (
+    BACKOFF_MS,
+    Compacted,
+    batches_read,
+    check_compacted,
+    committed_rows,
+    latest,
+    rows,
+)
 from tests.storage.logs import DATA, PARTITION, append, append_marker, batch
 from tests.storage.replacement import ERASED, Owned, without
 from wire.records.batch import Codec
@@ -211,3 +220,51 @@ def test_manifests_of_both_kinds_are_told_apart() -> None:
         decode(Replacement("1", PARTITION, [bad]).encode(), "m")
     with pytest.raises(CorruptRecord, match="no manifest"):
         decode(b"[]", "m")
+    for files in ([], [file, file]):
+        with pytest.raises(CorruptRecord, match="files for the segments"):
+            decode(Replacement("1", PARTITION, files).encode(), "m")
+    assert decode(Replacement("1", PARTITION, is_roll=True).encode(), "m").id == "1"
+
+
+def test_nothing_is_swapped_in_while_compaction_is_at_its_files(owned: Owned) -> None:
+    files, before = owned.stage(Rules(erased=[ERASED])), rows(owned.log)
+    owned.log.is_swapping = True
+    with pytest.raises(KafkaStorageError, match="compaction is at its files"):
+        owned.replace(files)
+    owned.log.is_swapping = False
+    assert rows(owned.log) == before
+    assert not [each for each in owned.disk.list(owned.log.directory) if "cleaned" in each]
+    owned.replace(files)
+    assert rows(owned.log) != before
+
+
+def test_a_round_of_compaction_that_was_overtaken_begins_again() -> None:
+    """The cleaner has read what is rewritten, and has its own output for the same segment open."""
+    topic = Compacted(None, segment_bytes=300_000)
+    for number in range(40):
+        topic.put((f"k{number % 25}", f"v{number}" * 9_000))
+    topic.log.roll()
+    replacer = Replacer(topic.runtime, DATA, topic.manager.remove_files)
+    disk = topic.runtime.files
+    latest_before = latest(rows(topic.log))
+    slices = 0
+
+    def overtake() -> None:
+        nonlocal slices
+        slices += 1
+        names = disk.list(topic.log.directory)
+        if slices > 50 or not [name for name in names if name.endswith(".log.cleaned")]:
+            return
+        slices = 100
+        writer = SegmentWriter(disk, DATA, PARTITION, job="job", writer="task")
+        rewriter = Rewriter(Rules(codec=Codec.GZIP))
+        made = [writer.write(each.base_offset, rewriter) for each in topic.log.segments[:-1]]
+        files = [each.file for each in made if each.file is not None]
+        replacer.replace(topic.log, Replacement("1", PARTITION, files))
+
+    topic.wait(4 * BACKOFF_MS, overtake)
+    assert slices >= 100
+    assert topic.manager.uncleanable == {}
+    assert latest(rows(topic.log)) == latest_before
+    assert topic.log.cleaned_offset == topic.log.segments[-1].base_offset
+    check_compacted(topic.log)

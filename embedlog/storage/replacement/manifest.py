@@ -124,10 +124,14 @@ def decode(content: bytes, path: str) -> Manifest | Replacement:
         found = loads(content)
         if found.get("kind") != KIND:
             return Manifest.decode(content, path)
+        files = [ReplacingFile.from_json(each) for each in found["files"]]
+        bases = [file.base_offset for file in files]
+        if len(set(bases)) != len(bases) or bool(files) == bool(found["roll"]):
+            raise ValueError(f"roll {found['roll']}, and files for the segments at {bases}")
         return Replacement(
             str(found["id"]),
             TopicPartition(str(found["topic"]), int(found["partition"])),
-            [ReplacingFile.from_json(each) for each in found["files"]],
+            files,
             topic_id=str(found["topic_id"]),
             is_roll=bool(found["roll"]),
         )
