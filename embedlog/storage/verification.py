@@ -10,6 +10,7 @@ from __future__ import annotations
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.storage import partition_metadata, paths, producer_snapshot
+from embedlog.storage.adoption.commit_file import check_commits
 from embedlog.storage.checkpoint_files import NAMES, WITH_TWIN, read_text, read_twin
 from embedlog.storage.clean_shutdown import holds_marker, was_written_in_this_boot
 from embedlog.storage.gaps import read_gaps_below
@@ -101,6 +102,7 @@ class Verification:
         yield from check_properties(self._files, self._data)
         yield from check_marker(self._files, self._data)
         yield from check_archives(self._files, self._data)
+        yield from check_commits(self._files, self._data)
         if self._is_closed:
             present = filter(None, map(paths.parse_log_directory, self._files.list(self._data)))
             yield from check_texts(self._files, self._data, set(present))

@@ -11,6 +11,7 @@ from embedlog.storage.adoption import layout
 from embedlog.storage.adoption.commit_file import APPLICATIONS_MAX
 from embedlog.storage.adoption.manifest import Manifest, StagedFile
 from embedlog.storage.adoption.staging import StagedWriter
+from embedlog.storage.verification import Verification
 from tests.storage.adoption import EVERYTHING, NOTHING, A, B, C, Owner, stage
 from tests.storage.logs import DATA, NOW, append, batch, batches, check, values
 
@@ -231,3 +232,19 @@ def test_a_directory_that_is_removed_while_it_is_made_is_made_again() -> None:
     assert len(removed) == 3
     owner.adopt("m", [staged])
     assert values(owner.logs[A]) == [b"1"]
+
+
+def test_every_flipped_bit_of_the_record_of_commits_is_found() -> None:
+    owner = Owner()
+    owner.adopt("one", stage(owner.disk, "one", {A: [[b"x"]]}), application="query", version=1)
+    owner.manager.close()
+    disk = owner.disk
+    path = layout.commit_file(DATA)
+    content = disk.read(path)
+    assert not list(Verification(disk, DATA, lambda _: None).findings())
+    for bit in range(8 * len(content)):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        disk.open(path).write([bytes(flipped)], 0)
+        found = Verification(disk, DATA, lambda _: None).findings()
+        assert path in [each.path for each in found], bit

@@ -27,7 +27,7 @@ from embedlog.storage.sealed_file import read_sealed, write_sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from embedlog.runtime.files import Files
@@ -240,6 +240,18 @@ class CommitFile:
         if len(versions) > APPLICATIONS_MAX:
             del versions[min(versions, key=lambda name: versions[name][1])]
         return versions
+
+
+def check_commits(files: Files, data: str) -> Iterator[CorruptRecord]:
+    """What is wrong with the record of commits, and what stands beside it."""
+    path = layout.commit_file(data)
+    for each in (path, f"{path}.{DONE}", f"{path}.{UNDONE}"):
+        try:
+            content = read_sealed(files, each)
+            if content is not None:
+                _decode(content, each)
+        except CorruptRecord as error:
+            yield error
 
 
 def read_last(files: Files, data: str) -> Commit | None:
