@@ -21,6 +21,7 @@ VERBS = {
     "faults": "every file call of every workload fails in turn",
     "peers": "hostile requests, random frames and idle connections",
     "sink": "committers, tasks, drivers and owners die while batches are written exactly once",
+    "spark": "drivers, workers and owners die under streaming queries of a real Spark",
     "planted": "bugs planted on purpose are found by images, flips and faults",
 }
 """The programs, one file each: CI_COUNT, SOAK_COUNT and `run(options) -> Report`."""
