@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 ROW_COUNT_MAX = 65_536
 """Rows of an Arrow batch; more gain nothing, and Spark holds each as a whole."""
 
+_RECORDS_A_STEP = 10
+"""So many records with headers take as long, read one by one, as a step."""
 _STEP_COUNT_MAX = 1_000
 """Batches of more records are read alone: see `wire.records.lockstep`."""
 
@@ -65,7 +67,7 @@ class ArrowChunks:
         """Take batches; `pyarrow.RecordBatch`es that are full come back."""
         for batch in batches:
             self.next_offset = max(self.next_offset, batch.last_offset + 1)
-            if self.has_headers or not isinstance(batch, RecordBatch):
+            if not isinstance(batch, RecordBatch):
                 yield from self._add_records(batch.records(), batch.timestamp_type)
                 continue
             if not batch.record_count:
@@ -73,7 +75,7 @@ class ArrowChunks:
             yield from self._flush_rows()
             if batch.record_count > _STEP_COUNT_MAX:
                 yield from self._read_waiting()
-                yield from self.add_columns(batch.columns(), batch.timestamp_type)
+                yield from self._read_alone(batch)
                 continue
             payload = batch.payload()
             self._waiting.append((batch, payload))
@@ -90,14 +92,26 @@ class ArrowChunks:
         self._waiting_size = self._waiting_count = 0
         kinds = {batch.timestamp_type for batch in batches}
         longest = max((batch.record_count for batch in batches), default=0)
-        # A step over all costs about what a batch alone costs.
-        if len(kinds) == 1 and len(batches) >= longest:
-            together = columns_of_batches(batches, payloads)
+        # A step over all costs about what a batch alone costs, and with headers ten records.
+        least = longest
+        width = len(batches)
+        if self.has_headers:
+            width, least = sum(batch.record_count for batch in batches), longest * _RECORDS_A_STEP
+        if len(kinds) == 1 and width >= least:
+            together = columns_of_batches(batches, payloads, with_headers=self.has_headers)
             if together is not None:
                 yield from self.add_columns(together, kinds.pop())
                 return
         for batch in batches:
+            yield from self._read_alone(batch)
+
+    def _read_alone(self, batch: RecordBatch) -> Iterator[Any]:
+        if not self.has_headers:
             yield from self.add_columns(batch.columns(), batch.timestamp_type)
+            return
+        yield from self._flush_columns()
+        for record in batch.records():
+            yield from self.add_record(record, batch.timestamp_type)
 
     def add_columns(self, columns: Any, timestamp_type: int) -> Iterator[Any]:
         """Take columns, as a consumer polls them; what is full comes back."""
@@ -150,6 +164,8 @@ class ArrowChunks:
         columns, self._columns = self._columns, _Columns()
         if columns.count:
             made = {name: columns.column(name) for name in self._names if name in _FROM_COLUMNS}
+            if self.has_headers:
+                made["headers"] = columns.headers()
             yield self._batch(columns.count, made)
 
     def _batch(self, count: int, made: dict[str, Any]) -> Any:
@@ -210,10 +226,39 @@ class _Columns:
         return np.concatenate([getattr(each, name)[part] for each, part, _, _ in self._parts])
 
     def _fields(self, name: str) -> Any:
-        positions = np.concatenate(
-            [getattr(each, f"{name}_positions")[part] + at for each, part, _, at in self._parts]
+        return self._taken(
+            np.concatenate(
+                [getattr(each, f"{name}_positions")[part] + at for each, part, _, at in self._parts]
+            ),
+            self._joined(f"{name}_sizes"),
         )
-        sizes = self._joined(f"{name}_sizes")
+
+    def headers(self) -> Any:
+        """A list of structs of each record; null for one without headers."""
+        counts, ranges = [], []
+        for each, part, _, at in self._parts:
+            ends = each.header_counts.cumsum()
+            first = int(ends[part.start - 1]) if part.start else 0
+            ranges.append((each, slice(first, int(ends[part.stop - 1])), at))
+            counts.append(each.header_counts[part])
+        arrays = [
+            self._taken(
+                np.concatenate(
+                    [getattr(e, f"header_{n}_positions")[r] + at for e, r, at in ranges]
+                ),
+                np.concatenate([getattr(e, f"header_{n}_sizes")[r] for e, r, _ in ranges]),
+            )
+            for n in ("key", "value")
+        ]
+        count = np.concatenate(counts)
+        starts = np.concatenate(([0], count.cumsum())).astype(np.int32)
+        offsets = pa.array(starts, mask=np.concatenate((count == 0, [False])))
+        pairs = pa.StructArray.from_arrays([_text(arrays[0]), arrays[1]], ["key", "value"])
+        return pa.ListArray.from_arrays(offsets, pairs)
+
+    def _taken(self, positions: Int64s, sizes: Int64s) -> Any:
+        if not len(sizes):
+            return pa.array([], pa.binary())
         is_null = sizes < 0
         ends = positions + sizes
         if is_null.any():
@@ -234,6 +279,14 @@ class _Columns:
         if len(self._buffers) > 1:
             self._buffers = [b"".join(self._buffers)]
         return pa.py_buffer(self._buffers[0])
+
+
+def _text(names: Any) -> Any:
+    """Names of headers; what is not UTF-8 in them as Java shows it."""
+    try:
+        return names.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([str(each, "utf-8", "replace") for each in names.to_pylist()], pa.string())
 
 
 def _bytes(field: Any) -> bytes | None:

@@ -8,6 +8,8 @@ then the second of each, and so on. A step costs much the same for ten batches a
     batch 1   | record 0 | record 1 |
     batch 2   | record 0 | record 1 | record 2 | record 3 |
                 step 0     step 1     step 2     step 3
+
+Headers are read in the same way: in each step the first of every record, then the second of each.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
     Octets = NDArray[np.uint8]
+    Fields = tuple[Int64s, Int64s, Int64s, Int64s]
+    """Positions and sizes of keys, positions and sizes of values."""
 
 _SHIFT_MAX = 56
 """A varint of more than eight bytes is left to the general reader."""
@@ -38,10 +42,19 @@ class _NotPlain(Exception):
 
 
 class BatchesColumns:
-    """As `RecordColumns`, of several batches one after the other; positions point into `buffer`."""
+    """As `RecordColumns`, of several batches one after the other; positions point into `buffer`.
+
+    `header_counts` says how many headers each record has, and the other columns of headers are of
+    all records, one after the other. They are empty when they were not asked for.
+    """
 
     __slots__ = (
         "buffer",
+        "header_counts",
+        "header_key_positions",
+        "header_key_sizes",
+        "header_value_positions",
+        "header_value_sizes",
         "key_positions",
         "key_sizes",
         "offsets",
@@ -50,8 +63,18 @@ class BatchesColumns:
         "value_sizes",
     )
 
-    def __init__(self, buffer: bytes, offsets: Int64s, timestamps: Int64s, fields: Int64s) -> None:
+    def __init__(
+        self,
+        buffer: bytes,
+        offsets: Int64s,
+        timestamps: Int64s,
+        fields: Int64s,
+        headers: tuple[Int64s, Fields],
+    ) -> None:
         self.buffer = buffer
+        self.header_counts, header_fields = headers
+        self.header_key_positions, self.header_key_sizes = header_fields[:2]
+        self.header_value_positions, self.header_value_sizes = header_fields[2:]
         self.offsets = offsets
         self.timestamps = timestamps
         self.key_positions, self.key_sizes, self.value_positions, self.value_sizes = fields
@@ -61,9 +84,11 @@ class BatchesColumns:
 
 
 def columns_of_batches(
-    batches: Sequence[RecordBatch], payloads: Sequence[Buffer]
+    batches: Sequence[RecordBatch], payloads: Sequence[Buffer], *, with_headers: bool = False
 ) -> BatchesColumns | None:
-    """The columns of `batches`; None if one has headers, or anything out of the ordinary.
+    """The columns of `batches`; None if something is out of the ordinary.
+
+    Headers are that, too, unless the columns are wanted `with_headers`.
 
     `payloads` are what `RecordBatch.payload` gives of each. `RecordBatch.columns` reads such
     batches, one by one, or says what is wrong with one.
@@ -76,8 +101,9 @@ def columns_of_batches(
         return None
     octets = np.frombuffer(buffer, np.uint8)
     ends = sizes.cumsum()
+    headers = _Headers(int(counts.sum())) if with_headers else None
     try:
-        columns = _read(octets, ends - sizes, ends, counts)
+        columns = _read(octets, ends - sizes, ends, counts, headers)
     except _NotPlain:
         return None
     deltas, offsets, *fields = columns
@@ -87,10 +113,53 @@ def columns_of_batches(
         latest = np.repeat([batch.max_timestamp for batch in batches], counts)
         of_log = [batch.timestamp_type == TimestampType.LOG_APPEND_TIME for batch in batches]
         stamps = np.where(np.repeat(of_log, counts), latest, stamps)
-    return BatchesColumns(buffer, offsets, stamps, np.stack(fields))
+    found = headers or _Headers(0)
+    return BatchesColumns(buffer, offsets, stamps, np.stack(fields), found.columns())
 
 
-def _read(octets: Octets, starts: Int64s, ends: Int64s, counts: Int64s) -> Int64s:
+class _Headers:
+    """The headers that were met so far."""
+
+    def __init__(self, record_count: int) -> None:
+        self._counts = np.zeros(record_count, np.int64)
+        self._met: list[tuple[Int64s, ...]] = []
+
+    def skip(self, octets: Octets, at: Int64s, counts: Int64s, records: Int64s) -> Int64s:
+        """Read the headers at `at`, so many of each of these records; where they end.
+
+        Raises:
+            _NotPlain: one is malformed.
+        """
+        self._counts[records] = counts
+        going = np.flatnonzero(counts)
+        number = 0
+        while len(going):
+            key_size, key_at = _varints(octets, at[going])
+            value_size, value_at = _varints(octets, key_at + key_size)
+            ends = value_at + np.maximum(value_size, 0)
+            if (key_size < 0).any() or (ends > len(octets)).any():
+                raise _NotPlain
+            self._met.append((records[going], key_at, key_size, value_at, value_size))
+            at[going] = ends
+            number += 1
+            going = going[counts[going] > number]
+        return at
+
+    def columns(self) -> tuple[Int64s, Fields]:
+        """How many headers each record has, and the fields of all of them in the records' order."""
+        if not self._met:
+            nothing = np.empty(0, np.int64)
+            return self._counts, (nothing, nothing, nothing, nothing)
+        records, *fields = (np.concatenate(each) for each in zip(*self._met, strict=True))
+        # Stable: of one record the first header was met first.
+        order = np.argsort(records, kind="stable")
+        key_at, key_size, value_at, value_size = (each[order] for each in fields)
+        return self._counts, (key_at, key_size, value_at, value_size)
+
+
+def _read(
+    octets: Octets, starts: Int64s, ends: Int64s, counts: Int64s, headers: _Headers | None
+) -> Int64s:
     """Timestamp deltas, offset deltas, then positions and sizes of keys and of values.
 
     Raises:
@@ -118,8 +187,13 @@ def _read(octets: Octets, starts: Int64s, ends: Int64s, counts: Int64s) -> Int64
         key_size, key_at = _varints(octets, at)
         value_size, value_at = _varints(octets, key_at + np.maximum(key_size, 0))
         headers_at = value_at + np.maximum(value_size, 0)
-        if (headers_at + 1 != end).any() or octets.take(headers_at).any():
-            raise _NotPlain  # it has headers, which somebody has to check
+        header_count, at = _varints(octets, headers_at)
+        if header_count.any():
+            if headers is None or (header_count < 0).any():
+                raise _NotPlain  # it has headers, which somebody has to check
+            at = headers.skip(octets, at, header_count, slots + step)
+        if (at != end).any():
+            raise _NotPlain
         columns[:, slots + step] = (delta, offset, key_at, key_size, value_at, value_size)
         positions = end
     if (positions != limits).any():
