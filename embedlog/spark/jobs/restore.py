@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import embedlog
-from embedlog.errors import ConfigError, DirectoryLocked, UnknownTopicOrPartition
+from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
 from embedlog.spark.jobs.archive import archived_offsets
 from embedlog.spark.jobs.report import Report
+from embedlog.spark.jobs.targets import ensure_topic
 from embedlog.spark.jobs.topics import Topics
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.sinks.manifest import ManifestTable
@@ -29,6 +30,7 @@ from embedlog.storage.adoption.commit_file import CommitFile
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_CONFIG = {"retention.ms": "-1"}
 _NEEDED = ("topic", "partition", "offset", "timestamp", "key", "value")
 
 
@@ -54,14 +56,14 @@ def restore(
     """Write the records of an archive to topics of a data directory, or of brokers.
 
     `names` gives topics other names. Topics that do not exist are made, with as many partitions as
-    the archive knows. One that has records already is refused unless `append` is set. `options`
-    are of the sink, such as "kafka.compression.type". In a directory whose owner is running, topics
-    have to be there before.
+    the archive knows, and with `retention.ms=-1`: the records are as old as they were. One that has
+    records already is refused unless `append` is set. `options` are of the sink, such as
+    "kafka.compression.type". In a directory whose owner is running, topics have to be there before.
 
     Raises:
-        ConfigError: not one of `path` and `bootstrap_servers`.
+        ConfigError: not one of `path` and `bootstrap_servers`; or a topic is not there, and the
+            directory's owner is running, who alone may make it.
         ProjectError: no table, nothing in it, or a topic has records.
-        UnknownTopicOrPartition: a topic is not there, and only the owner may make it.
     """
     if (path is None) == (bootstrap_servers is None):
         raise ConfigError("one of path and bootstrap_servers is needed")
@@ -142,17 +144,10 @@ def _prepare(
         with embedlog.Admin(servers) as admin:
             _make_topics(admin, targets)
     else:
-        try:
-            with embedlog.open(path, durability="fsync") as cluster, cluster.admin() as admin:
-                _make_topics(admin, targets)
-        except DirectoryLocked:
-            with embedlog.open_reader(path) as reader:
-                missing = sorted(targets.keys() - set(reader.topics()))
-            if missing:
-                raise UnknownTopicOrPartition(
-                    f"{path} has no topic {missing[0]}, and its owner is running: make it there, "
-                    f"with {targets[missing[0]]} partitions"
-                ) from None
+        with embedlog.open_reader(path) as reader:
+            there = set(reader.topics())
+        for name in sorted(targets.keys() - there):
+            ensure_topic(path, name, targets[name], config=_CONFIG)
     full = {name: size for name, size in _sizes(targets, path, servers).items() if size}
     if full and not append:
         name = min(full)
@@ -163,7 +158,7 @@ def _make_topics(admin: embedlog.Admin, targets: Mapping[str, int]) -> None:
     there = admin.list_topics()
     for name, count in targets.items():
         if name not in there:
-            admin.create_topics([embedlog.NewTopic(name, count)]).check()
+            admin.create_topics([embedlog.NewTopic(name, count, configs=_CONFIG)]).check()
 
 
 def _sizes(targets: Mapping[str, int], path: str | None, servers: str | None) -> dict[str, int]:

@@ -166,11 +166,15 @@ def test_a_restored_topic_is_what_it_was(spark: Any, tmp_path: Path, how: str) -
         elif how == "wire":
             place = {"bootstrap_servers": cluster.listen().address}
         else:
-            with pytest.raises(embedlog.errors.UnknownTopicOrPartition, match="make it there"):
+            with pytest.raises(ConfigError, match="make the topic first"):
                 restore(spark, table, chosen=Chosen(("t",)), names={"t": "again"}, **place)
             cluster.create_topic("again", 2)
         report = restore(spark, table, chosen=Chosen(("t",)), names={"t": "again"}, **place)
         assert report.counts["records"] == 65
+        if how == "wire":
+            with embedlog.Admin(place["bootstrap_servers"]) as admin:
+                resource = embedlog.ConfigResource("topic", "again")
+                assert admin.describe_configs([resource])[resource]["retention.ms"].value == "-1"
         for partition in range(2):
             assert _fields(target, "again", partition) == _fields(log, "t", partition)
         if how == "wire":
