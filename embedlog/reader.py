@@ -11,6 +11,8 @@ and `foreign_log`.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import ClosedError, ConfigError, TimedOut
@@ -100,8 +102,13 @@ class LogDirectoryReader:
         self._check_open()
         return PartitionReader(self, TopicPartition(topic, number), self._runtime)
 
-    def snapshot(self, partitions: Iterable[tuple[str, int]]) -> list[PartitionReader]:
+    def snapshot(
+        self, partitions: Iterable[tuple[str, int]], *, known: Iterable[PartitionReader] = ()
+    ) -> list[PartitionReader]:
         """Some partitions as of one moment: each commit of staged files is in all of them or none.
+
+        Readers that are `known` are refreshed and given again, unless their topic was made anew:
+        a new one reads the last segment from its begin, those only what has come since.
 
         >>> import embedlog, tempfile
         >>> with tempfile.TemporaryDirectory() as path, embedlog.open(path) as cluster:
@@ -119,12 +126,20 @@ class LogDirectoryReader:
         self._check_open()
         wanted = [TopicPartition(*each) for each in partitions]
         files = self._runtime.files
+        readers = {TopicPartition(each.topic, each.partition): each for each in known}
         for _ in range(_SNAPSHOT_ATTEMPTS):
             before = commit_key(files, self.path)
-            found = [PartitionReader(self, each, self._runtime) for each in wanted]
+            found = [self._refreshed(each, readers.get(each)) for each in wanted]
             if commit_key(files, self.path) == before:
                 return found
         raise TimedOut(f"{self.path}: no moment between two commits to look at {len(wanted)} logs")
+
+    def _refreshed(self, key: TopicPartition, known: PartitionReader | None) -> PartitionReader:
+        if known is not None:
+            with suppress(errors.UnknownTopicOrPartition):
+                known.refresh()
+                return known
+        return PartitionReader(self, key, self._runtime)
 
     def pin(
         self, offsets: Mapping[tuple[str, int], int], *, timeout_ms: int = 600_000

@@ -104,7 +104,8 @@ class DirectoryAccess:
         """
         wanted = [key for key in partitions if key.partition in self.partitions(key.topic)]
         found = {}
-        for key, part in zip(wanted, self._reader.snapshot(wanted), strict=True):
+        parts = self._reader.snapshot(wanted, known=self._known.values())
+        for key, part in zip(wanted, parts, strict=True):
             if part.damage is not None:
                 raise part.damage
             self._known[key] = part

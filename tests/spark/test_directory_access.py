@@ -45,3 +45,23 @@ def test_who_may_only_read_pins_nothing(tmp_path: Path) -> None:
     (tmp_path / ".exchange").write_text("no directory")
     access.pin({KEY: 0})
     assert access.bounds([KEY]) == {KEY: (0, 3)}
+
+
+def test_bounds_are_asked_again_of_what_was_read_before(tmp_path: Path) -> None:
+    with embedlog.open(tmp_path, durability="os") as cluster:
+        cluster.create_topic("t", 1)
+        add(cluster, "t", 0, range(10))
+        access = DirectoryAccess(str(tmp_path), read_committed=False)
+        assert access.bounds([KEY]) == {KEY: (0, 10)}
+        known = access.part(KEY)
+        add(cluster, "t", 0, range(10, 15))
+        assert access.bounds([KEY]) == {KEY: (0, 15)}
+        assert access.part(KEY) is known, "it goes on where it was, and reads no segment anew"
+        with cluster.admin() as admin:
+            admin.delete_topics(["t"]).check()
+        assert access.bounds([KEY]) == {}
+        cluster.create_topic("t", 1)
+        add(cluster, "t", 0, range(3))
+        assert access.bounds([KEY]) == {KEY: (0, 3)}
+        assert access.part(KEY) is not known
+        access.close()
