@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import embedlog
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
+from embedlog.runtime.files import make_directory
 from embedlog.spark.jobs.archive import archived_offsets
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.targets import ensure_topic
@@ -53,7 +54,7 @@ def restore(
     append: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> Report:
-    """Write the records of an archive to topics of a data directory, or of brokers.
+    """Write an archive to topics of a data directory, which is made if need be, or of brokers.
 
     `names` gives topics other names. Topics that do not exist are made, with as many partitions as
     the archive knows, and with `retention.ms=-1`: the records are as old as they were. One that has
@@ -74,6 +75,8 @@ def restore(
     if not files:
         raise ProjectError(f"{table}: no archive, or an empty one")
     application = _application(manifest.path, chosen, names)
+    if path is not None:
+        make_directory(real_runtime().files, path, sync=True)
     if path is not None and CommitFile(real_runtime().files, path).is_done(
         application, state.version
     ):

@@ -1,4 +1,12 @@
-"""The archive, asked by DuckDB: how many events a day, and the greatest number in them."""
+"""The archive, asked by DuckDB: how many events a day, and the greatest number in them.
+
+    python produce_events.py
+    embedlog pipeline archive tables/events --path log --topic events
+    python query.py
+    embedlog pipeline restore tables/events --path restored
+
+`archive` again adds what has come since; `diff` in its place compares the archive with the log.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +18,8 @@ import duckdb
 from embedlog.spark.pipeline import read_table
 
 QUERY = """
-SELECT day, count(*), max(CAST(json_extract(decode(value)::JSON, '$.n') AS BIGINT))
-FROM archive GROUP BY day ORDER BY day
+SELECT date, count(*), max(CAST(json_extract(decode(value)::JSON, '$.n') AS BIGINT))
+FROM archive GROUP BY date ORDER BY date
 """
 
 

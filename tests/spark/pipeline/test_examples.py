@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import embedlog
+from embedlog.cli import main
 from embedlog.spark.pipeline import load
 from embedlog.spark.pipeline.kit import PipelineKit
 from embedlog.spark.pipeline.sample import SampleRecord, last_records
@@ -82,17 +83,14 @@ def test_changes_become_a_table_and_its_history(spark: Any, tmp_path: Path) -> N
 
 def test_an_archive_is_queried_by_duckdb_and_restored(spark: Any, tmp_path: Path) -> None:
     directory = example("archive", tmp_path)
-    kit = PipelineKit(spark, directory, tmp_path / "kit")
-    given = records(directory)
-    kit.run_once(given[:150])
-    kit.run_once(given[150:])
-    shutil.move(tmp_path / "kit/tables", directory / "tables")
+    log, table, target = (str(directory / name) for name in ("log", "tables/events", "restored"))
+    assert main(["pipeline", "archive", table, "--path", log, "--topic", "events"]) == 0
     assert run(directory, "query.py").splitlines() == [
         "2026-01-01: 100 events, up to 99",
         "2026-01-02: 100 events, up to 199",
         "2026-01-03: 100 events, up to 299",
     ]
-    assert run(directory, "restore.py").startswith("300 records")
+    assert main(["pipeline", "restore", table, "--path", target]) == 0
     assert everything(directory / "restored") == everything(directory / "log")
 
 
