@@ -1,4 +1,5 @@
-"""Spark: batch reads and writes of a log beside Spark's Kafka connector and Parquet, `local[2]`.
+"""Spark: batch reads and writes of a log beside Spark's Kafka connector and Parquet, `local[2]`,
+and what a micro-batch of a stream takes.
 
 One session, one log, rounds in turn. Reads go to Spark's noop sink with all columns; the connector
 reads from our listener, with its defaults and as fast as it can be made.
@@ -28,6 +29,8 @@ BATCH_SIZE = 16_384
 """A producer's, Kafka's default."""
 RECORD_OVERHEAD = 26
 """Bytes of a record besides its value: a key of 16 and what frames it."""
+MICRO_BATCHES, MICRO_BATCH = 10, 10_000
+"""How many of a stream, and the records of each."""
 KAFKA = "spark-kafka"
 TUNED = {
     "kafka.max.poll.records": "10000",
@@ -106,6 +109,54 @@ def _measure(spark: Any, base: Path, size: int, count: int, *, with_kafka: bool)
             count,
             ours="embedlog, directory",
         )
+        streams = {"embedlog, directory": ("embedlog", {"path": str(base / "log")})}
+        streams["embedlog, over the wire"] = ("embedlog", server)
+        if with_kafka:
+            streams["connector, defaults"] = ("kafka", server)
+            streams["connector, tuned"] = ("kafka", {**server, **TUNED})
+        _compare_streams(spark, base, size, streams)
+
+
+def _compare_streams(
+    spark: Any, base: Path, size: int, streams: dict[str, tuple[str, dict[str, str]]]
+) -> None:
+    """Print how long a micro-batch takes, from trigger to trigger, by Spark's own account."""
+    times: dict[str, list[int]] = {name: [] for name in streams}
+    for number in range(3):
+        for name, (kind, options) in streams.items():
+            checkpoint = base / f"checkpoint-{name}-{number}"
+            found = _micro_batches(spark, kind, options, checkpoint)
+            if number:  # the first is for the JVM to get warm
+                times[name] += found
+    print(
+        f"\nmicro-batch, {MICRO_BATCH:,} records of {size} B: median (best) of {MICRO_BATCHES} x 2"
+    )
+    ours = statistics.median(times["embedlog, directory"])
+    for name, found in sorted(times.items(), key=lambda pair: statistics.median(pair[1])):
+        median = statistics.median(found)
+        print(f"  {name:<30}{median:7.0f} ms ({min(found):5.0f})  {median / ours:6.2f}x")
+
+
+def _micro_batches(spark: Any, kind: str, options: dict[str, str], checkpoint: Path) -> list[int]:
+    """The milliseconds of each micro-batch; the query's first one, which plans all, left out."""
+    reader = spark.readStream.format(kind).options(**options).option("subscribe", "t")
+    reader = reader.option("startingOffsets", "earliest")
+    query = (
+        reader.option("maxOffsetsPerTrigger", str(MICRO_BATCH))
+        .load()
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(checkpoint))
+        .start()
+    )
+    try:
+        while sum(each["numInputRows"] > 0 for each in query.recentProgress) <= MICRO_BATCHES:
+            if not query.isActive:
+                raise RuntimeError(f"{kind}: {query.exception()}")
+            time.sleep(0.05)
+        told = [each for each in query.recentProgress if each["numInputRows"] > 0]
+    finally:
+        query.stop()
+    return [each["durationMs"]["triggerExecution"] for each in told[1 : MICRO_BATCHES + 1]]
 
 
 def _fill(cluster: embedlog.Cluster, size: int, count: int) -> None:
