@@ -405,3 +405,18 @@ assert not heavy & (set(sys.modules) - before), heavy & (set(sys.modules) - befo
 """
     paths = f"import sys; sys.path[:0] = {[str(ROOT), *sys.path]!r}\n"
     subprocess.run([sys.executable, "-S", "-c", paths + script], check=True)
+
+
+def test_clients_say_how_they_are(cluster: embedlog.Cluster) -> None:
+    cluster.create_topic("said", 2)
+    with cluster.consumer(group_id="g", client_id="reader") as consumer:
+        consumer.assign([("said", 0), ("said", 1)])
+        assert repr(consumer) == "<Consumer 'reader' of group 'g', 2 partitions>"
+    assert repr(consumer) == "<Consumer 'reader' of group 'g', closed>"
+    with cluster.producer(client_id="writer", linger_ms=10_000) as producer:
+        producer.send("said", b"v", partition=0)
+        assert repr(producer) == "<Producer 'writer', 1 batches on their way>"
+    assert repr(producer) == "<Producer 'writer', closed>"
+    with cluster.admin() as admin:
+        assert repr(admin) == "<Admin ''>"
+    assert repr(admin) == "<Admin '', closed>"

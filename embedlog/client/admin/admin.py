@@ -54,6 +54,9 @@ class Admin(TopicAdmin, ConfigAdmin, RecordAdmin, GroupAdmin, ClusterAdmin):
             self._is_closed = True
             self._transport.close()
 
+    def __repr__(self) -> str:
+        return f"<Admin {self._settings['client.id']!r}{', closed' if self._is_closed else ''}>"
+
     def __enter__(self) -> Admin:
         return self
 

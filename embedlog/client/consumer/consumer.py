@@ -158,6 +158,16 @@ class Consumer(PositionCalls, GroupCalls):
 
     # Life
 
+    def __repr__(self) -> str:
+        group = self._settings["group.id"]
+        state = (
+            "closed"
+            if self._guard.is_closed
+            else f"{len(self._subscription.partitions)} partitions"
+        )
+        member = f" of group {group!r}" if group is not None else ""
+        return f"<Consumer {self._settings['client.id']!r}{member}, {state}>"
+
     def metrics(self) -> dict[str, float]:
         """What happened so far, under Kafka's names of metrics; a rate is for whoever asks twice.
 

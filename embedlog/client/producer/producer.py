@@ -359,6 +359,12 @@ class Producer:
         """
         return list(self._destinations.topic(topic).info.partitions)
 
+    def __repr__(self) -> str:
+        # Without a lock: a debugger may ask at any moment.
+        count = len(self._accumulator.incomplete)
+        state = "closed" if self._is_closed else f"{count} batches on their way"
+        return f"<Producer {self._settings['client.id']!r}, {state}>"
+
     def metrics(self) -> dict[str, float]:
         """What was counted and measured so far, under Kafka's names."""
         age_ms = self._metadata.age_ms(self._clock.monotonic_ms())
