@@ -20,6 +20,8 @@ _PATH = click.Option(["--path"], help="data directory of the log")
 _SERVERS = click.Option(["--bootstrap-servers"], help="or the address of a cluster")
 _TOPICS = click.Option(["--topic", "topics"], multiple=True, help="may come several times")
 
+_READ_COMMITTED = click.Option(["--read-committed"], is_flag=True, help="leave aborted records out")
+
 
 def commands() -> list[click.Command]:
     """The verbs."""
@@ -41,7 +43,7 @@ def _archive() -> click.Command:
                          show_default=True, help="records of a commit, about"),
             click.Option(["--allow-loss"], is_flag=True, help="go on where records have left the "
                          "log before they were archived"),
-            click.Option(["--read-committed"], is_flag=True, help="leave aborted records out"),
+            _READ_COMMITTED,
             MASTER,
             JSON,
         ],
@@ -76,7 +78,7 @@ def _diff() -> click.Command:
         callback=diff,
         help="Compare the Parquet TABLE of an archive with its log, where both have records. Exit "
         "status 1 when they differ.",
-        params=[_TABLE, _PATH, _SERVERS, _TOPICS, MASTER, JSON],
+        params=[_TABLE, _PATH, _SERVERS, _TOPICS, _READ_COMMITTED, MASTER, JSON],
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 import embedlog
+from embedlog.cli import main
 from embedlog.errors import ConfigError, DirectoryLocked
 from embedlog.runtime import real_runtime
 from embedlog.spark.errors import DataLoss
@@ -19,7 +20,7 @@ from embedlog.spark.jobs.restore import Chosen, restore
 from embedlog.spark.jobs.topics import Topics
 from embedlog.spark.pipeline import read_table
 from embedlog.spark.pipeline.errors import ProjectError
-from tests.spark.logs import FIRST_MS, add, filled
+from tests.spark.logs import FIRST_MS, add, add_transaction, filled
 
 pytestmark = pytest.mark.slow
 
@@ -221,3 +222,18 @@ def test_a_difference_is_found_and_named(spark: Any, tmp_path: Path) -> None:
         archive(spark, left, tmp_path / "table")
         assert diff(spark, tmp_path / "table", left).counts["differing"] == 0
         assert diff(spark, tmp_path / "table", right, rows_max=1).rows[0]["offset"] == 50
+
+
+def test_aborted_records_are_archived_only_if_they_are_wanted(spark: Any, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with filled(log, {"t": [5]}) as cluster:
+        add_transaction(cluster, 1, [b"a", b"b"], commits=True)
+        add_transaction(cluster, 2, [b"c"], commits=False)
+        committed = Topics(("t",), str(log), options={"kafka.isolation.level": "read_committed"})
+        assert archive(spark, committed, tmp_path / "committed").counts["records"] == 7
+        assert archive(spark, Topics(("t",), str(log)), tmp_path / "all").counts["records"] == 8
+        assert diff(spark, tmp_path / "committed", committed).counts["differing"] == 0
+        report = diff(spark, tmp_path / "committed", Topics(("t",), str(log)))
+        assert [row["why"] for row in report.rows] == ["left lacks it"]
+        assert main(["pipeline", "diff", str(tmp_path / "committed"), "--path", str(log),
+                     "--topic", "t", "--read-committed"]) == 0  # fmt: skip
