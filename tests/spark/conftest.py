@@ -35,24 +35,14 @@ def need_spark() -> None:
 def spark() -> Iterator[Any]:
     """The session, `embedlog` registered; with Spark's Kafka connector where it is installed."""
     need_spark()
-    from embedlog.spark import register
-    from embedlog.spark.pipeline.session import open_session
+    from embedlog.spark.pipeline.kit import session_for_tests
 
     with tempfile.TemporaryDirectory() as directory:
-        session = open_session(
-            "tests",
-            master="local[2]",
-            **{
-                "spark.driver.memory": "1g",
-                "spark.driver.host": "127.0.0.1",
-                "spark.driver.bindAddress": "127.0.0.1",
-                "spark.sql.shuffle.partitions": "2",
-                "spark.default.parallelism": "2",
-                "spark.sql.warehouse.dir": directory,
-                "spark.sql.python.filterPushdown.enabled": "true",
-                **({"spark.jars": ",".join(jar_files(KAFKA))} if has_jars(KAFKA) else {}),
-            },
-        )
-        register(session)
-        yield session
-        session.stop()
+        settings = {
+            "spark.sql.warehouse.dir": directory,
+            "spark.sql.python.filterPushdown.enabled": "true",
+        }
+        if has_jars(KAFKA):
+            settings["spark.jars"] = ",".join(jar_files(KAFKA))
+        with session_for_tests(settings) as session:
+            yield session

@@ -15,7 +15,7 @@ the console are Parquet tables there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -47,19 +47,32 @@ class KilledError(EmbedlogError):
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A Spark session for all tests: two threads, no UI, UTC, loopback."""
-    session = open_session(
-        "tests",
-        master="local[2]",
-        **{
-            "spark.driver.memory": "1g",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.default.parallelism": "2",
-        },
-    )
-    yield session
-    session.stop()
+    with session_for_tests() as session:
+        yield session
+
+
+@contextmanager
+def session_for_tests(settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """The session of the fixture `spark`, for a fixture of your own; it is stopped at the end.
+
+    `settings` are of Spark's, and go before those of the kit.
+
+    Raises:
+        ProjectError: PySpark is not installed.
+    """
+    chosen = {
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        **(settings or {}),
+    }
+    session = open_session("tests", master="local[2]", **chosen)
+    try:
+        yield session
+    finally:
+        session.stop()
 
 
 class PipelineKit:
