@@ -12,10 +12,15 @@ from pathlib import Path
 import pytest
 
 import embedlog
+from tests.spark.conftest import need_spark
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
-ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+# Spark's workers are the `python3` of the path, which an environment that is active comes first in.
+ENVIRONMENT = {
+    "PYTHONPATH": str(ROOT),
+    "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+}
 
 
 def run(*command: str) -> str:
@@ -134,8 +139,31 @@ def test_the_asyncio_service_works_on_many_jobs_at_once() -> None:
         assert done == {b"JOB %d" % number for number in range(30)}
 
 
+@pytest.mark.slow
+def test_spark_makes_the_same_table_from_a_directory_and_from_a_cluster(tmp_path: Path) -> None:
+    need_spark()
+    import pyarrow.parquet as pq
+
+    data, sent = tmp_path / "data", [(b"k%d" % number, b"v%d" % number) for number in range(50)]
+    with embedlog.open(data) as cluster:
+        cluster.create_topic("events", 2)
+        with cluster.producer() as producer:
+            for key, value in sent:
+                producer.send("events", value, key=key)
+        address = cluster.listen("127.0.0.1", 0).address
+        tables = []
+        for option, place in (("path", str(data)), ("kafka.bootstrap.servers", address)):
+            table = str(tmp_path / option)
+            out = run(str(EXAMPLES / "spark_read.py"), option, place, "events", table)
+            assert out == "50 records\n"
+            rows = pq.read_table(table).to_pylist()
+            tables.append(sorted(rows, key=lambda row: (row["partition"], row["offset"])))
+    assert tables[0] == tables[1]
+    assert sorted((row["key"], row["value"]) for row in tables[0]) == sorted(sent)
+
+
 def test_every_example_is_run_here() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
         "asyncio_service", "columns", "consumer_service", "embedded_queue", "fake_broker",
-        "producer_service", "unit_test_with_broker",
+        "producer_service", "spark_read", "unit_test_with_broker",
     }  # fmt: skip
