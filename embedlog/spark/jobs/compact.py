@@ -21,7 +21,8 @@ from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
 from embedlog.spark.pipeline.sinks.manifest import ONE_TIME, ManifestTable
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, sweep
+from embedlog.spark.pipeline.sinks.one_time import at_work
+from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,9 +87,9 @@ def _try(
     files = [file for part in table.parts() for file in table.files(part)]
     packs = _packs(path, key, files, target_bytes)
     total = sum(file.size_bytes for pack in packs for file in pack.sources)
+    removes = [file for pack in packs for file in pack.sources]
     adds: list[DataFile] = []
-    is_done = False
-    try:
+    with at_work([table], key.app):
         done = 0
         for slot, found in run_tasks(spark, _pack, packs):
             first = packs[slot].sources[0]
@@ -97,13 +98,10 @@ def _try(
             )
             done += sum(file.size_bytes for file in packs[slot].sources)
             progress(done, total)
-        removes = [file for pack in packs for file in pack.sources]
         wanted, have = (sum(file.row_count for file in some) for some in (removes, adds))
         assert have == wanted, (have, wanted)
-        is_done = not packs or table.commit(key, adds, removes)
-    finally:
-        if not is_done and table.version_of(key.app) < 0:
-            sweep(path, key.app, after=-1)
+        if packs:
+            table.commit(key, adds, removes)
     counts = {
         "files_before": len(files),
         "files_after": len(files) - len(removes) + len(adds),

@@ -16,7 +16,8 @@ from embedlog.spark.pipeline.project import TABLE_TYPES, Project, Sink
 from embedlog.spark.pipeline.replacing import Scope
 from embedlog.spark.pipeline.report import BatchReport
 from embedlog.spark.pipeline.sinks.foreign import write_console, write_topic
-from embedlog.spark.pipeline.sinks.manifest import ManifestTable
+from embedlog.spark.pipeline.sinks.manifest import ONE_TIME, ManifestTable
+from embedlog.spark.pipeline.sinks.one_time import at_work, sweep_dead
 from embedlog.spark.pipeline.sinks.table import CommitKey, TableFormat
 from embedlog.spark.pipeline.sinks.write import (
     Work,
@@ -59,7 +60,13 @@ class BatchProcessor:
         Raises:
             QualityFailed: a row broke a rule of the action `fail`; nothing was written.
         """
+        if key.app.startswith(ONE_TIME):
+            with at_work(self._all_tables(), key.app):
+                return self._run(records, key, scope)
         self._sweep(key.app)
+        return self._run(records, key, scope)
+
+    def _run(self, records: DataFrame, key: CommitKey, scope: Scope | None) -> BatchReport:
         cached: list[DataFrame] = []
         try:
             # A replay brings old rows on purpose; none of them is late.
@@ -139,8 +146,13 @@ class BatchProcessor:
         """The table of a sink."""
         return self._tables[sink]
 
+    def _all_tables(self) -> list[TableFormat]:
+        return [*self._tables.values(), self._letters]
+
     def _sweep(self, app: str) -> None:
-        if app not in self._swept:
-            self._swept.add(app)
-            for table in (*self._tables.values(), self._letters):
+        """Remove what earlier runs staged and did not commit: of `app`, and of dead replays."""
+        for table in self._all_tables():
+            if app not in self._swept:
                 sweep_table(table, app)
+            sweep_dead(table)
+        self._swept.add(app)
