@@ -45,7 +45,7 @@ def real_kafka(
     listeners: Mapping[str, tuple[str, int]] | None = None,
     scram_users: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """Format `directory`, run a broker in it, give its address; stop it at the end.
+    """Format `directory` unless it is, run a broker in it, give its address; stop it at the end.
 
     `settings` are the broker's own, over those it needs. `listeners` are more of them on
     localhost, (security protocol, port) by name; `scram_users` passwords by user, for both SCRAMs.
@@ -65,7 +65,8 @@ def real_kafka(
     # Of a setting that is there twice Java takes the last.
     text += "".join(f"{name}={value}\n" for name, value in (settings or {}).items())
     properties.write_text(text)
-    storage = ["kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ"]
+    storage = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
+    storage += ["-t", "AAAAAAAAAAAAAAAAAAAAAQ"]
     for user, password in (scram_users or {}).items():
         for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
             storage += ["--add-scram", f"{mechanism}=[name={user},password={password}]"]
