@@ -86,11 +86,14 @@ def _own(path: str, app: str) -> DirectoryLock:
     runtime = real_runtime()
     directory = f"{path}/{_DIRECTORY}"
     make_directory(runtime.files, directory, sync=True)
+    name = _name(path, app)
     start_ms = runtime.clock.monotonic_ms()
     while True:
         try:
-            lock = runtime.files.lock(_name(path, app))
-            break
+            lock = runtime.files.lock(name)
+            if runtime.files.stat(name) is not None:
+                break
+            lock.close()  # who sweeps removed the file between its opening and its lock
         except DirectoryLocked:
             # Who sweeps found the file between its making and its lock, and has it for a moment.
             if runtime.clock.monotonic_ms() - start_ms > _LOCK_TIMEOUT_MS:
@@ -105,11 +108,11 @@ def _end(table: _Table, app: str, lock: DirectoryLock) -> None:
     """Sweep for `app`, whose lock is held, and give that back."""
     try:
         sweep(table.path, app, after=table.version_of(app))
+        # Another sweeper may have it already; what cannot be removed is removed by the next one.
+        with suppress(OSError):
+            real_runtime().files.remove(_name(table.path, app))
     finally:
         lock.close()
-    # Another sweeper may have it already; what cannot be removed is removed by the next one.
-    with suppress(OSError):
-        real_runtime().files.remove(_name(table.path, app))
 
 
 def _name(path: str, app: str) -> str:
