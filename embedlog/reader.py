@@ -162,12 +162,20 @@ class LogDirectoryReader:
         self._check_open()
         return RetentionPin(self._runtime, self.path, offsets, timeout_ms)
 
-    def publish_archived(self, archive: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    def publish_archived(
+        self,
+        archive: str,
+        offsets: Mapping[tuple[str, int], int],
+        *,
+        topic_ids: Mapping[str, str] | None = None,
+    ) -> None:
         """Say that `archive` has all records below these offsets, by (topic, partition).
 
         Retention by size and age waits for it, of topics with `embedlog.retention.archived=true`:
         see `embedlog.storage.archived_offsets`. It replaces what the archive has said before, and
-        is synced when this returns.
+        is synced when this returns. `topic_ids` are those of the topics that were archived: of one
+        that is made anew meanwhile nothing is archived. Without them the topics are those that are
+        there at this moment.
 
         Raises:
             ConfigError: `archive` is no name of letters, digits and hyphens, at most 64.
@@ -179,7 +187,7 @@ class LogDirectoryReader:
         for key in keys:
             if key not in known:
                 raise errors.UnknownTopicOrPartition(f"{key} is not in {self.path}")
-        publish_archived(self._runtime.files, self.path, _name_of(archive), keys)
+        publish_archived(self._runtime.files, self.path, _name_of(archive), keys, topic_ids or {})
 
     def withdraw_archived(self, archive: str) -> None:
         """Let `archive` count no more for retention. Nothing happens when it never did.

@@ -32,11 +32,16 @@ PREFIX = "embedlog-archived-"
 
 
 def publish_archived(
-    files: Files, data: str, archive: str, offsets: Mapping[TopicPartition, int]
+    files: Files,
+    data: str,
+    archive: str,
+    offsets: Mapping[TopicPartition, int],
+    topic_ids: Mapping[str, str],
 ) -> None:
     """Say that `archive` has every record below these offsets, for good: the file is synced.
 
-    `archive` is an id of letters, digits and hyphens. Replaces what it has said before.
+    `archive` is an id of letters, digits and hyphens. Replaces what it has said before. `topic_ids`
+    are those that the records were read under; a topic that is not in it has the id of this moment.
 
     Raises:
         OSError: the directory cannot be written.
@@ -45,7 +50,12 @@ def publish_archived(
     from json import dumps
 
     entries = [
-        [key.topic, key.partition, offset, uuid_to_text(_topic_id(files, data, key))]
+        [
+            key.topic,
+            key.partition,
+            offset,
+            topic_ids.get(key.topic) or uuid_to_text(_topic_id(files, data, key)),
+        ]
         for key, offset in sorted(offsets.items())
     ]
     content = dumps({"archive": archive, "offsets": entries}).encode()

@@ -4,7 +4,11 @@ The table is one with a manifest (`sinks.manifest`). A commit of it adds the fil
 offsets and says up to where the archive goes then; so there is no other state, and no Spark
 checkpoint. The next run goes on there. The table's properties:
 
-    {"archive": {"id": "...", "topics": {"orders": {"id": "<topic id>", "offsets": {"0": 1200}}}}}
+    {"archive": {"id": "...", "isolation": "read_uncommitted", "topics": {
+        "orders": {"id": "<topic id>", "starts": {"0": 0}, "offsets": {"0": 1200}}}}}
+
+`starts` are where the archive of a partition began, `offsets` up to where it goes. All runs have
+one isolation level: with another, the log may end before the archive does.
 
 Its columns are those of Spark's Kafka source, with `headers`, and `date`, the UTC day of the
 timestamp. Files are by topic and day, and hold records of one partition in the order of offsets.
@@ -68,7 +72,9 @@ def archive(
         ConfigError: `commit_records` is no positive number.
         DataLoss: records between the archive's end and the log's start are gone, or the archive is
             ahead of the log.
-        ProjectError: the table is none of an archive, or a topic was made anew since.
+        ProjectError: the table is none of an archive, a topic was made anew since or while this
+            runs, or the isolation level is not that of the runs before.
+        UnknownTopicOrPartition: there is no such topic.
         DirectoryLocked: another run is at it.
     """
     if commit_records < 1:
@@ -87,10 +93,19 @@ def archive(
 def archived_offsets(state: TableState) -> Positions:
     """Where the archive goes to, by partition."""
     known = state.properties.get(PROPERTY, {"topics": {}})["topics"]
+    return _by_partition(known, "offsets")
+
+
+def archive_starts(state: TableState) -> Positions:
+    """Where the archive of each partition began."""
+    return _by_partition(state.properties.get(PROPERTY, {"topics": {}})["topics"], "starts")
+
+
+def _by_partition(topics: Mapping[str, Any], what: str) -> Positions:
     return {
         TopicPartition(topic, int(number)): offset
-        for topic, each in known.items()
-        for number, offset in each["offsets"].items()
+        for topic, each in topics.items()
+        for number, offset in each[what].items()
     }
 
 
@@ -104,6 +119,7 @@ class _Run:
         self._state = table.state()
         self._ids = topics.ids()
         self._check_table()
+        self._check_ids(self._ids)
 
     def all(
         self,
@@ -148,7 +164,9 @@ class _Run:
         adds = stage(frame, self._table.path, key, partition_by=columns, is_shuffled=False)
         reached("archive: staged")
         drop_strays(self._table.path, key, adds)
-        self._table.commit(key, adds, properties={PROPERTY: self._property(until)})
+        # An id never comes back: when it is still the same, all was read of that topic.
+        self._check_ids(self._topics.ids())
+        self._table.commit(key, adds, properties={PROPERTY: self._property(begin, until)})
         reached("archive: committed")
         self._publish()
         return adds
@@ -158,13 +176,18 @@ class _Run:
         known = self._state.properties.get(PROPERTY)
         if known is None or self._topics.path is None:
             return
-        offsets = {
-            (key.topic, key.partition): offset
-            for key, offset in archived_offsets(self._state).items()
-            if key.topic in self._ids
-        }
         with embedlog.open_reader(self._topics.path) as reader:
-            reader.publish_archived(known["id"], offsets)
+            # Also topics of earlier runs: what is published replaces what was.
+            there = {
+                (name, number) for name in reader.topics() for number in reader.partitions(name)
+            }
+            offsets = {
+                (key.topic, key.partition): offset
+                for key, offset in archived_offsets(self._state).items()
+                if (key.topic, key.partition) in there
+            }
+            ids = {name: each["id"] for name, each in known["topics"].items()}
+            reader.publish_archived(known["id"], offsets, topic_ids=ids)
 
     def _starts(
         self, bounds: Mapping[TopicPartition, tuple[int, int]], allow_loss: bool
@@ -190,8 +213,17 @@ class _Run:
             if state.version >= 0:
                 raise ProjectError(f"{path}: is a table of something else than an archive")
             return
-        for name, topic_id in self._ids.items():
-            known = found["topics"].get(name, {"id": topic_id})["id"]
+        if found["isolation"] != self._topics.isolation:
+            raise ProjectError(
+                f"{path}: was read with {found['isolation']}, and cannot go on with "
+                f"{self._topics.isolation}"
+            )
+
+    def _check_ids(self, ids: Mapping[str, str]) -> None:
+        path = self._table.path
+        found = self._state.properties.get(PROPERTY, {"topics": {}})
+        for name, topic_id in ids.items():
+            known = found["topics"].get(name, {"id": self._ids[name]})["id"]
             if known != topic_id:
                 raise ProjectError(
                     f"{path}: has records of a topic {name} with the id {known}. The one in "
@@ -199,12 +231,18 @@ class _Run:
                     "table of its own"
                 )
 
-    def _property(self, until: Positions) -> Mapping[str, Any]:
+    def _property(self, begin: Positions, until: Positions) -> Mapping[str, Any]:
         before = self._state.properties.get(PROPERTY)
         random = real_runtime().random
-        made = before or {"id": random.bytes(12).hex(), "topics": {}}
+        made = before or {
+            "id": random.bytes(12).hex(),
+            "isolation": self._topics.isolation,
+            "topics": {},
+        }
         for name, topic_id in self._ids.items():
             offsets = {str(k.partition): until[k] for k in sorted(until) if k.topic == name}
-            made["topics"][name] = {"id": topic_id, "offsets": offsets}
+            starts = {str(k.partition): begin[k] for k in sorted(begin) if k.topic == name}
+            starts |= made["topics"].get(name, {}).get("starts", {})
+            made["topics"][name] = {"id": topic_id, "starts": starts, "offsets": offsets}
         self._state.properties[PROPERTY] = made
         return made

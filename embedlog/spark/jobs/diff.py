@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedlog.common import TopicPartition
-from embedlog.spark.jobs.archive import archived_offsets
+from embedlog.spark.jobs.archive import archive_starts, archived_offsets
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.topics import Topics
 from embedlog.spark.pipeline.errors import ProjectError
@@ -34,9 +34,9 @@ def diff(
 ) -> Report:
     """Compare the records of `left`, topics or the table of an archive, with those of `right`.
 
-    What is compared are the offsets that both sides still have: of each partition from where the
-    younger begin is to where the older end is. The report has the first `rows_max` offsets that
-    differ, and which side lacks them.
+    What is compared are the offsets that both sides should have: of each partition from where the
+    later one begins, as a log or the commits of an archive say, to where the earlier one ends. The
+    report has the first `rows_max` offsets that differ, and which side lacks them.
 
     Raises:
         ProjectError: there is no archive.
@@ -47,13 +47,13 @@ def diff(
         ours = left.read(spark, starts, ends)
     else:
         table = ManifestTable(str(Path(left).resolve()))
-        upto = archived_offsets(table.state())
+        state = table.state()
         files = [each.path for each in table.files(ROWS)]
         if not files:
             raise ProjectError(f"{left}: no archive, or an empty one")
         ours = spark.read.option("mergeSchema", "true").parquet(*files)
-        first = _first_offsets(ours)
-        archived = {key: (first.get(key, end), end) for key, end in upto.items()}
+        begins = archive_starts(state)
+        archived = {key: (begins[key], end) for key, end in archived_offsets(state).items()}
         starts, ends = _common(archived, right.bounds())
         ours = ours.where(_within(starts, ends))
     theirs = right.read(spark, starts, ends)
@@ -72,13 +72,6 @@ def _common(
         starts.setdefault(key, start)
         ends.setdefault(key, start)
     return starts, ends
-
-
-def _first_offsets(frame: DataFrame) -> dict[TopicPartition, int]:
-    from pyspark.sql import functions as f
-
-    found = frame.groupBy(*_PLACE).agg(f.min("offset")).collect()
-    return {TopicPartition(row[0], row[1]): row[2] for row in found}
 
 
 def _within(starts: Positions, ends: Positions) -> Column:

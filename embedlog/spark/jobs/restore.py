@@ -62,8 +62,8 @@ def restore(
     "kafka.compression.type". In a directory whose owner is running, topics have to be there before.
 
     Raises:
-        ConfigError: not one of `path` and `bootstrap_servers`; or a topic is not there, and the
-            directory's owner is running, who alone may make it.
+        ConfigError: not one of `path` and `bootstrap_servers`; two topics are to become one; or a
+            topic is not there, and the directory's owner is running, who alone may make it.
         ProjectError: no table, nothing in it, or a topic has records.
     """
     if (path is None) == (bootstrap_servers is None):
@@ -87,6 +87,9 @@ def restore(
         if key.topic in counts:
             counts[key.topic] = max(counts[key.topic], key.partition + 1)
     targets = {names.get(name, name): count for name, count in counts.items()}
+    if len(targets) < len(counts):
+        given_names = ", ".join(f"{name} as {names.get(name, name)}" for name in sorted(counts))
+        raise ConfigError(f"two topics cannot become one: {given_names}")
     _prepare(targets, path, bootstrap_servers, append=append)
     given = {**(options or {})}
     if path is not None:

@@ -60,16 +60,26 @@ class Topics:
             access.close()
 
     def ids(self) -> dict[str, str]:
-        """The id of each topic: one that is made anew under its name has another."""
-        if self.path is None:
-            with embedlog.Admin(self.bootstrap_servers) as admin:
-                found = admin.list_topics()
-            return {name: uuid_to_text(found[name].topic_id) for name in self.names}
-        files, ids = real_runtime().files, {}
-        for name in self.names:
-            directory = paths.log_directory(self.path, TopicPartition(name, 0))
-            file = f"{directory}/{paths.PARTITION_METADATA}"
-            ids[name] = uuid_to_text(partition_metadata.decode(files.read(file), file))
+        """The id of each topic: one that is made anew under its name has another.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+        """
+        ids = {}
+        try:
+            if self.path is None:
+                with embedlog.Admin(self.bootstrap_servers) as admin:
+                    found = admin.list_topics()
+                for name in self.names:
+                    ids[name] = uuid_to_text(found[name].topic_id)
+                return ids
+            files = real_runtime().files
+            for name in self.names:
+                directory = paths.log_directory(self.path, TopicPartition(name, 0))
+                file = f"{directory}/{paths.PARTITION_METADATA}"
+                ids[name] = uuid_to_text(partition_metadata.decode(files.read(file), file))
+        except (KeyError, FileNotFoundError):
+            raise errors.UnknownTopicOrPartition(f"no topic {name!r} in {self.place}") from None
         return ids
 
     def read(self, spark: SparkSession, starts: Positions, ends: Positions) -> DataFrame:
@@ -82,6 +92,12 @@ class Topics:
         }
         options = {**self._options(), **ranges, "includeHeaders": "true"}
         return spark.read.format("embedlog").options(**options).load()
+
+    @property
+    def isolation(self) -> str:
+        """Kafka's isolation level that they are read with."""
+        is_committed = SourceOptions.parse(self._options(), streaming=False).read_committed
+        return "read_committed" if is_committed else "read_uncommitted"
 
     @property
     def place(self) -> str:

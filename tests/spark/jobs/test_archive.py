@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 
 import embedlog
 from embedlog.cli import main
-from embedlog.errors import ConfigError, DirectoryLocked
+from embedlog.errors import ConfigError, DirectoryLocked, UnknownTopicOrPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.errors import DataLoss
 from embedlog.spark.jobs.archive import archive
@@ -20,6 +20,9 @@ from embedlog.spark.jobs.restore import Chosen, restore
 from embedlog.spark.jobs.topics import Topics
 from embedlog.spark.pipeline import read_table
 from embedlog.spark.pipeline.errors import ProjectError
+from embedlog.spark.pipeline.sinks.manifest import ManifestTable
+from embedlog.spark.pipeline.sinks.table import CommitKey
+from embedlog.storage.archived_offsets import read_archived
 from tests.spark.logs import FIRST_MS, add, add_transaction, filled
 
 pytestmark = pytest.mark.slow
@@ -133,6 +136,62 @@ def test_a_run_that_dies_anywhere_loses_and_doubles_nothing(
     assert kept == set(read_table(table).paths), "nothing is left of what was not committed"
 
 
+@pytest.mark.parametrize(("step", "kept"), [("archive: staged", 0), ("archive: committed", 30)])
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_a_topic_that_is_made_anew_meanwhile_is_not_archived_as_the_old_one(
+    spark: Any, tmp_path: Path, step: str, kept: int, is_remote: bool
+) -> None:
+    log, table = tmp_path / "log", tmp_path / "table"
+    is_done = False
+
+    def make_anew(reached: str) -> None:
+        nonlocal is_done
+        if reached == step and not is_done:
+            is_done = True
+            admin.delete_topics(["t"]).check()
+            cluster.create_topic("t", 1)
+            add(cluster, "t", 0, range(60))
+
+    with filled(log, {"t": [60]}) as cluster, cluster.admin() as admin:
+        local = Topics(("t",), str(log))
+        address = cluster.listen().address
+        topics = Topics(("t",), bootstrap_servers=address) if is_remote else local
+        with pytest.raises(ProjectError, match="was made anew"):
+            archive(spark, topics, table, commit_records=30, reached=make_anew)
+        assert len(_offsets(table).get(0, []) if kept else []) == kept
+        assert ManifestTable(str(table)).state().version == (0 if kept else -1)
+        assert read_archived(real_runtime().files, str(log)) == {}
+
+
+def test_topics_of_one_table_may_be_archived_by_turns(spark: Any, tmp_path: Path) -> None:
+    log, table = tmp_path / "log", tmp_path / "table"
+    with filled(log, {"a": [10], "b": [5], "c": [1]}) as cluster, cluster.admin() as admin:
+        for name in "abc":
+            archive(spark, Topics((name,), str(log)), table)
+        admin.delete_topics(["c"]).check()
+        archive(spark, Topics(("a",), str(log)), table)
+    told = read_archived(real_runtime().files, str(log))
+    assert {key.topic: offset for key, offset in told.items()} == {"a": 10, "b": 5}
+
+
+def test_an_archive_has_one_isolation_level(spark: Any, tmp_path: Path) -> None:
+    log, table = tmp_path / "log", tmp_path / "table"
+    committed = {"kafka.isolation.level": "read_committed"}
+    with filled(log, {"t": [5]}):
+        archive(spark, Topics(("t",), str(log)), table)
+        with pytest.raises(ProjectError, match="was read with read_uncommitted, and cannot go on"):
+            archive(spark, Topics(("t",), str(log), options=committed), table)
+
+
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_an_unknown_topic_is_told(spark: Any, tmp_path: Path, is_remote: bool) -> None:
+    with filled(tmp_path / "log", {"t": [1]}) as cluster:
+        address = cluster.listen().address
+        place = {"bootstrap_servers": address} if is_remote else {"path": str(tmp_path / "log")}
+        with pytest.raises(UnknownTopicOrPartition, match="'nope'"):
+            archive(spark, Topics(("t", "nope"), **place), tmp_path / "table")
+
+
 def test_what_cannot_be_archived_is_told(spark: Any, tmp_path: Path) -> None:
     log, table = tmp_path / "log", tmp_path / "table"
     topics = Topics(("t",), str(log))
@@ -199,6 +258,10 @@ def test_a_part_is_restored(spark: Any, tmp_path: Path) -> None:
     assert restore(spark, table, path=str(target), append=True).counts["records"] == 10
     with pytest.raises(ConfigError, match="one of path"):
         restore(spark, table)
+    with filled(tmp_path / "two", {"a": [2, 2], "b": [2]}):
+        archive(spark, Topics(("a", "b"), str(tmp_path / "two")), tmp_path / "both")
+    with pytest.raises(ConfigError, match="two topics cannot become one: a as b, b as b"):
+        restore(spark, tmp_path / "both", path=str(target), names={"a": "b"})
     with pytest.raises(ProjectError, match="no archive"):
         restore(spark, tmp_path / "nowhere", path=str(target))
 
@@ -222,6 +285,24 @@ def test_a_difference_is_found_and_named(spark: Any, tmp_path: Path) -> None:
         archive(spark, left, tmp_path / "table")
         assert diff(spark, tmp_path / "table", left).counts["differing"] == 0
         assert diff(spark, tmp_path / "table", right, rows_max=1).rows[0]["offset"] == 50
+
+
+def test_a_difference_is_found_where_an_archive_lacks_its_beginning(
+    spark: Any, tmp_path: Path
+) -> None:
+    log, table = Topics(("t",), str(tmp_path / "log")), tmp_path / "table"
+    with filled(tmp_path / "log", {"t": [60, 10]}) as cluster, cluster.admin() as admin:
+        admin.delete_records({("t", 0): 5}).check()
+        archive(spark, log, table, commit_records=30)
+    assert diff(spark, table, log).counts["differing"] == 0
+    manifest = ManifestTable(str(table))
+    files = manifest.files()
+    manifest.commit(CommitKey("another", 0), [], files[:1])
+    assert {row["why"] for row in diff(spark, table, log).rows} == {"left lacks it"}
+    found = diff(spark, table, log)
+    assert found.counts["differing"] == files[0].row_count
+    manifest.commit(CommitKey("another", 1), [], files[1:-1])
+    assert diff(spark, table, log).counts["differing"] == 65 - files[-1].row_count
 
 
 def test_aborted_records_are_archived_only_if_they_are_wanted(spark: Any, tmp_path: Path) -> None:

@@ -1,0 +1,144 @@
+"""Processes that archive are killed: every record is in the table once, retention is told right.
+
+`python -m tests.spark.jobs.test_archive_kills COUNT SEED` kills that many at random moments.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+import embedlog
+from embedlog.common import TopicPartition
+from embedlog.runtime import real_runtime
+from embedlog.spark.jobs.archive import archived_offsets
+from embedlog.spark.pipeline import read_table
+from embedlog.spark.pipeline.sinks.manifest import ManifestTable
+from embedlog.storage.archived_offsets import read_archived
+from tests.spark.conftest import need_spark
+from tests.spark.jobs.archiver_process import STATUS
+from tests.spark.logs import add
+
+ROOT = Path(__file__).resolve().parents[3]
+MODULE = "tests.spark.jobs.archiver_process"
+PARTITIONS = 3
+COMMIT_RECORDS = 150
+STEPS = [
+    "archive: staged",
+    "table: before the commit",
+    "table: after the commit",
+    "archive: committed",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", STEPS)
+def test_an_archiver_that_ends_at_any_step_loses_and_doubles_nothing(
+    tmp_path: Path, step: str
+) -> None:
+    need_spark()
+    with _Archive(tmp_path) as one:
+        for nth in (1, 2):  # in the first commit of all, and in a later one
+            one.grow(200)
+            assert one.run(step, nth) == STATUS
+            one.check()
+        assert one.run() == 0
+        one.check(is_whole=True)
+
+
+@pytest.mark.slow
+def test_an_archiver_that_is_killed_at_any_moment_loses_and_doubles_nothing(
+    tmp_path: Path,
+) -> None:
+    need_spark()
+    kill_often(tmp_path, kills=2, seed=random.randrange(1 << 30))
+
+
+def kill_often(path: Path, *, kills: int, seed: int) -> int:
+    """Returns how many were killed after they had begun and before they were done."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    killed = 0
+    with _Archive(path) as one:
+        for _ in range(kills):
+            one.grow(chance.randint(1, 400))
+            status = one.run(kill_after_s=chance.random() * 6)
+            assert status in (0, -signal.SIGKILL), status
+            killed += status != 0
+            one.check()
+        assert one.run() == 0
+        one.check(is_whole=True)
+    return killed
+
+
+class _Archive:
+    """A log whose owner runs, and its archive."""
+
+    def __init__(self, path: Path) -> None:
+        self._log, self._table = path / "log", path / "table"
+        self._cluster: Any = embedlog.open(self._log, durability="os")
+        self._cluster.create_topic("t", PARTITIONS)
+        self._counts = [0] * PARTITIONS
+
+    def __enter__(self) -> _Archive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._cluster.close()
+
+    def grow(self, count: int) -> None:
+        """Append `count` records to each partition but the last, which has fewer."""
+        for number in range(PARTITIONS):
+            more = count // (1 + number // 2)
+            begin = self._counts[number]
+            add(self._cluster, "t", number, range(begin, begin + more))
+            self._counts[number] += more
+
+    def run(self, step: str = "", nth: int = 1, kill_after_s: float | None = None) -> int:
+        """Archive, or die of it; returns the exit status."""
+        command = [sys.executable, "-m", MODULE, str(self._log), str(self._table)]
+        command += [str(COMMIT_RECORDS), *([step, str(nth)] if step else [])]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            if kill_after_s is not None:
+                time.sleep(
+                    kill_after_s
+                )  # the moment is the point: there is no condition to wait for
+                process.kill()
+            return process.wait()
+
+    def check(self, *, is_whole: bool = False) -> None:
+        """What the table says is archived is there once, and retention is told no more."""
+        state = ManifestTable(str(self._table)).state()
+        ends = archived_offsets(state)
+        found: dict[TopicPartition, list[int]] = {}
+        if state.version >= 0:
+            for row in read_table(self._table).to_arrow().to_pylist():
+                assert row["value"] == b"v%d" % row["offset"]
+                found.setdefault(TopicPartition("t", row["partition"]), []).append(row["offset"])
+        assert {key: sorted(each) for key, each in found.items()} == {
+            key: [*range(end)] for key, end in ends.items() if end
+        }
+        told = read_archived(real_runtime().files, str(self._log))
+        assert all(offset <= ends[key] for key, offset in told.items()), (told, ends)
+        if is_whole:
+            whole = {TopicPartition("t", n): count for n, count in enumerate(self._counts)}
+            assert ends == whole
+            assert told == whole
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as directory:
+        count = kill_often(Path(directory), kills=int(sys.argv[1]), seed=int(sys.argv[2]))
+        print(f"{count} of {sys.argv[1]} killed in the middle, all records once")
