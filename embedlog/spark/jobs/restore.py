@@ -86,10 +86,7 @@ def restore(
     for key in archived_offsets(state):
         if key.topic in counts:
             counts[key.topic] = max(counts[key.topic], key.partition + 1)
-    targets = {names.get(name, name): count for name, count in counts.items()}
-    if len(targets) < len(counts):
-        given_names = ", ".join(f"{name} as {names.get(name, name)}" for name in sorted(counts))
-        raise ConfigError(f"two topics cannot become one: {given_names}")
+    targets = _targets(counts, names)
     _prepare(targets, path, bootstrap_servers, append=append)
     given = {**(options or {})}
     if path is not None:
@@ -140,6 +137,15 @@ def _renamed(frame: DataFrame, names: Mapping[str, str]) -> DataFrame:
 def _application(path: str, chosen: Chosen, names: Mapping[str, str]) -> str:
     what = json.dumps([path, sorted(chosen.topics), chosen.where, sorted(names.items())])
     return f"restore:{hashlib.sha256(what.encode()).hexdigest()[:24]}"
+
+
+def _targets(counts: Mapping[str, int], names: Mapping[str, str]) -> dict[str, int]:
+    """The partition counts of the topics to be written."""
+    targets = {names.get(name, name): count for name, count in counts.items()}
+    if len(targets) < len(counts):
+        given = ", ".join(f"{name} as {names.get(name, name)}" for name in sorted(counts))
+        raise ConfigError(f"two topics cannot become one: {given}")
+    return targets
 
 
 def _prepare(
