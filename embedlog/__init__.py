@@ -15,8 +15,6 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.broker.cluster import Cluster, open
-    from embedlog.broker.network import BrokerListener
     from embedlog.client.admin.admin import Admin
     from embedlog.client.admin.group_results import (
         GroupDescription,
@@ -73,6 +71,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.partitioner import RoundRobinPartitioner
     from embedlog.client.producer.producer import Producer
     from embedlog.client.producer.producer_records import ProducerRecord
+    from embedlog.cluster import Cluster, open
     from embedlog.common import TopicPartition
     from embedlog.errors import (
         ClosedError,
@@ -86,8 +85,9 @@ if TYPE_CHECKING:
     )
     from embedlog.partition_range import PartitionRange
     from embedlog.reader import LogDirectoryReader, PartitionReader, open_reader
+    from embedlog.server.addresses import BrokerListener
     from embedlog.storage.degradation import Degradation
-    from embedlog.storage.retention_pins import RetentionPin
+    from embedlog.storage.state_files.retention_pins import RetentionPin
 
 __all__ = [
     "Admin",
@@ -163,10 +163,10 @@ _HOMES = {
     "AlterOperation": "client.admin.results",
     "BatchFuture": "client.producer.delivery",
     "BatchMetadata": "client.producer.delivery",
-    "BrokerListener": "broker.network",
+    "BrokerListener": "server.addresses",
     "BufferExhausted": "client.errors",
     "CloseOptions": "client.group.group_offsets",
-    "Cluster": "broker.cluster",
+    "Cluster": "cluster",
     "ClusterDescription": "client.admin.results",
     "CommitFailed": "client.errors",
     "ConcurrentUse": "client.errors",
@@ -205,7 +205,7 @@ _HOMES = {
     "RecordMetadata": "client.producer.delivery",
     "RecordUnreadable": "client.errors",
     "ResourceType": "client.admin.results",
-    "RetentionPin": "storage.retention_pins",
+    "RetentionPin": "storage.state_files.retention_pins",
     "RetriableCommitFailed": "client.errors",
     "RoundRobinPartitioner": "client.producer.partitioner",
     "SerializationError": "client.errors",
@@ -213,7 +213,7 @@ _HOMES = {
     "TopicInfo": "client.metadata",
     "TopicPartition": "common",
     "WakeupError": "client.errors",
-    "open": "broker.cluster",
+    "open": "cluster",
     "open_reader": "reader",
 }
 """Where names are that are not in `errors`."""

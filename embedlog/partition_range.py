@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
-from embedlog.storage.committed_batches import committed_batches, data_batches
-from embedlog.storage.foreign_range import ForeignRange
+from embedlog.storage.foreign.committed_batches import committed_batches, data_batches
+from embedlog.storage.foreign.offset_range import ForeignRange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from embedlog.runtime import Runtime
-    from embedlog.storage.foreign_segment import Batch
+    from embedlog.storage.foreign.segment import Batch
 
 _READ_COMMITTED = "read_committed"
 

@@ -5,8 +5,8 @@
             print(record.offset, record.value)
 
 No lock is taken and no file is written, so it needs the right to read and nothing else, and the
-owner does not notice. How far it reads, and why that is safe: `embedlog.storage.published_offset`
-and `foreign_log`.
+owner does not notice. How far it reads, and why that is safe: `embedlog.storage.foreign`
+and `embedlog.storage.state_files.published_offset`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from embedlog.pending import Pending
 from embedlog.runtime import real_runtime
 from embedlog.storage import paths
 from embedlog.storage.adoption.commit_file import commit_key
-from embedlog.storage.archived_offsets import publish_archived, withdraw_archived
-from embedlog.storage.committed_batches import committed_batches, data_batches
-from embedlog.storage.foreign_log import ForeignLog
-from embedlog.storage.retention_pins import RetentionPin
+from embedlog.storage.foreign.committed_batches import committed_batches, data_batches
+from embedlog.storage.foreign.log import ForeignLog
+from embedlog.storage.state_files.archived_offsets import publish_archived, withdraw_archived
+from embedlog.storage.state_files.retention_pins import RetentionPin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from embedlog.errors import CorruptRecord
     from embedlog.partition_range import PartitionRange
     from embedlog.runtime import Runtime
-    from embedlog.storage.foreign_segment import Batch
+    from embedlog.storage.foreign.segment import Batch
     from wire.records.record import Record
 
 READ_UNCOMMITTED = "read_uncommitted"
@@ -147,7 +147,7 @@ class LogDirectoryReader:
         """Let retention by size and age keep partitions from these offsets on, for `timeout_ms`.
 
         Renew it to read longer, release it when all is read; `with` does. DeleteRecords, compaction
-        and the deletion of topics go on: see `embedlog.storage.retention_pins`.
+        and the deletion of topics go on: see `embedlog.storage.state_files.retention_pins`.
 
         >>> import embedlog, tempfile
         >>> with tempfile.TemporaryDirectory() as path, embedlog.open(path) as cluster:
@@ -172,10 +172,10 @@ class LogDirectoryReader:
         """Say that `archive` has all records below these offsets, by (topic, partition).
 
         Retention by size and age waits for it, of topics with `embedlog.retention.archived=true`:
-        see `embedlog.storage.archived_offsets`. It replaces what the archive has said before, and
-        is synced when this returns. `topic_ids` are those of the topics that were archived: of one
-        that is made anew meanwhile nothing is archived. Without them the topics are those that are
-        there at this moment.
+        see `embedlog.storage.state_files.archived_offsets`. It replaces what the archive has said
+        before, and is synced when this returns. `topic_ids` are those of the topics that were
+        archived: of one that is made anew meanwhile nothing is archived. Without them the topics
+        are those that are there at this moment.
 
         Raises:
             ConfigError: `archive` is no name of letters, digits and hyphens, at most 64.

@@ -189,8 +189,8 @@ def test_the_asyncio_clients_know_only_the_others() -> None:
 
 def test_wire_net_is_loaded_by_an_address_only() -> None:
     allowed = (
-        "embedlog/broker/network.py",
-        "embedlog/broker/cluster.py",
+        "embedlog/server/addresses.py",
+        "embedlog/cluster.py",
         "embedlog/transport.py",
         "embedlog/cli/",
         "embedlog/client/network/bootstrap.py",

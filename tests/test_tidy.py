@@ -98,7 +98,7 @@ def test_only_a_threads_top_frame_catches_everything() -> None:
     allowed = {
         "embedlog/aio/threads.py",  # the coroutine that waits raises it
         "embedlog/broker/dispatch.py",
-        "embedlog/broker/heavy_requests.py",  # the top frame of its thread
+        "embedlog/server/heavy_requests.py",  # the top frame of its thread
         "embedlog/client/interceptors.py",  # a user's code, which must not stop the client
         "embedlog/client/user_code.py",  # what it caught is raised when the work is done
         "embedlog/runtime/at_exit.py",  # the top frame when the interpreter ends

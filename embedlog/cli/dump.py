@@ -8,7 +8,7 @@ from embedlog.cli.text import fields_of, line_of
 from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.runtime import real_runtime
 from embedlog.storage import paths
-from embedlog.storage.inspection import batches, damage, directory_files, log_files
+from embedlog.storage.verification.inspection import batches, damage, directory_files, log_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from embedlog.common import TopicPartition
     from embedlog.runtime.files import Files
-    from embedlog.storage.foreign_segment import Batch
-    from embedlog.storage.inspection import Item
+    from embedlog.storage.foreign.segment import Batch
+    from embedlog.storage.verification.inspection import Item
 
 EXIT_DAMAGED = 1
 

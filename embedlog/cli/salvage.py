@@ -6,10 +6,14 @@ from embedlog.cli.directory import data_directory, is_chosen
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
 from embedlog.storage import paths
-from embedlog.storage.checkpoints import Checkpoints
-from embedlog.storage.clean_shutdown import holds_marker, take_marker, was_written_in_this_boot
 from embedlog.storage.gaps import read_gaps_below
-from embedlog.storage.salvage import SalvagePlan
+from embedlog.storage.recovery.salvage import SalvagePlan
+from embedlog.storage.state_files.checkpoints import Checkpoints
+from embedlog.storage.state_files.clean_shutdown import (
+    holds_marker,
+    take_marker,
+    was_written_in_this_boot,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from signal import Signals
     from typing import Any
 
-    from embedlog.broker.cluster import Cluster
-    from embedlog.broker.network import BrokerListener
+    from embedlog.cluster import Cluster
+    from embedlog.server.addresses import BrokerListener
 
 PORT = 9092
 PORT_MAX = 65535
@@ -170,7 +170,7 @@ def announcement(cluster: Cluster, address: str) -> tuple[str, str, str]:
 def _open(arguments: Namespace) -> Cluster:
     from warnings import catch_warnings, simplefilter
 
-    from embedlog.broker.cluster import Cluster
+    from embedlog.cluster import Cluster
 
     directory, durability = _directory(arguments), arguments.durability
     if durability is None and directory is not None:
@@ -200,7 +200,7 @@ def _directory(arguments: Namespace) -> str | None:
 
 
 def _listen(cluster: Cluster, arguments: Namespace) -> BrokerListener:
-    from embedlog.broker.network import listen, listen_address
+    from embedlog.server.addresses import listen, listen_address
 
     is_any_host = arguments.host is None and (listen_address(cluster.config) or (None,))[0] == ""
     try:

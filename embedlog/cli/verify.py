@@ -9,8 +9,8 @@ from embedlog.cli.directory import data_directory, is_chosen
 from embedlog.cli.progress import progress
 from embedlog.errors import CorruptRecord, EmbedlogError
 from embedlog.runtime import real_runtime
-from embedlog.storage.foreign_log import ForeignLog
-from embedlog.storage.verification import Verification
+from embedlog.storage.foreign.log import ForeignLog
+from embedlog.storage.verification.directory import Verification
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

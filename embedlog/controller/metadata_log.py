@@ -15,8 +15,8 @@ from embedlog.controller.metadata_records import FRAME_VERSION, RECORDS, RemoveT
 from embedlog.controller.replay import ImageBuilder, snapshot
 from embedlog.controller.topic_names import METADATA_TOPIC
 from embedlog.errors import KafkaStorageError
-from embedlog.storage.append_origin import AppendOrigin
 from embedlog.storage.checked_read import read_checked
+from embedlog.storage.validation.origin import AppendOrigin
 from wire.interpreter import interpret
 from wire.primitives import read_uvarint, uvarint
 from wire.records import build_batch

@@ -27,7 +27,7 @@ from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError, error_for
 from embedlog.logs import Log
 from embedlog.pending import Pending
 from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
-from embedlog.storage.append_origin import AppendOrigin
+from embedlog.storage.validation.origin import AppendOrigin
 from wire.error_codes import ErrorCode
 from wire.records.builder import build_batch
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from embedlog.replication.fetch_params import FetchPartition
     from embedlog.storage.log import Log
     from embedlog.storage.log_values import LogAppendInfo
-    from embedlog.storage.producer_entry import ProducerStateEntry
+    from embedlog.storage.producers.entry import ProducerStateEntry
     from wire.records.built import BuiltBatch
 
 NO_LEADER = -1

@@ -18,7 +18,7 @@ from embedlog.purgatory.purgatory import PURGE_INTERVAL, DelayedOperationPurgato
 from embedlog.purgatory.timer import Timer
 from embedlog.replication.partition import Partition
 from embedlog.replication.partition_duty import PartitionDuty
-from embedlog.storage.append_origin import AppendOrigin
+from embedlog.storage.validation.origin import AppendOrigin
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False

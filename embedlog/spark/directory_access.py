@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from embedlog.reader import PartitionReader
     from embedlog.spark.committed import CommittedOffset
     from embedlog.spark.decode import ArrowChunks
-    from embedlog.storage.retention_pins import RetentionPin
+    from embedlog.storage.state_files.retention_pins import RetentionPin
 
 INTERNAL_TOPICS = (
     "__cluster_metadata",

@@ -20,7 +20,7 @@ from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.errors import IllegalArgument
 from embedlog.spark.resolve import subscribed
-from embedlog.storage.verification import Verification
+from embedlog.storage.verification.directory import Verification
 from wire.records.batch import RecordBatch
 
 if TYPE_CHECKING:

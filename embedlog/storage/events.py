@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog import logs
 from embedlog.storage.degradation import CUT, Degradation
-from embedlog.storage.torn_write import content_size
+from embedlog.storage.recovery.torn_write import content_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
-from embedlog.storage.checkpoint_files import encode_offsets, read_text, read_twin
-from embedlog.storage.leader_epochs import UNDEFINED_EPOCH, LeaderEpochs
-from embedlog.storage.sealed_file import read_sealed, write_sealed
+from embedlog.storage.state_files.checkpoint_files import encode_offsets, read_text, read_twin
+from embedlog.storage.state_files.leader_epochs import UNDEFINED_EPOCH, LeaderEpochs
+from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

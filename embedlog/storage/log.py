@@ -15,31 +15,31 @@ answering reads. A full disk poisons nothing: the append fails and the log is as
 from __future__ import annotations
 
 from embedlog.errors import CorruptRecord, KafkaError, KafkaStorageError
-from embedlog.storage.append_origin import AppendOrigin
 from embedlog.storage.log_state import LogState
-from embedlog.storage.log_validator import validate
 from embedlog.storage.log_values import LogAppendInfo, LogRead
-from embedlog.storage.ordinary_batch import ordinary
-from embedlog.storage.producer_append import judge_marker, load_aborted
-from embedlog.storage.producer_entry import NO_OFFSET, Duplicate
-from embedlog.storage.published_offset import PublishedOffset
+from embedlog.storage.producers.append import judge_marker, load_aborted
+from embedlog.storage.producers.entry import NO_OFFSET, Duplicate
 from embedlog.storage.reader import NOTHING, cut, find_damage, read_older
 from embedlog.storage.segment import HINTS_MAX, segments_from
 from embedlog.storage.shutdown import close_log
-from embedlog.storage.validated_batch import MAGIC
+from embedlog.storage.state_files.published_offset import PublishedOffset
+from embedlog.storage.validation.ordinary_batch import ordinary
+from embedlog.storage.validation.origin import AppendOrigin
+from embedlog.storage.validation.validated_batch import MAGIC
+from embedlog.storage.validation.validator import validate
 from wire.records.batch import CONTROL_BIT, FRAME_HEAD, LOG_OVERHEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import Buffer
+    from embedlog.storage.indexes.transaction import AbortedTransaction
     from embedlog.storage.log_config import LogConfig
-    from embedlog.storage.producer_entry import (
+    from embedlog.storage.producers.entry import (
         ProducerStateEntry,
         ProducerUpdate,
         VerificationState,
     )
-    from embedlog.storage.transaction_index import AbortedTransaction
-    from embedlog.storage.validated_batch import ValidatedBatch
+    from embedlog.storage.validation.validated_batch import ValidatedBatch
     from wire.records.built import BuiltBatch
 
 
@@ -204,7 +204,7 @@ class Log(LogState):
             CorruptMessage: a wrong checksum or structure.
             UnknownServerError: offsets that do not increase, or begin below the log's end.
         """
-        from embedlog.storage.replica_append import append_batches
+        from embedlog.storage.replica.append import append_batches
 
         self._check_usable()
         if now_ms is None:
@@ -323,14 +323,14 @@ class Log(LogState):
 
     def truncate_to(self, offset: int) -> bool:
         """Drop the records from `offset` on (from the beginning of its batch); say if any were."""
-        from embedlog.storage.truncation import truncate_to
+        from embedlog.storage.replica.truncation import truncate_to
 
         self._check_usable()
         return truncate_to(self, offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything and go on as an empty log at `offset`."""
-        from embedlog.storage.truncation import truncate_fully
+        from embedlog.storage.replica.truncation import truncate_fully
 
         self._check_usable()
         truncate_fully(self, offset)

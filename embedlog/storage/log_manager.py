@@ -13,23 +13,24 @@ from embedlog.common import uuid_to_text
 from embedlog.errors import ClosedError, CorruptRecord
 from embedlog.runtime.files import make_directory, remove_tree, write_fully
 from embedlog.runtime.locks import Rank, ranked_rlock
-from embedlog.storage import partition_metadata, paths
-from embedlog.storage.archived_offsets import read_archived
-from embedlog.storage.checkpoints import Checkpoints
-from embedlog.storage.clean_shutdown import (
+from embedlog.storage import paths
+from embedlog.storage.events import events
+from embedlog.storage.log_config import LogConfig
+from embedlog.storage.log_directories import find_logs, why_foreign
+from embedlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
+from embedlog.storage.opening import Opening, create_log
+from embedlog.storage.shutdown import unless_out_of_files
+from embedlog.storage.state_files import partition_metadata
+from embedlog.storage.state_files.archived_offsets import read_archived
+from embedlog.storage.state_files.checkpoints import Checkpoints
+from embedlog.storage.state_files.clean_shutdown import (
     end_recovery,
     holds_marker,
     take_marker,
     was_written_in_this_boot,
     write_marker,
 )
-from embedlog.storage.events import events
-from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_directories import find_logs, why_foreign
-from embedlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
-from embedlog.storage.opening import Opening, create_log
-from embedlog.storage.retention_pins import read_pins
-from embedlog.storage.shutdown import unless_out_of_files
+from embedlog.storage.state_files.retention_pins import read_pins
 from embedlog.storage.tasks import RETENTION_FIRST_MS, RETENTION_INTERVAL_MS, Tasks
 
 TYPE_CHECKING = False
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
-    from embedlog.storage.cleaner_settings import Settings
+    from embedlog.storage.cleaner.settings import Settings
     from embedlog.storage.degradation import Degradation
     from embedlog.storage.log import Log
 
@@ -64,7 +65,7 @@ class LogManager:
         """Take the directory, making it when it is missing.
 
         Old segments are looked for after `retention_first_ms`, then every interval. Compaction
-        follows `cleaner_settings`, Kafka's defaults if there are none.
+        follows `cleaner.settings`, Kafka's defaults if there are none.
 
         Raises:
             DirectoryLocked: somebody else has it open; the message names the process.
@@ -227,12 +228,12 @@ class LogManager:
         events.info("the log of %s was deleted", topic_partition)
 
     def salvage(self, topic_partition: TopicPartition) -> Log:
-        """Take damage out of a log: every good batch stays; see `storage.salvage`.
+        """Take damage out of a log: every good batch stays; see `storage.recovery.salvage`.
 
         Raises:
             OSError: the disk refuses; the log is not loaded.
         """
-        from embedlog.storage.salvage import SalvagePlan
+        from embedlog.storage.recovery.salvage import SalvagePlan
 
         with self._mutex:
             log = self._logs.pop(topic_partition, None)
@@ -446,7 +447,7 @@ class LogManager:
         return opening
 
     def _load(self, topic_partition: TopicPartition, *, salvage: bool = False) -> Log:
-        from embedlog.storage.recovery import open_log
+        from embedlog.storage.recovery.recovery import open_log
 
         opening = self._opening(topic_partition, is_new=False)
         try:

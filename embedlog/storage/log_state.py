@@ -12,10 +12,10 @@ from embedlog import errors
 from embedlog.runtime.files import NotOpened
 from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage import events, paths
-from embedlog.storage.offset_index import ENTRY_SIZE, RELATIVE_OFFSET_MAX
-from embedlog.storage.producer_append import load_producers, write_snapshot
-from embedlog.storage.sealed_file import write_sealed
+from embedlog.storage.indexes.offset import ENTRY_SIZE, RELATIVE_OFFSET_MAX
+from embedlog.storage.producers.append import load_producers, write_snapshot
 from embedlog.storage.segment import Segment, base_offset_of, segments_from
+from embedlog.storage.state_files.sealed_file import write_sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from embedlog.errors import CorruptRecord
     from embedlog.runtime import Runtime
     from embedlog.runtime.files import Bytes, Files
-    from embedlog.storage.leader_epochs import LeaderEpochs
     from embedlog.storage.log_config import LogConfig
     from embedlog.storage.open_files import OpenFiles
-    from embedlog.storage.producer_state import ProducerStateManager
+    from embedlog.storage.producers.state import ProducerStateManager
+    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
     from wire.records.batch import RecordBatch
 
 SYNC_WINDOW_SIZE = 4 << 20

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from embedlog.errors import CorruptRecord
-from embedlog.storage.leader_epochs import LeaderEpochs
 from embedlog.storage.log import Log
-from embedlog.storage.producer_append import load_producers
-from embedlog.storage.producer_state import ProducerStateManager
+from embedlog.storage.producers.append import load_producers
+from embedlog.storage.producers.state import ProducerStateManager
 from embedlog.storage.segment import Segment
+from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ In the directory of a log, %020d being an offset:
     leader-epoch-checkpoint, .sealed      which leader epoch begins where
     partition.metadata            the topic's id
     published-offset              how far other processes may read, see `published_offset`
-    *.cleaned .swap               a segment that compaction writes, see `cleaner_output`
+    *.cleaned .swap               a segment that compaction writes, see `cleaner.output`
     *.deleted                     a file that no segment needs, removed after a while
     %020d.%010d.quarantine        bytes that recovery took out of that segment, and from where;
                                   or the segment as it was before a salvage, numbered

@@ -9,7 +9,7 @@ from embedlog.errors import CorruptRecord
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.log_values import LogRead
 from embedlog.storage.segment import Segment
-from embedlog.storage.validated_batch import MAGIC
+from embedlog.storage.validation.validated_batch import MAGIC
 from wire.records.batch import ATTRIBUTES_POSITION, CRC_POSITION, MAGIC_POSITION, iter_batches
 from wire.records.crc32c import crc32c
 from wire.records.errors import RecordsError

@@ -22,19 +22,19 @@ from embedlog.runtime.locks import Rank, process_wide, ranked_rlock
 from embedlog.storage import paths
 from embedlog.storage.batch_walk import ends_with, locate, walk
 from embedlog.storage.events import events
-from embedlog.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
+from embedlog.storage.indexes.offset import RELATIVE_OFFSET_MAX, OffsetIndex
+from embedlog.storage.indexes.time import TimeIndex
+from embedlog.storage.indexes.transaction import TransactionIndex
 from embedlog.storage.preallocation import preallocate, preallocate_zeros
-from embedlog.storage.time_index import TimeIndex
-from embedlog.storage.transaction_index import TransactionIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from embedlog.runtime.files import Bytes, File
+    from embedlog.storage.indexes.transaction import AbortedTransaction
     from embedlog.storage.open_files import OpenFiles
     from embedlog.storage.segment_scan import SegmentScan
-    from embedlog.storage.transaction_index import AbortedTransaction
 
     SegmentEnd = tuple[int, int, int, int]
     """(next offset, size in bytes, largest timestamp, last offset of the batch that has it)."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from struct import Struct
 
 from embedlog.errors import CorruptRecord
-from embedlog.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
-from embedlog.storage.time_index import TimeIndex
+from embedlog.storage.indexes.offset import RELATIVE_OFFSET_MAX, OffsetIndex
+from embedlog.storage.indexes.time import TimeIndex
 from wire.records.batch import (
     ATTRIBUTES_POSITION,
     HEADER,
@@ -25,7 +25,7 @@ from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.storage.leader_epochs import LeaderEpochs
+    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 
 _ZEROS = bytes(1 << 16)
 _CANDIDATE = Struct(">qi")

@@ -12,7 +12,7 @@ from errno import EMFILE, ENFILE
 from embedlog.runtime.files import write_whole
 from embedlog.storage import paths
 from embedlog.storage.events import events
-from embedlog.storage.producer_append import remove_stale_snapshots, write_snapshot
+from embedlog.storage.producers.append import remove_stale_snapshots, write_snapshot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ the broker calls it after a request when `is_resting` is set.
 from __future__ import annotations
 
 from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError
-from embedlog.storage.cleaner_settings import DefaultSettings
+from embedlog.storage.cleaner.settings import DefaultSettings
 from embedlog.storage.events import events
 from embedlog.storage.log_config import NO_LIMIT
 from embedlog.storage.retention import delete_old_segments
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from embedlog.runtime import Runtime
-    from embedlog.storage.cleaner import LogCleaner
-    from embedlog.storage.cleaner_settings import Settings
+    from embedlog.storage.cleaner.cleaner import LogCleaner
+    from embedlog.storage.cleaner.settings import Settings
     from embedlog.storage.log import Log
     from embedlog.storage.log_manager import LogManager
 
@@ -269,7 +269,7 @@ class Tasks:
 
     def _log_cleaner(self) -> LogCleaner:
         if self.cleaner is None:
-            from embedlog.storage.cleaner import LogCleaner
+            from embedlog.storage.cleaner.cleaner import LogCleaner
 
             self.cleaner = LogCleaner(
                 self._manager, self._cleaner_settings, self._clock, self.unlink_later

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections import deque
 from struct import Struct
 
-from embedlog.broker.service import BrokerService
 from embedlog.client.network.network_client import NetworkClient
 from embedlog.client.settings import COMMON, parse
 from embedlog.pending import Pending
+from embedlog.server.service import BrokerService
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from embedlog.broker.cluster import Cluster
+    from embedlog.cluster import Cluster
     from wire.schema import Payload
 
 _SIZE = Struct(">i")

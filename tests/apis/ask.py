@@ -9,8 +9,8 @@ from typing import Any
 import embedlog
 import wire
 from embedlog.broker import dispatch
-from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
+from embedlog.cluster import Cluster
 from wire.registry import response_class
 from wire.schema import declaration
 

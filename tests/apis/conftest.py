@@ -16,8 +16,8 @@ import pytest
 
 import wire
 from embedlog.broker import topics
-from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
+from embedlog.cluster import Cluster
 from embedlog.controller.metadata import TopicImage
 from embedlog.pending import Pending
 from embedlog.testing import sim_runtime

@@ -10,8 +10,8 @@ import pytest
 
 from embedlog import errors
 from embedlog.broker import dispatch
-from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
+from embedlog.cluster import Cluster
 from embedlog.testing import sim_runtime
 from wire.api_keys import NAMES
 from wire.registry import valid_versions

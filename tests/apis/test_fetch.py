@@ -232,7 +232,7 @@ def test_an_isolation_level_that_does_not_exist(client: Client, level: int) -> N
 
 
 def test_read_committed_stops_at_an_open_transaction(client: Client) -> None:
-    from embedlog.storage.append_origin import AppendOrigin
+    from embedlog.storage.validation.origin import AppendOrigin
 
     topic = client.make_topic()
     put(client, topic, b"a")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import embedlog
-from embedlog.broker.cluster import Cluster
+from embedlog.cluster import Cluster
 from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import (
     ClosedError,

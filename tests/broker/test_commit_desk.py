@@ -13,7 +13,7 @@ import pytest
 
 import embedlog
 from embedlog import errors
-from embedlog.broker.hand_over import commit
+from embedlog.broker.commits.hand_over import commit
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, DirectoryLocked, StorageFailed, TimedOut
 from embedlog.runtime import real_runtime
@@ -112,7 +112,7 @@ def test_an_owner_in_another_process_adopts_what_is_left_for_it(path: str) -> No
 
 def test_a_program_that_starts_beside_a_commit_waits_for_it(path: str) -> None:
     program = (
-        f"import sys\nfrom embedlog.broker.cluster import Cluster\n"
+        f"import sys\nfrom embedlog.cluster import Cluster\n"
         f"with Cluster({path!r}):\n    print('ready', flush=True)\n    sys.stdin.readline()\n"
     )
     command = [sys.executable, "-c", program]

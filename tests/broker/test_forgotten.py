@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import embedlog
-from embedlog.broker.cluster import Cluster
+from embedlog.cluster import Cluster
 from embedlog.errors import ClosedError
 from embedlog.testing import sim_runtime
 

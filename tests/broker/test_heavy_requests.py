@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import embedlog
-from embedlog.broker.heavy_requests import is_heavy, is_heavy_produce
-from embedlog.broker.network import BrokerListener
+from embedlog.server.addresses import BrokerListener
+from embedlog.server.heavy_requests import is_heavy, is_heavy_produce
 from tests.broker.wire_client import WireClient
 from tests.crash.peers.attacks import gzipped
 from wire.api_keys import ApiKey

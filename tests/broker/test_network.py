@@ -12,11 +12,11 @@ import pytest
 
 import embedlog
 from embedlog.broker.context import RequestContext
-from embedlog.broker.network import BrokerListener, advertised_address, limits_from
-from embedlog.broker.service import BrokerService
 from embedlog.config import BrokerConfig
 from embedlog.errors import ConfigError, error_for
 from embedlog.pending import Pending
+from embedlog.server.addresses import BrokerListener, advertised_address, limits_from
+from embedlog.server.service import BrokerService
 from tests.broker.wire_client import (
     WireClient,
     api_versions_frame,

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 import embedlog
-from embedlog.broker.hand_over import commit
+from embedlog.broker.commits.hand_over import commit
 from embedlog.common import TopicPartition
 from embedlog.errors import KafkaStorageError
 from embedlog.runtime import real_runtime
 from embedlog.runtime.randomness import seeded
 from embedlog.storage.replacement.manifest import Replacement
 from embedlog.storage.replacement.rewriting import Rewriter, Rules, SegmentWriter
-from embedlog.storage.verification import Verification
+from embedlog.storage.verification.directory import Verification
 from wire.records.batch import Codec
 
 FILES = real_runtime().files

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from embedlog.broker import dispatch
-from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
 from embedlog.client.consumer.consumer import Consumer
+from embedlog.cluster import Cluster
 from embedlog.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime
 from embedlog.transport import InProcessTransport

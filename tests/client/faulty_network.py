@@ -12,12 +12,12 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any
 
-from embedlog.broker.cluster import Cluster
-from embedlog.broker.service import BrokerService
 from embedlog.client.network.network_client import NetworkClient
 from embedlog.client.settings import COMMON, parse
+from embedlog.cluster import Cluster
 from embedlog.pending import Pending
 from embedlog.runtime.randomness import Random
+from embedlog.server.service import BrokerService
 from embedlog.testing import SimRuntime
 from wire.records import RecordBatch
 from wire.schemas.produce import PartitionProduceResponse, ProduceRequest, TopicProduceResponse

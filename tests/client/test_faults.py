@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from embedlog.broker.cluster import Cluster
 from embedlog.client.producer.producer import Producer
+from embedlog.cluster import Cluster
 from embedlog.errors import KafkaError, TimedOut
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import sim_runtime

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from embedlog.broker.cluster import Cluster
+from embedlog.cluster import Cluster
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.coordinator.runtime import CoordinatorRuntime

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import embedlog
-from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
+from embedlog.cluster import Cluster
 from embedlog.controller.metadata import RESOURCE_GROUP
 from embedlog.coordinator.placement import java_hash, partition_of
 from embedlog.testing import SimRuntime, sim_runtime

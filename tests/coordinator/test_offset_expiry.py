@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from embedlog.broker import topics
-from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
+from embedlog.cluster import Cluster
 from embedlog.coordinator.group.group import Group
 from embedlog.coordinator.group.offsets.expiry import expired
 from embedlog.coordinator.group.offsets.store import OffsetStore

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from embedlog.broker import topics
-from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
+from embedlog.cluster import Cluster
 from embedlog.common import ZERO_UUID
 from embedlog.coordinator.group.offsets.fetch import OffsetFetch
 from embedlog.coordinator.group.offsets.store import OffsetStore
 from embedlog.pending import Pending
 from embedlog.runtime.randomness import seeded
-from embedlog.storage.append_origin import AppendOrigin
+from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from embedlog.testing.sim_files import SimulatedCrash
 from tests.support.offsets import commit, commit_codes, fetch, fetched, question

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from embedlog import errors
-from embedlog.broker.cluster import Cluster
+from embedlog.cluster import Cluster
 from embedlog.common import TopicPartition
 from embedlog.coordinator.result import Result
 from embedlog.pending import Pending
-from embedlog.storage.append_origin import AppendOrigin
+from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.testing import SimFiles, sim_runtime
 from tests.coordinator.notebook import TOPIC, Notebook, Rig, note
 from wire.records import Codec, build_batch, iter_batches

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from embedlog.broker.cluster import Cluster
 from embedlog.client.errors import RecordUnreadable
+from embedlog.cluster import Cluster
 from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError
 from embedlog.storage.degradation import CUT, QUARANTINED
 from embedlog.storage.gaps import read_gaps_below
-from embedlog.storage.verification import Verification
+from embedlog.storage.verification.directory import Verification
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.crash.oracle import parse_segment
 from tests.crash.report import Options, Report

@@ -33,7 +33,7 @@ from wire.records import build_batch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from embedlog.broker.cluster import Cluster
+    from embedlog.cluster import Cluster
     from embedlog.runtime.files import Bytes, File
     from embedlog.runtime.memory_files import MemoryNode
     from embedlog.storage.log import Log

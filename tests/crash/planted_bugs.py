@@ -15,24 +15,23 @@ from embedlog.errors import CorruptRecord
 from embedlog.runtime import lock_order, locks
 from embedlog.runtime.files import parent, write_fully
 from embedlog.storage import (
-    checkpoints,
     log_manager,
     log_state,
     opening,
     paths,
-    producer_snapshot,
     reader,
-    recovery,
     retention,
-    sealed_file,
     segment_scan,
 )
-from embedlog.storage.checkpoints import Checkpoints
-from embedlog.storage.cleaner_filter import BatchFilter
-from embedlog.storage.cleaner_output import CleanedOutput
+from embedlog.storage.cleaner.filter import BatchFilter
+from embedlog.storage.cleaner.output import CleanedOutput
 from embedlog.storage.log import Log
 from embedlog.storage.log_state import LogState
+from embedlog.storage.producers import snapshot as producer_snapshot
+from embedlog.storage.recovery import recovery
 from embedlog.storage.segment import Segment
+from embedlog.storage.state_files import checkpoints, sealed_file
+from embedlog.storage.state_files.checkpoints import Checkpoints
 from embedlog.storage.tasks import Tasks
 from embedlog.testing import SimFiles
 from tests.crash.simulated import DATA

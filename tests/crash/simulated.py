@@ -9,8 +9,8 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from embedlog.broker.cluster import Cluster
-from embedlog.storage.append_origin import AppendOrigin
+from embedlog.cluster import Cluster
+from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.testing import SimFiles, sim_runtime
 from tests.crash.oracle import OracleRecord, parse_segment
 from wire.records import build_batch

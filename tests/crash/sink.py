@@ -29,9 +29,9 @@ from contextlib import suppress
 import pyarrow as pa
 
 import embedlog
-import embedlog.broker.cluster
-import embedlog.broker.commit_work  # loaded once, before anybody is forked
-from embedlog.broker.hand_over import commit
+import embedlog.broker.commits.work  # loaded once, before anybody is forked
+import embedlog.cluster
+from embedlog.broker.commits.hand_over import commit
 from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError
 from embedlog.runtime import real_runtime

@@ -25,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import embedlog
-import embedlog.broker.commit_work  # loaded once, before anybody is forked
+import embedlog.broker.commits.work  # loaded once, before anybody is forked
 from embedlog.spark.pipeline.kit import table_rows
 from tests.crash.child import Child, Say
 from tests.crash.report import Options, Report

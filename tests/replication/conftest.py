@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
+from embedlog.cluster import Cluster
 from embedlog.purgatory.delayed_operation import DelayedOperation
 from embedlog.runtime.lock_order import CheckedLock, held_here
 from embedlog.runtime.locks import Rank

@@ -10,7 +10,7 @@ import pytest
 from embedlog.pending import Pending
 from embedlog.replication import fetch_reader
 from embedlog.replication.replica_manager import ReplicaManager
-from embedlog.storage.append_origin import AppendOrigin
+from embedlog.storage.validation.origin import AppendOrigin
 from tests.golden.batches import simple
 from tests.golden.requests import Topic, fetch, produce
 from tests.replication.conftest import Rig

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
+from embedlog.cluster import Cluster
 from embedlog.pending import Pending
 from tests.golden.batches import simple
 from tests.golden.requests import Topic, fetch, produce

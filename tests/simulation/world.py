@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from embedlog.broker.cluster import Cluster
+from embedlog.cluster import Cluster
 from embedlog.pending import Pending
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles, sim_runtime

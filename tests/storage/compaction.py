@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from embedlog.storage.cleaner import DefaultSettings, LogCleaner
+from embedlog.storage.cleaner.cleaner import DefaultSettings, LogCleaner
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager

@@ -10,7 +10,7 @@ from embedlog.storage.log_manager import LogManager
 from embedlog.storage.replacement.manifest import Replacement, ReplacingFile
 from embedlog.storage.replacement.replacer import Replacer
 from embedlog.storage.replacement.rewriting import Rewriter, Rules, SegmentWriter
-from embedlog.storage.verification import Verification
+from embedlog.storage.verification.directory import Verification
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from tests.storage.compaction import Row, committed_rows
 from tests.storage.logs import DATA, PARTITION, append, append_marker

@@ -11,7 +11,7 @@ from embedlog.storage.adoption import layout
 from embedlog.storage.adoption.commit_file import APPLICATIONS_MAX
 from embedlog.storage.adoption.manifest import Manifest, StagedFile
 from embedlog.storage.adoption.staging import StagedWriter
-from embedlog.storage.verification import Verification
+from embedlog.storage.verification.directory import Verification
 from tests.storage.adoption import EVERYTHING, NOTHING, A, B, C, Owner, stage
 from tests.storage.logs import DATA, NOW, append, batch, batches, check, values
 

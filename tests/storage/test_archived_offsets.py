@@ -11,7 +11,7 @@ import pytest
 import embedlog
 from embedlog.errors import ConfigError, UnknownTopicOrPartition
 from embedlog.runtime import real_runtime
-from embedlog.storage.verification import Verification
+from embedlog.storage.verification.directory import Verification
 from tests.spark.logs import add
 
 OLD = {"segment.bytes": "1048576", "retention.ms": "1"}

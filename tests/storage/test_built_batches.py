@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from embedlog import errors
 from embedlog.common import TopicPartition
-from embedlog.storage.append_origin import AppendOrigin
 from embedlog.storage.log_config import NO_LIMIT, LogConfig
-from embedlog.storage.log_validator import validate
-from embedlog.storage.ordinary_batch import ordinary
+from embedlog.storage.validation.ordinary_batch import ordinary
+from embedlog.storage.validation.origin import AppendOrigin
+from embedlog.storage.validation.validator import validate
 from wire.records.built import BuiltBatch
 
 NOW = 1_700_000_000_000

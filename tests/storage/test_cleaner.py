@@ -9,13 +9,13 @@ import pytest
 
 from embedlog import errors
 from embedlog.common import TopicPartition
-from embedlog.storage import cleaner_round
-from embedlog.storage.checkpoint_files import decode_offsets
-from embedlog.storage.cleaner_range import dirty_range
-from embedlog.storage.cleaner_round import CleaningRound
+from embedlog.storage.cleaner import round as cleaner_round
+from embedlog.storage.cleaner.dirty_range import dirty_range
+from embedlog.storage.cleaner.round import CleaningRound
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.retention import delete_old_segments
+from embedlog.storage.state_files.checkpoint_files import decode_offsets
 from tests.storage.compaction import (
     BACKOFF_MS,
     Compacted,

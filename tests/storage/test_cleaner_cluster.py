@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog import NewTopic
-from embedlog.broker.cluster import Cluster
+from embedlog.cluster import Cluster
 from embedlog.common import TopicPartition
 from embedlog.storage.log import Log
 from embedlog.testing import SimRuntime, sim_runtime

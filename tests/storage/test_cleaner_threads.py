@@ -10,7 +10,7 @@ import pytest
 
 from embedlog.runtime import real_runtime
 from embedlog.runtime.randomness import seeded
-from embedlog.storage.cleaner import DefaultSettings, LogCleaner
+from embedlog.storage.cleaner.cleaner import DefaultSettings, LogCleaner
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager

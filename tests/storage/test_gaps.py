@@ -7,10 +7,10 @@ from errno import ENOSPC
 import pytest
 
 from embedlog.errors import CorruptRecord, KafkaStorageError
-from embedlog.storage.checkpoint_files import read_twin
 from embedlog.storage.gaps import EVERYWHERE, read_gaps_below
 from embedlog.storage.paths import CLEANER_OFFSETS, GAPS, LEADER_EPOCHS, SEALED
 from embedlog.storage.segment_scan import read_batch
+from embedlog.storage.state_files.checkpoint_files import read_twin
 from embedlog.testing import SimFiles
 from tests.storage.compaction import Compacted, rows
 from tests.storage.logs import DATA, PARTITION, append, manager, new_log

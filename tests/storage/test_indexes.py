@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedlog.errors import CorruptRecord
-from embedlog.storage.offset_index import OffsetIndex
-from embedlog.storage.time_index import TimeIndex
+from embedlog.storage.indexes.offset import OffsetIndex
+from embedlog.storage.indexes.time import TimeIndex
 
 SIZE = 2**31 - 1
 

@@ -13,7 +13,7 @@ from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
-from embedlog.storage.verification import Verification
+from embedlog.storage.verification.directory import Verification
 from tests.storage.logs import NOW, append, append_marker, check, values
 from tests.support.kafka import real_kafka
 from tests.support.tools import need_jars

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedlog.errors import CorruptRecord
-from embedlog.storage.leader_epochs import LeaderEpochs
+from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 
 
 def three() -> LeaderEpochs:

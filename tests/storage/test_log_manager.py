@@ -12,10 +12,11 @@ from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.errors import ClosedError, CorruptRecord, DirectoryLocked, EmbedlogError
 from embedlog.runtime import real_runtime
 from embedlog.runtime.randomness import seeded
-from embedlog.storage import checkpoint_files, checkpoints, paths
+from embedlog.storage import paths
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
-from embedlog.storage.sealed_file import read_sealed, write_sealed
+from embedlog.storage.state_files import checkpoint_files, checkpoints
+from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
 from embedlog.testing import SimFiles, sim_runtime
 from tests.storage.logs import DATA, NOW, PARTITION, append, check, manager, new_log, values
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from embedlog import errors
 from embedlog.common import TopicPartition
-from embedlog.storage.append_origin import AppendOrigin
 from embedlog.storage.log_config import NO_LIMIT, LogConfig
-from embedlog.storage.log_validator import validate
-from embedlog.storage.ordinary_batch import ordinary
-from embedlog.storage.validated_batch import ValidatedBatch
+from embedlog.storage.validation.ordinary_batch import ordinary
+from embedlog.storage.validation.origin import AppendOrigin
+from embedlog.storage.validation.validated_batch import ValidatedBatch
+from embedlog.storage.validation.validator import validate
 from wire.records import shapes
 from wire.records.batch import HEADER_SIZE
 from wire.records.builder import build_batch

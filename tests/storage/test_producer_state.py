@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from embedlog import errors
 from embedlog.common import TopicPartition
-from embedlog.storage.append_origin import AppendOrigin
-from embedlog.storage.producer_entry import Duplicate, ProducerUpdate, VerificationState
-from embedlog.storage.producer_state import ProducerStateManager
+from embedlog.storage.producers.entry import Duplicate, ProducerUpdate, VerificationState
+from embedlog.storage.producers.state import ProducerStateManager
+from embedlog.storage.validation.origin import AppendOrigin
 from wire.records.batch import RecordBatch
 from wire.records.builder import build_batch
 

@@ -11,7 +11,7 @@ from embedlog.storage.adoption import layout
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
-from embedlog.storage.retention_pins import RetentionPin, read_pins
+from embedlog.storage.state_files.retention_pins import RetentionPin, read_pins
 from embedlog.testing import SimRuntime, sim_runtime
 from tests.storage.logs import DATA, NOW, PARTITION, append
 

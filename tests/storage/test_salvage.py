@@ -11,8 +11,8 @@ from embedlog.runtime.memory_files import MemoryFiles
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
-from embedlog.storage.salvage import SalvagePlan
-from embedlog.storage.verification import Verification
+from embedlog.storage.recovery.salvage import SalvagePlan
+from embedlog.storage.verification.directory import Verification
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.storage.logs import DATA, PARTITION, append, batches, manager
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from embedlog.common import TopicPartition
-from embedlog.storage.checkpoint_files import decode_offsets
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
 from embedlog.storage.paths import LEADER_EPOCHS, LOG_START_OFFSETS, SEALED
+from embedlog.storage.state_files.checkpoint_files import decode_offsets
 from embedlog.testing import SimFiles
 from tests.storage.logs import DATA, PARTITION, append, manager, values
 

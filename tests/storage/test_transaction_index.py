@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedlog.errors import CorruptRecord
-from embedlog.storage.transaction_index import ENTRY_SIZE, AbortedTransaction, TransactionIndex
+from embedlog.storage.indexes.transaction import ENTRY_SIZE, AbortedTransaction, TransactionIndex
 
 
 def aborted(producer_id: int, first: int, last: int, stable: int) -> AbortedTransaction:

@@ -19,8 +19,8 @@ from collections import deque
 from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
 
 from wire.net.clock import monotonic
+from wire.net.connection import RECEIVE_SIZE, Connection
 from wire.net.limits import ListenerLimits
-from wire.net.peer import RECEIVE_SIZE, Connection
 from wire.net.poller import READ, WRITE, Waker, make_poller
 from wire.net.reports import Reports
 

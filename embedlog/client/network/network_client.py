@@ -90,7 +90,7 @@ class NetworkClient:
 
             runtime = real_runtime()
         if channels is None:
-            from wire.net.tcp_transport import SocketChannels
+            from wire.net.channels import SocketChannels
 
             channels = SocketChannels(
                 send_buffer_size=settings["send.buffer.bytes"],

@@ -193,7 +193,7 @@ class _Job:
             counts[name] += count
 
     def _commit(self, replacement: Replacement) -> None:
-        from embedlog.broker.hand_over import commit
+        from embedlog.broker.commits.hand_over import commit
 
         commit(self._path, replacement, timeout_ms=self._timeout_ms, runtime=self._runtime)
 
@@ -294,7 +294,8 @@ def _rewrite_share(
 
 
 def _topic_id(path: str, key: TopicPartition) -> str:
-    from embedlog.storage import partition_metadata, paths
+    from embedlog.storage import paths
+    from embedlog.storage.state_files import partition_metadata
 
     name = f"{paths.log_directory(path, key)}/{paths.PARTITION_METADATA}"
     try:

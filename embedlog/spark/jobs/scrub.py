@@ -19,8 +19,8 @@ from embedlog.runtime import real_runtime
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.storage import paths
-from embedlog.storage.verification import Verification
-from embedlog.storage.verified_segments import VerifiedSegment, read_state, write_state
+from embedlog.storage.verification.directory import Verification
+from embedlog.storage.verification.verified_segments import VerifiedSegment, read_state, write_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,8 @@ from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
 from embedlog.spark.access import open_access
 from embedlog.spark.options import SourceOptions
-from embedlog.storage import partition_metadata, paths
+from embedlog.storage import paths
+from embedlog.storage.state_files import partition_metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

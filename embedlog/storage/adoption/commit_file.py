@@ -23,7 +23,7 @@ from functools import lru_cache
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.storage.adoption import layout
-from embedlog.storage.sealed_file import read_sealed, write_sealed
+from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from embedlog.storage import paths
 from embedlog.storage.adoption import layout
 from embedlog.storage.adoption.commit_file import PREPARED, read_last
 from embedlog.storage.replacement.manifest import decode as decode_manifest
-from embedlog.storage.sealed_file import read_sealed, write_sealed
+from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.storage.adoption.staged_file import read_batches, stamp
-from embedlog.storage.transaction_index import TransactionIndex
+from embedlog.storage.indexes.transaction import TransactionIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from embedlog.runtime.files import remove_tree
 from embedlog.storage import paths
 from embedlog.storage.adoption import layout
 from embedlog.storage.adoption.staged_file import SIZE_MAX, read_batches
-from embedlog.storage.cleaner_output import CleanedOutput
+from embedlog.storage.cleaner.output import CleanedOutput
 from embedlog.storage.events import events
-from embedlog.storage.producer_append import load_aborted
+from embedlog.storage.producers.append import load_aborted
 from embedlog.storage.replacement.checks import SegmentFacts
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import RecordsError

@@ -16,8 +16,8 @@ from __future__ import annotations
 from embedlog.runtime.files import write_fully
 from embedlog.storage import paths
 from embedlog.storage.adoption import layout
-from embedlog.storage.cleaner_filter import modernised, read_fields
-from embedlog.storage.foreign_segment import ForeignSegment
+from embedlog.storage.cleaner.filter import modernised, read_fields
+from embedlog.storage.foreign.segment import ForeignSegment
 from embedlog.storage.replacement.checks import SegmentFacts
 from embedlog.storage.replacement.manifest import ReplacingFile
 from wire.records.batch import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from embedlog.common import TopicPartition
     from embedlog.runtime.files import File, Files
-    from embedlog.storage.foreign_segment import Batch
+    from embedlog.storage.foreign.segment import Batch
 
 WRITE_SIZE = 1 << 20
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from embedlog.broker.cluster import Cluster
+from embedlog.cluster import Cluster
 from embedlog.pending import Pending
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles, sim_runtime

@@ -9,8 +9,8 @@ import pytest
 
 import embedlog
 from embedlog.broker import topics
-from embedlog.broker.cluster import Cluster
 from embedlog.broker.context import RequestContext
+from embedlog.cluster import Cluster
 from embedlog.pending import Pending
 from tests.apis.conftest import api_key
 from tests.apis.groups import GROUP, heartbeat, join, sync

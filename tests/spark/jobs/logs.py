@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import embedlog
-from embedlog.broker.hand_over import commit
+from embedlog.broker.commits.hand_over import commit
 from embedlog.common import TopicPartition
 from embedlog.storage.replacement.manifest import Replacement
 from tests.spark.logs import add

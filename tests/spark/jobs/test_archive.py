@@ -22,7 +22,7 @@ from embedlog.spark.pipeline import read_table
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.sinks.manifest import ManifestTable
 from embedlog.spark.pipeline.sinks.table import CommitKey
-from embedlog.storage.archived_offsets import read_archived
+from embedlog.storage.state_files.archived_offsets import read_archived
 from tests.spark.logs import FIRST_MS, add, add_transaction, filled
 
 pytestmark = pytest.mark.slow

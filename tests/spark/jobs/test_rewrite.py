@@ -13,7 +13,7 @@ import embedlog
 from embedlog.errors import ConfigError, UnknownTopicOrPartition
 from embedlog.runtime import real_runtime
 from embedlog.spark.jobs.rewrite import rewrite
-from embedlog.storage.verification import Verification
+from embedlog.storage.verification.directory import Verification
 from tests.spark.jobs.logs import read, segmented
 
 KEYS = [b"k1", b"k14", b"k32"]

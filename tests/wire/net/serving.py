@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from wire.net.connection import Connection
 from wire.net.limits import ListenerLimits
 from wire.net.listener import Listener
-from wire.net.peer import Connection
 
 if TYPE_CHECKING:
     from wire.net.poller import Poller

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.wire.net.serving import Answer, Parking, Served, framed, request, serve
-from wire.net.peer import Connection
+from wire.net.connection import Connection
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import socket
 import pytest
 
 from tests.wire.net.serving import PROBE, Clock, Echo, Parking, framed, request, serve
+from wire.net.connection import Connection
 from wire.net.limits import ListenerLimits
 from wire.net.listener import Listener
-from wire.net.peer import Connection
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 2**31 - 1, 0x47455420])

@@ -12,8 +12,8 @@ from hashlib import sha256
 import pytest
 
 from tests.wire.net.serving import Answer, Echo, Parking, Served, framed, request, serve
+from wire.net.connection import Connection
 from wire.net.listener import Listener, RemoteAddress
-from wire.net.peer import Connection
 from wire.net.poller import EpollPoller, SelectorPoller
 
 

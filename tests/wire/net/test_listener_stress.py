@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from tests.wire.net.serving import Client, Echo, framed, request, serve
+from wire.net.connection import Connection
 from wire.net.limits import ListenerLimits
-from wire.net.peer import Connection
 
 SIZES = (0, 10, 3_000, 70_000, 300_000)
 KINDS = "now late none late-none pieces"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from wire.net.channels import Channel, ChannelEvent, EventKind, SocketChannels
 from wire.net.poller import EpollPoller, SelectorPoller
-from wire.net.tcp_transport import Channel, ChannelEvent, EventKind, SocketChannels
 
 WAIT_MS = 10_000
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.client.secure_proxy import Authority
 from wire.framing import FrameReader, InvalidFrameSize
+from wire.net.channels import EventKind, SocketChannels
 from wire.net.poller import EpollPoller, SelectorPoller
-from wire.net.tcp_transport import EventKind, SocketChannels
 from wire.net.tls import TlsClient, TlsOptions, TlsRefused
 
 AUTHORITY = Authority()

@@ -1,0 +1,541 @@
+"""`Cluster`: a broker over a directory, or over memory; what `embedlog.open` returns.
+
+    with embedlog.open("data") as cluster:
+        with cluster.producer() as producer:
+            producer.send("events", b"value").result()
+
+Opening reads the metadata log, hosts every partition and starts no thread, unless `background` asks
+for one. A socket, and its thread, come with `listen` only.
+"""
+
+from __future__ import annotations
+
+from _weakref import ref
+from sys import _getframe
+
+from embedlog.broker import dispatch, meta_properties
+from embedlog.broker.broker import Broker
+from embedlog.broker.context import RequestContext
+from embedlog.broker.data_directory import after_committers, prepare
+from embedlog.broker.data_path import data_directory, durability_of, runtime_of
+from embedlog.common import IN_PROCESS_HOST, ONE_UUID, TopicPartition
+from embedlog.config.broker_config import BrokerConfig, normalise_names
+from embedlog.controller.controller import Controller
+from embedlog.controller.metadata_log import LOG_SETTINGS, METADATA_PARTITION, MetadataLog
+from embedlog.errors import ClosedError, ConfigError
+from embedlog.runtime.at_exit import CLUSTERS
+from embedlog.runtime.forks import stays_in_parent
+from embedlog.storage.log_config import LogConfig
+from embedlog.storage.log_manager import LogManager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _weakref import ReferenceType
+    from collections.abc import Callable, Mapping
+    from types import FrameType, TracebackType
+    from typing import Any, Self
+
+    from embedlog.broker.commits.desk import CommitDesk
+    from embedlog.broker.data_path import Path
+    from embedlog.client.admin.admin import Admin
+    from embedlog.client.consumer.consumer import Consumer
+    from embedlog.client.producer.producer import Producer
+    from embedlog.controller.metadata import TopicImage
+    from embedlog.runtime import Runtime
+    from embedlog.runtime.background import BackgroundThread
+    from embedlog.server.addresses import BrokerListener, ServedAddress
+    from embedlog.storage.degradation import Degradation
+    from embedlog.transport import InProcessTransport
+
+
+_MEMORY_DIRECTORY = "memory"
+"""The data directory's name in a file system of its own, when there is no path."""
+
+_LOOPBACK = "127.0.0.1"
+
+_REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
+
+_EMBEDDED = {
+    # An application knows its workers, and shall not wait 3 s for others at each start.
+    _REBALANCE_DELAY: "0",
+    # A test's first record to a topic costs 80 ms otherwise: a client's pause before it asks again.
+    "embedlog.auto.create.topics.await": "true",
+}
+"""What `open` sets differently from Kafka, unless told."""
+
+
+class Cluster:
+    """One broker of this process, and the clients' way to it.
+
+    Every method may be called from any thread. `durability` says what an acknowledged record
+    survives by default: "memory" nothing, "os" the end of this process, "fsync" loss of power;
+    a topic may say otherwise (`embedlog.durability`).
+
+    One that is dropped, or left open when the interpreter ends, is closed then, with a
+    ResourceWarning. Clients and listeners keep their cluster.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        config: Mapping[str, object] | None = None,
+        *,
+        durability: str | None = None,
+        cluster_id: str | None = None,
+        background: bool = False,
+        is_embedded: bool = False,
+        waits_for_committer: bool = True,
+        runtime: Runtime | None = None,
+    ) -> None:
+        """Open the directory at `path`, or a cluster in memory. See `open`.
+
+        `is_embedded`: with the defaults of `open` where they are not Kafka's.
+        `waits_for_committer`: who has the directory for a commit of staged files will soon go.
+
+        `runtime` replaces clock, files, threads and randomness: see `embedlog.testing`.
+        """
+        self.path = data_directory(path)
+        directory = self.path or _MEMORY_DIRECTORY
+        self.config = BrokerConfig(config)
+        self.durability = durability_of(self.path, durability, self.config)
+        self.config.set_static("embedlog.durability", self.durability)
+        if self.path is not None:
+            self.config.set_static("log.dirs", directory)
+        else:
+            # A test shall not wait 3 s for members that it does not start.
+            self._set_defaults({_REBALANCE_DELAY: "0"})
+        if is_embedded:
+            self._set_defaults(_EMBEDDED)
+        self.runtime = runtime or runtime_of(self.path)
+        self._listeners: list[ServedAddress] = []
+        self._transports: dict[int, ReferenceType[InProcessTransport]] = {}
+        if self.path is not None:
+            prepare(self.runtime.files, directory, self.config.embedlog_data_dir_mode)
+        self._log_manager = self._take(directory, waits_for_committer)
+        try:
+            self.broker = self._open(directory, cluster_id)
+            """The broker; `handle` is its one door."""
+            self._commit_desk = self._open_commit_desk()
+        except BaseException:
+            self._log_manager.close()
+            raise
+        self._background: BackgroundThread | None = None
+        if background:
+            from embedlog.runtime.background import BackgroundThread
+
+            self._background = BackgroundThread(self.runtime)
+        self._is_closed = False
+        self._is_closing = False
+        """Is a close at work, or done?"""
+        stays_in_parent(self)
+        # Who brings a runtime decides itself what becomes of a cluster that it drops.
+        self._forget = self._watch_end() if runtime is None else None
+
+    def _take(self, directory: str, waits_for_committer: bool) -> LogManager:
+        def take() -> LogManager:
+            return LogManager(
+                self.runtime,
+                directory,
+                LogConfig(durability=self.durability),
+                retention_first_ms=self.config.log_initial_task_delay_ms,
+                retention_interval_ms=self.config.log_retention_check_interval_ms,
+                cleaner_settings=self.config,
+            )
+
+        return after_committers(self.runtime, directory, take) if waits_for_committer else take()
+
+    def _watch_end(self) -> Callable[[], None]:
+        """Be closed when the interpreter ends; return what undoes that."""
+        self._opened_at = _line_outside()
+        reference = ref(self)
+
+        def end() -> None:
+            cluster = reference()
+            if cluster is not None:
+                cluster._forgotten()
+
+        return self.runtime.scheduler.at_exit(end, CLUSTERS)
+
+    def _set_defaults(self, defaults: Mapping[str, str]) -> None:
+        for name, value in defaults.items():
+            if not self.config.is_set(name):
+                self.config.set_static(name, value)
+
+    def _open(self, directory: str, cluster_id: str | None) -> Broker:
+        node_id = self.config.node_id
+        on_disk = self.path is not None
+        properties = meta_properties.read(self.runtime, directory, node_id)
+        # What outlives a topic's records must be at least as durable as any of them.
+        level = "fsync" if on_disk else "memory"
+        log = self._log_manager.get_or_create(
+            METADATA_PARTITION, LogConfig(**LOG_SETTINGS, durability=level), topic_id=ONE_UUID
+        )
+        controller = Controller(
+            self.runtime,
+            MetadataLog(log, self.runtime.clock, sync=on_disk),
+            self.config,
+            cluster_id=properties.cluster_id or cluster_id,
+        )
+        found = controller.image.cluster_id
+        for source, expected in (
+            ("meta.properties names", properties.cluster_id),
+            ("expected was", cluster_id),
+        ):
+            if expected and expected != found:
+                raise ConfigError(
+                    f"{directory} belongs to cluster {found}, but {source} {expected}"
+                )
+        if not properties.cluster_id:
+            properties.cluster_id = found
+            meta_properties.write(self.runtime, directory, node_id, properties, sync=on_disk)
+        self._remove_deleted(controller)
+        controller.compact()
+        if not self._log_manager.clean:
+            # Logs may have lost their ends, or all they had. A reader who is ahead of one must
+            # learn of it, and not be given other records at its offset (KIP-320).
+            controller.bump_leader_epochs(
+                TopicPartition(topic.name, partition.partition)
+                for topic in controller.image.topics_by_name.values()
+                for partition in topic.partitions
+            )
+        return Broker(
+            self.runtime,
+            self.config,
+            self._log_manager,
+            controller,
+            directory_id=properties.directory_id,
+            log_directory=directory,
+        )
+
+    def _open_commit_desk(self) -> CommitDesk | None:
+        """The desk for what other processes have staged in the directory; in memory there is none.
+
+        Nobody has seen the logs yet: a commit that a crash cut short is finished here.
+        """
+        if self.path is None:
+            return None
+        from embedlog.broker.commits.desk import CommitDesk
+
+        return CommitDesk(self.broker)
+
+    def _remove_deleted(self, controller: Controller) -> None:
+        """Finish deletions that a crash cut short; logs of unknown origin are left alone."""
+        if not controller.removed_topic_ids:
+            return
+        known = {METADATA_PARTITION.topic, *controller.image.topics_by_name}
+        for topic_partition in self._log_manager.partitions():
+            if topic_partition.topic in known:
+                continue
+            log = self._log_manager.get(topic_partition)
+            if log is not None and log.topic_id in controller.removed_topic_ids:
+                self._log_manager.delete(topic_partition)
+
+    # Clients
+
+    def producer(self, **settings: Any) -> Producer:
+        """A producer to this cluster; settings as of `embedlog.Producer`."""
+        from embedlog.client.producer.producer import Producer
+
+        return Producer(self, **settings)
+
+    def consumer(self, **settings: Any) -> Consumer:
+        """A consumer of this cluster; settings as of `embedlog.Consumer`."""
+        from embedlog.client.consumer.consumer import Consumer
+
+        return Consumer(self, **settings)
+
+    def admin(self, **settings: Any) -> Admin:
+        """An admin client of this cluster; settings as of `embedlog.Admin`."""
+        from embedlog.client.admin.admin import Admin
+
+        return Admin(self, **settings)
+
+    def connect(self, client_id: str | None = None) -> InProcessTransport:
+        """A transport to the broker: requests as objects, no bytes, no socket.
+
+        A client that says its `client_id`, which may be empty, ends with this process: groups do
+        not wait for it when the directory is opened again. None: requests of anybody.
+
+        Raises:
+            ClosedError: the cluster was closed.
+        """
+        from embedlog.transport import InProcessTransport
+
+        self._check_open()
+        host = _LOOPBACK if client_id is None else IN_PROCESS_HOST
+
+        def make_context(api_key: int, version: int) -> RequestContext:
+            return RequestContext(api_key, version, client_id=client_id or "", client_host=host)
+
+        transport = InProcessTransport(
+            self.broker.handle,
+            make_context,
+            {key: (first, last) for key, (_, first, last) in dispatch.HANDLERS.items()},
+            self.runtime,
+            makes_topics=lambda: self.config.auto_create_topics_enable,
+            disk_error=self.broker.disk_error,
+            owner=self,
+        )
+        key, transports = id(transport), self._transports
+        transports[key] = ref(transport, lambda _: transports.pop(key, None))
+        return transport
+
+    # Topics
+
+    @property
+    def topics(self) -> list[str]:
+        """The names of the topics that are not a coordinator's, sorted.
+
+        Raises:
+            ClosedError: the cluster was closed.
+        """
+        self._check_open()
+        found = self.broker.controller.image.topics_by_name.values()
+        return sorted(topic.name for topic in found if not topic.is_internal)
+
+    def create_topic(
+        self, name: str, partitions: int = -1, *, config: Mapping[str, object] | None = None
+    ) -> TopicImage:
+        """Make a topic; -1 partitions means `num.partitions`. Settings by Kafka's names.
+
+        Raises:
+            KafkaError: TopicAlreadyExists, InvalidTopic, InvalidConfig, InvalidPartitions.
+            ClosedError: the cluster was closed.
+        """
+        self._check_open()
+        from embedlog.client import arguments
+        from embedlog.config.broker_config import text_of
+
+        arguments.topic_name(name, "create_topic", "name")
+        partitions = arguments.partition_count(partitions, "create_topic", "partitions")
+        given = arguments.mapping(config or {}, "create_topic", "config", "name: value")
+        configs = {key: text_of(value) for key, value in given.items()}
+        return self.broker.controller.create_topic(
+            name, partition_count=partitions, configs=configs
+        )
+
+    # Addresses
+
+    def listen(
+        self,
+        host: str | None = None,
+        port: int | None = None,
+        *,
+        allow_remote_plaintext: bool = False,
+    ) -> BrokerListener:
+        """Serve the cluster at an address, in a thread of its own, until closed.
+
+        `address` of the result is what any Kafka client takes as its bootstrap server. What is not
+        given says the setting `listeners` if it was made, for the first listener; else the host is
+        loopback, and the port 0, which finds a free one.
+
+        Raises:
+            OSError: the address cannot be listened on.
+            ConfigError: other machines could reach it, and that was not allowed.
+        """
+        from embedlog.server.addresses import listen
+
+        self._check_open()
+        listener = listen(
+            self.broker, host, port, allow_remote_plaintext=allow_remote_plaintext, owner=self
+        )
+        listener.start()
+        self._listeners = [each for each in self._listeners if not each.is_closed]
+        self._listeners.append(listener.served)
+        return listener
+
+    # Background work
+
+    def maintain(self) -> int:
+        """Do the work that otherwise waits for its interval; return how many bytes it freed.
+
+        Retention of every topic, compaction of the logs that Kafka's cleaner would clean, the end
+        of committed offsets that are too old, deletion of files that are not needed any more (also
+        of those that file.delete.delay.ms keeps for a while), and checkpoints. It returns when
+        nothing is left. Callable beside a listener and at any time; other threads go on meanwhile.
+
+        >>> import embedlog
+        >>> with embedlog.open() as cluster:
+        ...     topic = cluster.create_topic("events", config={"retention.bytes": 0})
+        ...     with cluster.producer() as producer:
+        ...         record = producer.send("events", b"x" * 1000, partition=0).result()
+        ...     cluster.maintain() > 1000
+        True
+
+        Raises:
+            ClosedError: the cluster was closed.
+            KafkaStorageError: the disk refuses.
+        """
+        self._check_open()
+        self.broker.all_partitions()
+        self.broker.expire_offsets()
+        scheduler, steps = self.runtime.scheduler, self._log_manager.finish_now()
+        freed = 0
+        while (step := scheduler.exclusively(lambda: next(steps, None))) is not None:
+            freed += step
+        return freed
+
+    def health(self) -> list[Degradation]:
+        """What is degraded, since when and why; empty when all is well.
+
+        Each has a `kind`: a log that is "read-only" since the disk failed or "damaged", a recovery
+        that "cut" something, files in "quarantined", "retention paused" by a clock that jumped, an
+        "uncleanable" log, "work failing". It looks into every log's directory: 0.1 s for 10,000.
+
+        >>> import embedlog
+        >>> with embedlog.open() as cluster:
+        ...     cluster.health()
+        []
+
+        Raises:
+            ClosedError: the cluster was closed.
+        """
+        from embedlog.broker.health import degradations
+
+        self._check_open()
+        return degradations(self._log_manager, self.runtime.scheduler)
+
+    def adopt_staged(self) -> None:
+        """Commit what other processes have left for the owner, and return when nothing is left.
+
+        Otherwise it is done in the background, a moment after it was left there.
+
+        Raises:
+            ClosedError: the cluster was closed.
+            OSError: the disk refuses.
+        """
+        self._check_open()
+        if self._commit_desk is not None:
+            work = self._commit_desk.work
+            while work.work():
+                pass
+
+    # Life
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, 22 characters."""
+        return self.broker.cluster_id
+
+    def close(self) -> None:
+        """Close the addresses, answer what waits, write what is open. A second call does nothing.
+
+        Clients should be closed before. Producers that were not get 10 s each for what they hold;
+        what failed and nobody asked for is told by a warning. After an interrupt, call it again.
+        """
+        if self._is_closing:
+            return
+        self._is_closing = self._is_closed = True
+        try:
+            self._close()
+        finally:
+            if self._log_manager.has_directory:
+                self._is_closing = False
+            elif self._forget is not None:
+                self._forget()
+
+    def _close(self) -> None:
+        for reference in list(self._transports.values()):
+            transport = reference()
+            if transport is not None:
+                transport.end()
+        if self._background is not None:
+            self._background.close()
+        for listener in self._listeners:
+            listener.close()
+        if self._commit_desk is not None:
+            self._commit_desk.close()
+        self.broker.close()
+        self.runtime.scheduler.exclusively(self._log_manager.finish_before_close)
+        self._log_manager.close()
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_forget") is not None and not self._is_closing:
+            self._forgotten()
+
+    def _forgotten(self) -> None:
+        """Nobody closed it, and nobody can any more: say so, and do it."""
+        from _warnings import warn
+
+        try:
+            warn(f"{self!r}, opened at {self._opened_at}, was not closed", ResourceWarning, 1, self)
+        finally:
+            self.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("the cluster was closed")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        where = f"at {self.path!r}, durability {self.durability}" if self.path else "in memory"
+        if self._is_closed:
+            return f"<Cluster {where}, closed>"
+        addresses = "".join(f", {each.address}" for each in self._listeners if not each.is_closed)
+        return f"<Cluster {where}, {len(self.topics)} topics{addresses}>"
+
+
+def open(
+    path: str | Path | None = None,
+    *,
+    config: Mapping[str, object] | None = None,
+    durability: str | None = None,
+    cluster_id: str | None = None,
+    background: bool = False,
+    **settings: object,
+) -> Cluster:
+    """Open the cluster in the directory at `path`, making it when it is missing; without a path,
+    or at ":memory:", a new one in memory that is gone when it is closed. A leading "~" is the home
+    directory.
+
+    Settings are those of a Kafka broker, in a dict under Kafka's names or as keyword arguments with
+    underscores for dots. `durability` is "fsync" with a path and "memory" without, unless told.
+    `cluster_id` names a new cluster, and is what an existing one must have. A setting that does not
+    exist, or that embedlog does not use, is warned about.
+
+    Two defaults are not Kafka's: group.initial.rebalance.delay.ms is 0, and a topic that a client
+    makes by asking for it is in the first answer (embedlog.auto.create.topics.await).
+
+    Work that is due by the clock (retention, compaction, checkpoints, the ends of sessions) is done
+    by the calls of clients in this process, by threads that wait for something, and by a listener.
+    `background` starts a thread for it, for a process that may make no calls for long; see also
+    `Cluster.maintain`.
+
+    >>> import embedlog
+    >>> with embedlog.open(num_partitions=3) as cluster:
+    ...     topic = cluster.create_topic("events")
+    ...     len(topic.partitions)
+    3
+
+    Raises:
+        DirectoryLocked: another process, or another cluster of this one, has the directory.
+        ConfigError: a setting with a value that it does not take, a path that is none, or a
+            directory of another node or cluster, or of something else.
+        CorruptRecord: the metadata log was damaged; the message says where.
+    """
+    return Cluster(
+        path,
+        {**(config or {}), **normalise_names(settings)},
+        durability=durability,
+        cluster_id=cluster_id,
+        background=background,
+        is_embedded=True,
+    )
+
+
+def _line_outside() -> str:
+    """The line of whoever called embedlog."""
+    frame: FrameType | None = _getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("embedlog"):
+        frame = frame.f_back
+    return "an unknown line" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

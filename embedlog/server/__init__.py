@@ -1,0 +1,1 @@
+"""The broker behind sockets: open addresses, frames to requests, answers to frames."""

@@ -1,0 +1,288 @@
+"""The broker's open addresses: from the settings to a listener and the thread that serves it."""
+
+from __future__ import annotations
+
+from _thread import get_ident
+
+from embedlog.errors import ConfigError
+from embedlog.logs import Log
+from embedlog.server.service import LISTENER_NAME, BrokerService
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from embedlog.broker.broker import Broker
+    from embedlog.config import BrokerConfig
+    from embedlog.runtime.threads import Thread
+    from wire.net.limits import ListenerLimits
+    from wire.net.listener import Listener
+
+_log = Log("listener")
+
+LOOPBACK = "127.0.0.1"
+ANY_ADDRESS = "0.0.0.0"
+_JOIN_TIMEOUT_MS = 10_000
+
+
+class ServedAddress:
+    """An open address and the thread that serves it. It keeps the broker alive, and no cluster:
+    one that is forgotten can be told so, and closed, although its listener's thread runs.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        listener: Listener,
+        endpoint: tuple[str, str, int],
+        closed: Callable[[], None],
+    ) -> None:
+        """`closed` is called when the address is no longer served."""
+        self._broker = broker
+        self._closed = closed
+        self._listener = listener
+        self._endpoint = endpoint
+        self._thread: Thread | None = None
+        self._thread_id = 0
+        self.address = _joined(*listener.address)
+        self.is_closed = False
+        broker.endpoints.append(endpoint)
+        self._note_addresses()
+        _log.info("listening on %s", self.address)
+        self._resign = broker.runtime.scheduler.on_notify(listener.wake)
+
+    def run(self) -> None:
+        """See `BrokerListener.run`."""
+        self._thread_id = get_ident()
+        try:
+            self._listener.run()
+        finally:
+            self._give_back()
+
+    def start(self) -> None:
+        """See `BrokerListener.start`."""
+        scheduler = self._broker.runtime.scheduler
+        name = f"embedlog-listener-{self._listener.address[1]}"
+        self._thread = scheduler.start_thread(self.run, name)
+
+    @property
+    def signal_fd(self) -> int:
+        """See `wire.net.listener.Listener.signal_fd`."""
+        return self._listener.signal_fd
+
+    def stop(self) -> None:
+        """See `BrokerListener.stop`."""
+        self._listener.stop()
+
+    def close(self) -> None:
+        """See `BrokerListener.close`."""
+        if self._thread is None:
+            self._listener.close()
+            self._give_back()
+            return
+        self._listener.stop()
+        # The collector may find a forgotten cluster in any thread, also in this address's own.
+        if self._thread_id != get_ident():
+            self._thread.join(_JOIN_TIMEOUT_MS)
+
+    def _give_back(self) -> None:
+        self.is_closed = True
+        self._closed()
+        self._resign()
+        if self._endpoint in self._broker.endpoints:
+            self._broker.endpoints.remove(self._endpoint)
+            _log.info("no longer listening on %s", self.address)
+            self._note_addresses()
+
+    def _note_addresses(self) -> None:
+        endpoints = self._broker.endpoints
+        self._broker.log_manager.note_addresses(
+            [_joined(host, port) for _, host, port in endpoints]
+        )
+
+
+class BrokerListener:
+    """An address at which a broker is served; made by `listen`.
+
+    Either the caller's thread runs it (`run`, until `stop`), or one of its own does (`start`).
+    `host` and `port` are the ones in use, also when port 0 asked for a free one.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        host: str,
+        port: int,
+        *,
+        allow_remote_plaintext: bool = False,
+        owner: object = None,
+    ) -> None:
+        """`owner` is kept alive for as long as this object is."""
+        from wire.net.listener import Listener, RemoteAddress
+        from wire.net.reports import Reports
+
+        self._owner = owner
+        advertised = advertised_address(broker.config)
+        reports = Reports(_log)
+        service = BrokerService(broker, advertised, reports, has_thread=True)
+        try:
+            listener = Listener(
+                service,
+                host,
+                port,
+                limits=limits_from(broker.config),
+                allow_remote=allow_remote_plaintext,
+                reports=reports,
+            )
+        except RemoteAddress as refused:
+            raise ConfigError(
+                f"{refused} can be reached from other machines, and there is neither encryption "
+                "nor a password; to allow it: allow_remote_plaintext=True, --allow-remote-plaintext"
+            ) from None
+        self.host, self.port = listener.address
+        told_host, told_port = advertised or listener.address
+        endpoint = (LISTENER_NAME, told_host or self.host, told_port)
+        self.served = ServedAddress(broker, listener, endpoint, service.close)
+        """What goes on when this object is gone."""
+        self._show_address(broker.config, is_first=len(broker.endpoints) == 1)
+
+    @property
+    def address(self) -> str:
+        """`host:port`, as clients take it for their bootstrap servers."""
+        return self.served.address
+
+    @property
+    def signal_fd(self) -> int:
+        """See `wire.net.listener.Listener.signal_fd`."""
+        return self.served.signal_fd
+
+    def run(self) -> None:
+        """Serve in the calling thread until `stop`, then close the address."""
+        self.served.run()
+
+    def start(self) -> None:
+        """Serve in a thread of its own until `close`."""
+        self.served.start()
+
+    def stop(self) -> None:
+        """Make `run` return soon. From any thread, or a signal handler."""
+        self.served.stop()
+
+    def close(self) -> None:
+        """Stop and close every connection; when this returns the address is free again."""
+        self.served.close()
+
+    def __repr__(self) -> str:
+        return f"<BrokerListener {self.address}{', closed' if self.served.is_closed else ''}>"
+
+    def _show_address(self, config: BrokerConfig, *, is_first: bool) -> None:
+        """Let the setting `listeners` say what is served."""
+        others = () if is_first else config.listeners
+        config.set_static("listeners", ",".join((*others, f"{LISTENER_NAME}://{self.address}")))
+
+
+def listen(
+    broker: Broker,
+    host: str | None = None,
+    port: int | None = None,
+    *,
+    allow_remote_plaintext: bool = False,
+    default_port: int = 0,
+    owner: object = None,
+) -> BrokerListener:
+    """Open an address for `broker`; connections wait until the listener runs.
+
+    What is not given says the setting `listeners`, for the first listener; else it is loopback,
+    and `default_port`. Where that setting leaves out the host (`PLAINTEXT://:9092`) it means every
+    address in Kafka. Here it does so if other machines are allowed, and means loopback otherwise.
+    The result keeps `owner` alive.
+
+    Raises:
+        OSError: the address cannot be listened on; `filename` is the address.
+        ConfigError: other machines could reach it, and that was not allowed.
+    """
+    named = None if broker.endpoints else listen_address(broker.config)
+    if host is None:
+        host = named[0] if named else LOOPBACK
+        if not host:
+            host = ANY_ADDRESS if allow_remote_plaintext else LOOPBACK
+    if port is None:
+        port = named[1] if named else default_port
+    try:
+        return BrokerListener(
+            broker, host, port, allow_remote_plaintext=allow_remote_plaintext, owner=owner
+        )
+    except OSError as error:
+        error.filename = f"{host}:{port}"
+        raise
+
+
+def limits_from(config: BrokerConfig) -> ListenerLimits:
+    """The listener's limits: those of the settings that were made, ours for the others.
+
+    A request size that was set is for all requests, and limits for an address that were set hold
+    for loopback too: whoever sets them wants to see them.
+    """
+    from wire.net.limits import ListenerLimits
+
+    values: dict[str, Any] = {}
+    for setting, limits in _SETTINGS.items():
+        value = config.value(setting)
+        if config.is_set(setting) and isinstance(value, int) and value >= 0:
+            values.update(dict.fromkeys(limits, value))
+    if _PER_ADDRESS & config.set_names():
+        values["limit_loopback"] = True
+    return ListenerLimits(**values)
+
+
+_SETTINGS = {
+    "socket.request.max.bytes": ("produce_size_max", "request_size_max"),
+    "queued.max.request.bytes": ("receive_size_max",),
+    "max.connections": ("connection_count_max",),
+    "max.connections.per.ip": ("address_connection_count_max",),
+    "max.connection.creation.rate": ("accept_rate_max",),
+    "connections.max.idle.ms": ("idle_ms",),
+}
+_PER_ADDRESS = {"max.connections.per.ip", "max.connection.creation.rate"}
+
+
+def advertised_address(config: BrokerConfig) -> tuple[str, int] | None:
+    """What `advertised.listeners` says; None when it was not set.
+
+    A host of "" stands for the one that each client connected to.
+
+    Raises:
+        ConfigError: it does not name one plaintext address.
+    """
+    return _address(config, "advertised.listeners")
+
+
+def listen_address(config: BrokerConfig) -> tuple[str, int] | None:
+    """What `listeners` says; None when it was not set. Not to be asked once something listens.
+
+    A host of "" stands for every address of the machine.
+
+    Raises:
+        ConfigError: it does not name one plaintext address.
+    """
+    return _address(config, "listeners") if config.is_set("listeners") else None
+
+
+def _address(config: BrokerConfig, setting: str) -> tuple[str, int] | None:
+    listeners = config.value(setting)
+    if not listeners:
+        return None
+    assert isinstance(listeners, tuple), (setting, listeners)
+    # Kafka's own file names the controller's listener beside it. Here nobody connects to that one.
+    unserved = tuple(f"{name}://" for name in config.controller_listener_names)
+    served = [each for each in listeners if not each.startswith(unserved)]
+    name, _, address = served[0].partition("://") if served else ("", "", "")
+    host, colon, port = address.rpartition(":")
+    if len(served) != 1 or name != LISTENER_NAME or not colon or not port.isdecimal():
+        raise ConfigError(f"{setting}={','.join(listeners)}: expected {LISTENER_NAME}://host:port")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,331 @@
+"""The broker as a listener sees it: frames to requests, answers to frames.
+
+    wire.net.Listener -> BrokerService.handle -> Broker.handle -> answer, now or later -> frame
+
+What cannot be understood closes the connection, as in Kafka: a version that is not served, an
+unknown API, a body that is no such request. One exception: an ApiVersions request of an unknown
+version is answered in the form of version 0, which names the versions that are served, so that a
+newer client can ask again.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from embedlog.broker import dispatch
+from embedlog.broker.context import RequestContext
+from embedlog.errors import error_for
+from embedlog.pending import Pending
+from embedlog.server.heavy_requests import (
+    LIGHT_PRODUCE_SIZE_MAX,
+    LIGHT_SESSION_MAX,
+    LIGHT_TOPICS_MAX,
+    HeavyRequests,
+    is_heavy,
+    is_heavy_produce,
+)
+from wire.api_keys import ApiKey
+from wire.compiler import decode_from
+from wire.connection import ServerConnection
+from wire.error_codes import ErrorCode
+from wire.errors import MalformedMessage, MessageTooLarge, UnknownApi, UnknownVersion
+from wire.headers import decode_request_header
+from wire.lone_produce import LoneProduce
+from wire.registry import request_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from embedlog.broker.broker import Broker
+    from wire.net.connection import Connection
+    from wire.net.reports import Reports
+    from wire.schema import Payload
+
+LISTENER_NAME = "PLAINTEXT"
+_PRODUCE = ApiKey.PRODUCE
+_API_VERSIONS = ApiKey.API_VERSIONS
+_SOFTWARE_NAMED_FROM = 3
+_NO_ANSWER: tuple[Payload, ...] = ()
+_CORRELATION_ID = Struct(">i")
+_COPIED_SIZE_MAX = 64 * 1024
+
+
+class BrokerService:
+    """Serves one broker to the connections of one listener, in the listener's thread.
+
+    A defect, in a handler or here, is the listener's to report; it costs one connection.
+
+    `advertised` is the (host, port) that clients are told; None tells each the address that it
+    connected to, which is right whatever name or network it came by. So does a host of "".
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        advertised: tuple[str, int] | None = None,
+        reports: Reports | None = None,
+        *,
+        has_thread: bool = False,
+    ) -> None:
+        """`has_thread`: heavy requests may be worked on in a thread of their own."""
+        self._broker = broker
+        self._reports = reports
+        self._advertised = advertised
+        self._respond = ServerConnection().respond
+        self._elements_max: int = broker.config.embedlog_max_request_elements
+        self._answer_size_max: int = broker.config.embedlog_max_response_bytes
+        self._lone_produce = LoneProduce(self._elements_max)
+        # By API key: the versions that are served, and the class of the requests.
+        self._served: dict[int, tuple[int, int, type[Any]]] = {}
+        # By version: an ApiVersions response, and its frame but for the correlation id.
+        self._api_versions: dict[int, tuple[object, bytes, bytes]] = {}
+        self._heavy: HeavyRequests | None = None
+        self._has_thread = has_thread
+
+    def connected(self, connection: Connection) -> None:
+        """Give the connection the context of its requests."""
+        host, port = self._advertised or (connection.local_host, connection.local_port)
+        host = host or connection.local_host
+        # One for all requests of the connection: there is one in flight at a time.
+        connection.state = RequestContext(
+            -1,
+            -1,
+            listener_name=LISTENER_NAME,
+            client_host=connection.peer_host,
+            advertised_host=host,
+            advertised_port=port,
+            connection=connection,
+            in_process=False,
+        )
+
+    def disconnected(self, connection: Connection) -> None:
+        """Let the broker forget what the connection waited for."""
+        self._broker.connection_closed(connection)
+
+    def handle(self, connection: Connection, frame: Payload) -> Sequence[Payload] | None:
+        """Answer one request; an empty answer for acks 0 and for what closes the connection."""
+        context = connection.state
+        assert isinstance(context, RequestContext), context
+        try:
+            api_key, version, correlation_id, client_id, position = decode_request_header(frame)
+            context.api_key = api_key
+            context.api_version = version
+            context.correlation_id = correlation_id
+            context.client_id = client_id
+            first, last, request_type = self._served.get(api_key) or self._serve(api_key)
+            if not first <= version <= last:
+                return self._refuse(context)
+            aside = self._has_thread
+            size = len(frame)
+            if api_key == _PRODUCE:
+                if aside and size > LIGHT_PRODUCE_SIZE_MAX:
+                    self._decode_aside(connection, request_type, frame, position)
+                    return None
+                request: Any = self._lone_produce.decode(version, frame, position)
+                if aside and is_heavy_produce(request):
+                    self._set_aside(connection, lambda: request)
+                    return None
+            else:
+                if aside and is_heavy(api_key, size):
+                    self._decode_aside(connection, request_type, frame, position)
+                    return None
+                request, _ = decode_from(request_type, version, frame, position, self._elements_max)
+                if aside and self._asks_for_much(api_key, request):
+                    self._set_aside(connection, lambda: request)
+                    return None
+        except (MalformedMessage, UnknownApi, UnknownVersion) as error:
+            self._cut_off(connection, error)
+            return _NO_ANSWER
+        answer = self._broker.handle(context, request)
+        if type(answer) is Pending and not answer.done():
+            answer.add_callback(self._when_answered(context, request))
+            return None
+        return self._encode(context, request, answer)
+
+    def _asks_for_much(self, api_key: int, request: Any) -> Any:
+        """Is the answer long although the question is short?"""
+        if api_key == ApiKey.FETCH:
+            session_id = request.session_id
+            return (
+                session_id and self._broker.fetch_sessions.size_of(session_id) > LIGHT_SESSION_MAX
+            ) or (request.isolation_level and self._has_to_replay(request))
+        if api_key != ApiKey.METADATA:
+            return False
+        image = self._broker.controller.image
+        return not request.topics and len(image.topics_by_name) > LIGHT_TOPICS_MAX
+
+    def _has_to_replay(self, request: Any) -> bool:
+        """Must a segment be read to learn of its aborted transactions, for read_committed?"""
+        broker = self._broker
+        partitions = broker.replica_manager.partitions
+        for topic in request.topics:
+            name = topic.topic or broker.topic_name(topic.topic_id)
+            for asked in topic.partitions:
+                found = partitions.get((name, asked.partition))
+                if found is not None and not found.log.knows_aborted(asked.fetch_offset):
+                    return True
+        return False
+
+    def _decode_aside(
+        self, connection: Connection, request_type: type[Any], frame: Payload, position: int
+    ) -> None:
+        """As `_set_aside`, with the body that begins at `position`."""
+        context: Any = connection.state
+        version = context.api_version
+        if len(frame) <= _COPIED_SIZE_MAX:
+            # Or a frame of a few bytes would keep the whole buffer that it came in.
+            frame = bytes(frame)
+        limit = self._elements_max
+        self._set_aside(
+            connection, lambda: decode_from(request_type, version, frame, position, limit)[0]
+        )
+
+    def _set_aside(self, connection: Connection, request: Callable[[], Any]) -> None:
+        """Let another thread handle and answer a request; the connection is parked."""
+        if self._heavy is None:
+            self._heavy = HeavyRequests(self._broker.runtime, self._heavy_failed)
+        self._heavy.add(connection, lambda: self._work(connection, request))
+
+    def _work(self, connection: Connection, decode: Callable[[], Any]) -> None:
+        """As `handle`, in the thread for heavy requests."""
+        context = connection.state
+        assert isinstance(context, RequestContext), context
+        try:
+            request = decode()
+        except MalformedMessage as error:
+            self._cut_off(connection, error)
+            connection.respond(None)
+            return
+        answer = self._broker.handle(context, request)
+        if not connection.is_open:
+            # It has gone meanwhile: forget what was parked for it just now.
+            self._broker.connection_closed(connection)
+        if type(answer) is Pending and not answer.done():
+            answer.add_callback(self._when_answered(context, request))
+            return
+        if context.api_key == _PRODUCE:
+            # What is known of produce requests is the listener's thread's.
+            connection.respond_with(lambda: self._encode(context, request, answer))
+        else:
+            connection.respond(self._encode(context, request, answer))
+
+    def _heavy_failed(self, connection: Connection, error: Exception) -> None:
+        if self._reports is not None:
+            self._reports.failed(f"a request of {connection.peer_host} failed", error)
+        connection.close()
+        connection.respond(None)
+
+    def close(self) -> None:
+        """The listener has ended: end the thread for heavy requests."""
+        if self._heavy is not None:
+            self._heavy.close()
+
+    def _serve(self, api_key: int) -> tuple[int, int, type[Any]]:
+        """What `_served` will say of the API; no versions for one that is not served."""
+        first, last = dispatch.served_versions(api_key)
+        if last < first:
+            return first, last, object
+        self._served[api_key] = served = (first, last, request_class(api_key))
+        return served
+
+    def _cut_off(self, connection: Connection, error: Exception | str) -> None:
+        """Close the connection: nobody knows what its peer wants."""
+        if self._reports is not None:
+            self._reports.cut_off(connection, "request", f"a request was not understood: {error}")
+        connection.close()
+
+    def turn(self) -> int | None:
+        """Run the broker's duties that are due."""
+        runtime = self._broker.runtime
+        return runtime.scheduler.run_due(runtime.clock.monotonic_ms())
+
+    def _when_answered(self, context: RequestContext, request: Any) -> Callable[[Any], None]:
+        connection: Any = context.connection
+
+        def answered(pending: Pending[Any]) -> None:
+            # This may be a thread of the application: the work is left to the listener's.
+            connection.respond_with(lambda: self._encode(context, request, pending))
+
+        return answered
+
+    def _encode(self, context: RequestContext, request: Any, answer: Any) -> Sequence[Payload]:
+        """The frame of an answer that is there; empty when there is none to send."""
+        if type(answer) is Pending:
+            error = answer.error()
+            if error is None:
+                answer = answer.result()
+            else:
+                assert isinstance(error, Exception), error
+                answer = dispatch.error_response(request, context, error)
+        if answer is None:
+            return _NO_ANSWER
+        api_key = context.api_key
+        if api_key == _PRODUCE:
+            version, correlation_id = context.api_version, context.correlation_id
+            return self._lone_produce.respond(correlation_id, version, answer)
+        if api_key == _API_VERSIONS:
+            _remember_software(context, request, answer)
+            return self._encode_api_versions(context, answer)
+        if api_key == ApiKey.FETCH:
+            # fetch.max.bytes bounds it, but for a first batch that is larger (KIP-74).
+            return self._respond(context.correlation_id, api_key, context.api_version, answer)
+        return self._encode_within(context, request, answer)
+
+    def _encode_within(
+        self, context: RequestContext, request: Any, answer: Any
+    ) -> Sequence[Payload]:
+        """As `_encode`, an error in place of an answer that is too large."""
+        arguments = context.correlation_id, context.api_key, context.api_version
+        try:
+            return self._respond(*arguments, answer, size_max=self._answer_size_max)
+        except MessageTooLarge as too_large:
+            error = error_for(
+                ErrorCode.POLICY_VIOLATION,
+                f"The answer has more than the {too_large.size_max} bytes of "
+                "embedlog.max.response.bytes: ask for less at a time.",
+            )
+        refusal = dispatch.error_response(request, context, error)
+        return _NO_ANSWER if refusal is None else self._respond(*arguments, refusal)
+
+    def _encode_api_versions(self, context: RequestContext, answer: Any) -> Sequence[Payload]:
+        """As `_encode`; every client asks for it first, and nearly all get the same."""
+        version = context.api_version
+        known = self._api_versions.get(version)
+        if known is None or known[0] is not answer:
+            frame = b"".join(self._respond(0, ApiKey.API_VERSIONS, version, answer))
+            known = self._api_versions[version] = (answer, frame[:4], frame[8:])
+        return (known[1] + _CORRELATION_ID.pack(context.correlation_id) + known[2],)
+
+    def _refuse(self, context: RequestContext) -> Sequence[Payload]:
+        """Answer a version that is not served; None of them but ApiVersions has an answer."""
+        if context.api_key != ApiKey.API_VERSIONS:
+            connection: Any = context.connection
+            self._cut_off(connection, _why_not_served(context.api_key, context.api_version))
+            return _NO_ANSWER
+        from wire.schemas.api_versions import ApiVersion, ApiVersionsResponse
+
+        _, first, last = dispatch.HANDLERS[ApiKey.API_VERSIONS]
+        response = ApiVersionsResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION,
+            api_keys=[ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=first, max_version=last)],
+        )
+        return self._respond(context.correlation_id, ApiKey.API_VERSIONS, 0, response)
+
+
+def _why_not_served(api_key: int, version: int) -> str:
+    from wire.api_keys import NAMES
+
+    if api_key in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE):
+        return "SASL is not served: the client's security.protocol must be PLAINTEXT"
+    first, last = dispatch.served_versions(api_key)
+    served = f"versions {first} to {last} are" if last >= first else "it is not"
+    return f"{NAMES.get(api_key, api_key)} version {version}: {served} served"
+
+
+def _remember_software(context: RequestContext, request: Any, response: Any) -> None:
+    # The names were checked by the handler; what it refused is not repeated anywhere.
+    if context.api_version >= _SOFTWARE_NAMED_FROM and not response.error_code:
+        context.client_software_name = request.client_software_name
+        context.client_software_version = request.client_software_version

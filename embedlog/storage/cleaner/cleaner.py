@@ -1,0 +1,194 @@
+"""Log compaction: of every key the last record stays (topics with cleanup.policy=compact).
+
+The cleaner looks for the log with the largest share of dirty bytes, cleans it in one round, and
+looks again until none is worth a round. It works in slices of some milliseconds, in the thread
+that drives the scheduler, and has nothing to do while no compacted log changes.
+
+    cleaner_range          what is dirty, and whether a round is due
+    cleaner_round          map the keys, rewrite the segments, group by group
+    offset_map             key -> last offset
+    cleaner_transactions   what aborted batches and markers become
+    cleaner_filter         what stays of a batch
+    cleaner_output         the new segment, and the swap
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from embedlog.errors import CorruptRecord, KafkaError
+from embedlog.runtime.locks import Rank, ranked_rlock
+from embedlog.storage.cleaner.dirty_range import DirtyRange, dirty_range
+from embedlog.storage.cleaner.output import SegmentTooLarge
+from embedlog.storage.cleaner.round import CleaningRound, LogChanged
+from embedlog.storage.cleaner.settings import DefaultSettings as DefaultSettings
+from embedlog.storage.events import events
+from embedlog.storage.log_state import HARMLESS_ERRORS
+from wire.records.errors import RecordsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from embedlog.runtime import Clock
+    from embedlog.storage.cleaner.settings import Settings
+    from embedlog.storage.log import Log
+    from embedlog.storage.log_manager import LogManager
+
+
+class LogCleaner:
+    """Compacts the logs of one manager. Its calls exclude each other."""
+
+    def __init__(
+        self,
+        manager: LogManager,
+        settings: Settings,
+        clock: Clock,
+        remove: Callable[[list[str], int], None],
+    ) -> None:
+        """`remove` gets files to be removed, and after how many milliseconds."""
+        self._remove = remove
+        self._manager = manager
+        self._settings = settings
+        self._clock = clock
+        self._lock = ranked_rlock(Rank.CLEANER)
+        self._round: CleaningRound | None = None
+        self._is_stopped = False
+        self.uncleanable: dict[Log, str] = {}
+        """Logs that are left alone since a round failed, and why; until they are opened again."""
+        self.uncleanable_since: dict[Log, int] = {}
+        """When that was, as wall time."""
+
+    def run_once(self) -> int | None:
+        """Do one slice of work; return milliseconds until the next.
+
+        None when nothing is due, nor will be before some log changes.
+        """
+        with self._lock:
+            if self._is_stopped or not self._settings.log_cleaner_enable:
+                return None
+            if self._round is None:
+                wait_ms = self._begin()
+                if self._round is None:
+                    return wait_ms
+            return self._continue(self._round)
+
+    def finish_now(self) -> Iterator[int]:
+        """Do every round that is due, a slice at a time; yield the bytes that each slice saves.
+
+        A round that the disk refuses, or that the log's changes end, is left to a later time.
+        """
+        while True:
+            with self._lock:
+                if self._is_stopped or not self._settings.log_cleaner_enable:
+                    return
+                if self._round is None:
+                    self._begin()
+                round = self._round
+                if round is None:
+                    return
+                self._continue(round)
+                if round.log.is_swapping:
+                    return
+                is_over = self._round is None
+                is_complete = is_over and round.is_complete
+            yield round.size - round.size_written if is_complete else 0
+            if is_over and not is_complete and round.log not in self.uncleanable:
+                return
+
+    def stop(self) -> None:
+        """End the round that is under way, and do nothing from here on."""
+        with self._lock:
+            self._is_stopped = True
+            self._end_round()
+
+    def _begin(self) -> int | None:
+        """Begin a round on the log that needs it most; without one, say when to look again."""
+        now_ms = self._clock.wall_ms()
+        logs = [log for log in self._manager.logs() if log.config.compact and log.failure is None]
+        self.uncleanable = {log: why for log, why in self.uncleanable.items() if log in logs}
+        self.uncleanable_since = {log: self.uncleanable_since[log] for log in self.uncleanable}
+        best: tuple[Log, DirtyRange] | None = None
+        waits = []
+        for log in logs:
+            if log in self.uncleanable:
+                continue
+            try:
+                found = dirty_range(log, now_ms)
+            except CorruptRecord as error:
+                self._leave_alone(log, str(error))
+                continue
+            except KafkaError as error:
+                # No descriptor for a segment. One that cannot be read for good stops the round.
+                if not _is_harmless(error):
+                    self._leave_alone(log, str(error))
+                waits.append(self._settings.log_cleaner_backoff_ms)
+                continue
+            if found.is_due and (best is None or found.ratio > best[1].ratio):
+                best = (log, found)
+            if found.wait_ms is not None:
+                waits.append(found.wait_ms)
+        if best is None:
+            return max(min(waits), self._settings.log_cleaner_backoff_ms) if waits else None
+        settings = self._settings
+        size_max = settings.log_cleaner_dedupe_buffer_size
+        self._round = CleaningRound(
+            *best,
+            now_ms=now_ms,
+            map_size_max=int(size_max * settings.log_cleaner_io_buffer_load_factor),
+            checkpoint=self._manager.checkpoint,
+            remove=self._remove,
+        )
+        return None
+
+    def _continue(self, round: CleaningRound) -> int:
+        """Do a slice of the round; return milliseconds until the next."""
+        size = round.size_read + round.size_written
+        try:
+            if round.step():
+                self._round = None
+                self._manager.checkpoint()
+                read, written = round.size_read, round.size_written
+                events.info(
+                    "%s was compacted: %d bytes read, %d written",
+                    round.log.topic_partition,
+                    read,
+                    written,
+                )
+        except LogChanged:
+            self._end_round()
+        except (CorruptRecord, RecordsError, SegmentTooLarge) as error:
+            self._give_up(round.log, error)
+        except (KafkaError, OSError) as error:
+            if not _is_harmless(error):
+                self._give_up(round.log, error)
+            else:
+                # No room, or too many open files: perhaps not next time.
+                self._end_round()
+                return self._settings.log_cleaner_backoff_ms
+        if round.log.is_swapping:
+            return self._settings.log_cleaner_backoff_ms  # the disk is full just now
+        moved = round.size_read + round.size_written - size
+        return max(1, int(moved * 1000 / self._settings.log_cleaner_io_max_bytes_per_second))
+
+    def _give_up(self, log: Log, error: Exception) -> None:
+        events.warning("%s cannot be compacted and is left alone: %s", log.topic_partition, error)
+        self._leave_alone(log, f"{type(error).__name__}: {error}")
+        self._end_round()
+
+    def _leave_alone(self, log: Log, why: str) -> None:
+        self.uncleanable_since[log] = self._clock.wall_ms()
+        self.uncleanable[log] = why
+
+    def _end_round(self) -> None:
+        round, self._round = self._round, None
+        if round is None:
+            return
+        with suppress(OSError):  # what is left is removed when the log is next opened
+            round.abandon()
+
+
+def _is_harmless(error: KafkaError | OSError) -> bool:
+    """Whether something ran short, and may not next time."""
+    cause = error.__cause__ if isinstance(error, KafkaError) else error
+    return isinstance(cause, OSError) and cause.errno in HARMLESS_ERRORS

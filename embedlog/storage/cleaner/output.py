@@ -1,0 +1,217 @@
+"""The segment that compaction writes, and putting it in place of those it was made from.
+
+    <base>.log.cleaned    being written; removed when the directory is next opened
+    <base>.log.swap       whole and synced: from here on it counts, whatever happens
+    <base>.log            the former segments are out of the way
+
+The step from `.cleaned` to `.swap` decides. Readers without a lock are never disturbed: the former
+segments keep their files open, under whatever name or none, until the last reader lets go.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import KafkaStorageError
+from embedlog.runtime.files import write_fully
+from embedlog.storage import paths
+from embedlog.storage.events import events
+from embedlog.storage.indexes.offset import RELATIVE_OFFSET_MAX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.runtime.files import File
+    from embedlog.storage.indexes.transaction import TransactionIndex
+    from embedlog.storage.log import Log
+    from embedlog.storage.segment import Segment
+    from wire.records.batch import RecordBatch
+
+WRITE_SIZE = 1 << 20
+SYNC_SIZE = 8 << 20
+"""So much at a time, because whoever drives the scheduler waits for the disk meanwhile."""
+SEGMENT_SIZE_MAX = 2**31 - 1
+
+
+class SegmentTooLarge(Exception):
+    """The batches that stay do not fit into one segment file."""
+
+
+class CleanedOutput:
+    """A segment while compaction fills it. Nobody else knows of it before `swap_in`."""
+
+    __slots__ = (
+        "_file",
+        "_is_decided",
+        "_is_volatile",
+        "_log",
+        "_path",
+        "_pending",
+        "_pending_size",
+        "_synced_size",
+        "segment",
+    )
+
+    def __init__(
+        self,
+        log: Log,
+        base_offset: int,
+        aborted: TransactionIndex,
+        *,
+        suffix: str = paths.CLEANED,
+    ) -> None:
+        """Begin the file; `aborted` will have the aborted transactions of what is appended.
+
+        `suffix` ends with that of `paths.CLEANED`: what a crash leaves is removed.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        self._log = log
+        self._is_decided = False
+        self._is_volatile = log.config.durability == "memory"
+        self.segment = segment = log.new_segment(base_offset)
+        segment.aborted = aborted
+        self._path = segment.path + suffix
+        self._file: File = log.files.open(self._path, create=True)
+        self._file.truncate(0)
+        self._pending: list[memoryview | bytes] = []
+        self._pending_size = 0
+        self._synced_size = 0
+
+    def append(self, batch: RecordBatch) -> None:
+        """Add a batch with the offsets it has.
+
+        Raises:
+            OSError: the disk refuses.
+            SegmentTooLarge: there are 2 GiB already.
+        """
+        segment = self.segment
+        _, position, largest, holder = segment.end
+        last_offset, latest, size = batch.last_offset, batch.max_timestamp, batch.size
+        assert last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX, (batch, segment)
+        if position + size > SEGMENT_SIZE_MAX:
+            raise SegmentTooLarge(f"{self._path}: more than {SEGMENT_SIZE_MAX} bytes")
+        if position == 0:
+            segment.first_timestamp = latest
+        if latest > largest:
+            largest, holder = latest, last_offset
+        segment.end = (last_offset + 1, position + size, largest, holder)
+        segment.index(last_offset, position, size, self._log.config.index_interval_bytes)
+        self._pending.append(batch.buffer)
+        self._pending_size += size
+        if self._pending_size >= WRITE_SIZE:
+            self._write()
+
+    def finish(self, next_offset: int, modified_ms: int) -> None:
+        """Write and sync the rest; the segment spans the offsets below `next_offset`.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        self._write()
+        segment = self.segment
+        _, size, largest, holder = segment.end
+        self._sync()
+        self._file.close()
+        segment.end = (next_offset, size, largest, holder)
+        segment.capacity = segment.synced_size = size
+        segment.modified_ms = modified_ms
+        segment.dirty = True
+        segment.directory_synced = True
+
+    def swap_in(self, former: tuple[Segment, ...]) -> list[str]:
+        """Put the finished segment in place of `former`; return the files nobody needs now.
+
+        Requires: the partition lock, and that `former` is part of the log, in a row and not
+        written to. Behind the deciding step the swap can only be completed: when the disk runs
+        short `log.is_swapping` stays set, and the call is to be made again. Another error or an
+        interrupt there poisons the log: the next open completes what was begun.
+
+        Raises:
+            KafkaStorageError: the disk refuses.
+        """
+        log, segment = self._log, self.segment
+        if log.is_swapping and not self._is_decided:
+            raise KafkaStorageError(f"{segment.path}: another swap of {log} is under way")
+        is_left = False
+        try:
+            if not self._is_decided:
+                self._decide(former)
+            useless = self._complete(former)
+        except OSError as error:
+            refusal = log.refused(error)
+            is_left = log.failure is None
+            raise refusal from error
+        finally:
+            if log.is_swapping and not is_left:
+                log.poison(KafkaStorageError(f"the swap of {segment.path} was interrupted"))
+        self._store_indexes()
+        return useless
+
+    def _decide(self, former: tuple[Segment, ...]) -> None:
+        for old in former:
+            old.part_with()
+        self._log.is_swapping = self._is_decided = True
+        try:
+            self._log.files.rename(self._path, self.segment.path + paths.SWAP)
+        except OSError:
+            self._log.is_swapping = self._is_decided = False
+            raise
+
+    def _complete(self, former: tuple[Segment, ...]) -> list[str]:
+        """What can be done again after any of its steps."""
+        log, files, segment = self._log, self._log.files, self.segment
+        if not self._is_volatile:
+            files.sync_directory(log.directory)
+        useless = _put_away(former)
+        files.rename(segment.path + paths.SWAP, segment.path)
+        log.swap_in(segment, former)
+        log.is_swapping = False
+        return useless
+
+    def _store_indexes(self) -> None:
+        if not self._is_volatile:
+            try:
+                self.segment.finish()
+            except OSError as error:
+                # They are hints. The next open makes them anew.
+                events.debug("%s: the indexes are not stored: %s", self.segment.path, error)
+
+    def discard(self) -> None:
+        """Remove what was written. Not after `swap_in`.
+
+        Raises:
+            OSError: the disk refuses; the next open removes it.
+        """
+        self._file.close()
+        if self._log.files.stat(self._path) is not None:
+            self._log.files.remove(self._path)
+
+    def _write(self) -> None:
+        if not self._pending:
+            return
+        # Joined, because a single call of the system takes no more than 1,024 pieces.
+        content = b"".join(self._pending)
+        position = self.segment.end[1] - self._pending_size
+        write_fully(self._file.write, [content], position)
+        self._pending.clear()
+        self._pending_size = 0
+        if self.segment.end[1] - self._synced_size >= SYNC_SIZE:
+            self._sync()
+
+    def _sync(self) -> None:
+        # At every level but memory: what these batches were made from is about to be removed, and
+        # may have been durable.
+        if not self._is_volatile:
+            self._file.sync()
+        self._synced_size = self.segment.end[1]
+
+
+def _put_away(former: tuple[Segment, ...]) -> list[str]:
+    """Put the files of former segments away; return their new names.
+
+    The first one's log stays: the new one replaces it. So does its snapshot, which tells the state
+    of producers at the same offset.
+    """
+    useless = former[0].put_away(paths.SIDECARS)
+    for old in former[1:]:
+        useless += old.put_away()
+    return useless

@@ -1,0 +1,278 @@
+"""One round of compaction of one log, in slices.
+
+    1. map       read the dirty range; note the last offset of every key in it; sync the range
+    2. rewrite   read every segment below the range's end, group by group, and write what stays
+                 into one segment per group, which takes their place
+
+Reading and writing go without any lock; only the swap takes the partition lock. The log may be
+truncated, shortened by retention or deleted meanwhile: then the round is over, and what it has
+done so far stays good, because every group is clean on its own.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import KafkaStorageError
+from embedlog.storage.cleaner.filter import BatchFilter, modernised, read_fields
+from embedlog.storage.cleaner.offset_map import OffsetMap
+from embedlog.storage.cleaner.output import CleanedOutput
+from embedlog.storage.cleaner.transactions import CleanedTransactions
+from embedlog.storage.indexes.offset import ENTRY_SIZE, RELATIVE_OFFSET_MAX
+from embedlog.storage.indexes.time import ENTRY_SIZE as TIME_ENTRY_SIZE
+from embedlog.storage.producers.append import load_aborted_in_slices
+from embedlog.storage.reader import cut, verify
+from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch, iter_batches
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from embedlog.storage.cleaner.dirty_range import DirtyRange
+    from embedlog.storage.indexes.transaction import AbortedTransaction
+    from embedlog.storage.log import Log
+    from embedlog.storage.segment import Segment
+
+    Group = tuple[Segment, ...]
+
+SLICE_SIZE = 64 << 10
+_VERIFY_SIZE = 1 << 20
+"""Bytes read between two looks of the scheduler at its other work: some 5 ms."""
+
+
+class LogChanged(Exception):
+    """The segments are not those any more that the round began with."""
+
+
+class CleaningRound:
+    """A round under way. For one thread at a time, without the partition lock."""
+
+    def __init__(
+        self,
+        log: Log,
+        found: DirtyRange,
+        *,
+        now_ms: int,
+        map_size_max: int,
+        checkpoint: Callable[[], None],
+        remove: Callable[[list[str], int], None],
+    ) -> None:
+        """`now_ms` is wall time, `map_size_max` bytes of memory for keys.
+
+        `checkpoint` stores every log's `cleaned_offset`; `remove` gets the files that the round
+        leaves useless, and after how many milliseconds they may go.
+        """
+        self.log = log
+        self.size_read = 0
+        """Bytes read, and ..."""
+        self.size_written = 0
+        """... bytes written so far."""
+        self.is_complete = False
+        self._is_announced = False
+        """Is it kept that there may be gaps up to the end of what is rewritten?"""
+        self._first_dirty = found.first_dirty
+        self._end = found.end
+        self._now_ms = now_ms
+        self._checkpoint = checkpoint
+        self._remove = remove
+        self._limit = max(DECOMPRESSED_SIZE_MAX, log.config.max_decompressed_message_bytes)
+        self._map = OffsetMap(map_size_max)
+        self._sources = tuple(s for s in log.segments if s.base_offset < found.end)
+        self._output: CleanedOutput | None = None
+        self.size = sum(segment.size for segment in self._sources)
+        """Of what is rewritten, in bytes."""
+        self._slice_end = SLICE_SIZE
+        self._slices = self._run()
+
+    def step(self) -> bool:
+        """Do one slice; say whether the round is complete: then `log.cleaned_offset` has moved.
+
+        Raises:
+            LogChanged: the round is over, incomplete.
+            CorruptRecord, RecordsError, KafkaStorageError, OSError, SegmentTooLarge: it is, too;
+                the log cannot be cleaned, or not now.
+        """
+        self._check_unchanged()
+        self._slice_end = self.size_read + SLICE_SIZE
+        if next(self._slices, None) is not None:
+            return False
+        if self._sources:
+            raise LogChanged("interrupted")
+        self.is_complete = True
+        return True
+
+    def abandon(self) -> None:
+        """Remove what an incomplete round has begun, unless the next open must complete it.
+
+        Raises:
+            OSError: the disk refuses; the next open removes it.
+        """
+        if self._output is not None:
+            self._output.discard()
+            self._output = None
+
+    def _run(self) -> Iterator[int]:
+        """The round, yielding the bytes read so far after every slice."""
+        aborted: list[AbortedTransaction] = []
+        for segment in self._sources:
+            if segment.size > segment.trusted_size:
+                yield from self._verify(segment)
+            if segment.aborted is None:
+                # Of a segment that was loaded they are found by reading it.
+                files, directory = self.log.files, self.log.directory
+                for _ in load_aborted_in_slices(files, directory, self.log.segments, segment):
+                    yield self.size_read
+            aborted += self.log.aborted_transactions(segment.base_offset, segment.next_offset)
+            yield self.size_read
+        yield from self._fill_map(set(aborted))
+        if self.log.config.durability != "memory":
+            # What is mapped makes older records go, so a loss of power must not take it.
+            self.log.sync(self._end)
+            yield self.size_read
+        transactions = CleanedTransactions(set(aborted))
+        self._sources = tuple(s for s in self._sources if s.base_offset < self._end)
+        filtered = BatchFilter(
+            self._map,
+            transactions,
+            end=self._end,
+            now_ms=self._now_ms,
+            delete_retention_ms=self.log.config.delete_retention_ms,
+            limit=self._limit,
+        )
+        for group in _groups(self._sources, self.log):
+            with self.log.lock:
+                filtered.protect(
+                    {
+                        producer.producer_id: (producer.last_data_offset, producer.producer_epoch)
+                        for producer in self.log.active_producers()
+                    }
+                )
+            self._output = output = CleanedOutput(
+                self.log, group[0].base_offset, transactions.begin_segment()
+            )
+            yield from self._rewrite(group, filtered, output)
+            self._finish(group, output)
+            while not self._swap(group, output):
+                yield self.size_read
+
+    def _verify(self, segment: Segment) -> Iterator[int]:
+        """Check what an earlier process wrote, a few batches at a time."""
+        position, offset, size = 0, segment.base_offset, segment.size
+        while position < size:
+            end, _ = cut(
+                segment, position, size, offset=offset, max_bytes=_VERIFY_SIZE, min_one=True
+            )
+            offset = verify(self.log, segment, position, end, offset)
+            position = end
+            yield self.size_read
+
+    def _fill_map(self, aborted: set[AbortedTransaction]) -> Iterator[int]:
+        """Note the keys of the dirty range, or of as much of it as there is memory for."""
+        transactions = CleanedTransactions(aborted)
+        offset_map, limit = self._map, self._limit
+        for segment in self._sources:
+            if segment.next_offset <= self._first_dirty:
+                continue
+            start = segment.position_of(self._first_dirty, segment.size)
+            for batch in self._batches(segment, start):
+                if offset_map.is_full:
+                    self._end = batch.base_offset
+                    return
+                if not transactions.read(batch) and not batch.is_control:
+                    keys, offsets, _ = read_fields(batch, limit)
+                    offset_map.add(keys, offsets)
+                if self.size_read >= self._slice_end:
+                    yield self.size_read
+
+    def _rewrite(self, group: Group, filtered: BatchFilter, output: CleanedOutput) -> Iterator[int]:
+        for segment in group:
+            for batch in self._batches(segment, 0):
+                left = filtered.filter(batch)
+                if left is not None:
+                    output.append(batch if left is batch.buffer else RecordBatch(left))
+                    self.size_written += len(left)
+                if self.size_read >= self._slice_end:
+                    yield self.size_read
+
+    def _batches(self, segment: Segment, position: int) -> Iterator[RecordBatch]:
+        """The batches from `position` on, their checksums proved."""
+        size = segment.size
+        for stored in iter_batches(segment.view(0, size), position, size):
+            self.size_read += stored.size
+            if isinstance(stored, RecordBatch):
+                # What is dropped or written anew must not be what has rotted.
+                stored.check_crc()
+                yield stored
+            else:
+                yield from modernised(stored)
+
+    def _finish(self, group: Group, output: CleanedOutput) -> None:
+        output.finish(group[-1].next_offset, group[-1].modified_ms)
+        log = self.log
+        if self._is_announced:
+            return
+        # Before the first swap: what a loss of power then shows is no damage.
+        with log.lock:
+            if log.cleaned_offset < 0:
+                log.cleaned_offset = self._first_dirty
+            log.gaps_below = max(log.gaps_below, self._sources[-1].next_offset)
+        self._checkpoint()
+        self._is_announced = True
+
+    def _swap(self, group: Group, output: CleanedOutput) -> bool:
+        """Put the new segment in place; False when that is decided and could not be done yet."""
+        log = self.log
+        with log.lock:
+            self._check_unchanged()
+            try:
+                useless = output.swap_in(group)
+            except KafkaStorageError:
+                if not log.is_swapping:
+                    raise
+                return False
+            self._output = None
+            self._sources = self._sources[len(group) :]
+            if not self._sources:
+                log.cleaned_offset = self._end
+        self._remove(useless, log.config.file_delete_delay_ms)
+        return True
+
+    def _check_unchanged(self) -> None:
+        """Raise unless the segments yet to be rewritten are in the log, in a row.
+
+        Also those of later groups: what was mapped from them decides what goes from this one.
+        """
+        sources = self._sources
+        log = self.log
+        if log.failure is not None:
+            raise LogChanged(str(log.failure))
+        if not sources:
+            return
+        segments = log.segments
+        start = segments.index(sources[0]) if sources[0] in segments else 0
+        if segments[start : start + len(sources)] != sources:
+            raise LogChanged(str(log))
+
+
+def _groups(sources: Group, log: Log) -> list[Group]:
+    """Neighbours that one segment can take: by size, by index size, by span of offsets."""
+    config = log.config
+    groups: list[list[Segment]] = []
+    size = entries = time_entries = 0
+    for segment in sources:
+        size += segment.size
+        entries += len(segment.offset_index)
+        time_entries += len(segment.time_index)
+        if (
+            not groups
+            or size > config.segment_bytes
+            or entries * ENTRY_SIZE > config.segment_index_bytes
+            or time_entries * TIME_ENTRY_SIZE > config.segment_index_bytes
+            or (
+                segment.size
+                and segment.next_offset - 1 - groups[-1][0].base_offset > RELATIVE_OFFSET_MAX
+            )
+        ):
+            groups.append([])
+            size, entries = segment.size, len(segment.offset_index)
+            time_entries = len(segment.time_index)
+        groups[-1].append(segment)
+    return [tuple(group) for group in groups]

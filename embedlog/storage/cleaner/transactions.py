@@ -1,0 +1,85 @@
+"""Transactions as compaction meets them, batch by batch in offset order.
+
+    a batch of an aborted transaction     goes at once
+    a marker with batches before it       stays: it says what became of them
+    a marker without                      may go, once readers have had time to see it (KIP-534)
+
+A batch counts as being there also when it is dropped in this round, or was emptied in an earlier
+one: its marker goes in a later round, so that no crash leaves the batch without the marker.
+"""
+
+from __future__ import annotations
+
+from embedlog.storage.indexes.transaction import TransactionIndex
+from wire.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT
+from wire.records.control import ControlType, control_type_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from embedlog.storage.indexes.transaction import AbortedTransaction
+    from wire.records.batch import RecordBatch
+
+
+_CONCERNED = TRANSACTIONAL_BIT | CONTROL_BIT
+
+
+class CleanedTransactions:
+    """The open transactions at the point that a pass over a log has reached."""
+
+    __slots__ = ("_aborted", "_aborting", "_seen", "index")
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        """`aborted` has every aborted transaction with a batch in what will be read."""
+        self._aborted = sorted(aborted, key=_first_offset, reverse=True)
+        """Those that have not begun yet, the next one last."""
+        self._aborting: dict[int, AbortedTransaction] = {}
+        """Producer id -> the transaction it is in, which will be aborted."""
+        self._seen: set[int] = set()
+        """Producers that have written a batch since their last marker."""
+        self.index = TransactionIndex()
+        """What a reader of the batches read since `begin_segment` must know of."""
+
+    def begin_segment(self) -> TransactionIndex:
+        """Begin another index; return it."""
+        self.index = TransactionIndex()
+        return self.index
+
+    def read(self, batch: RecordBatch) -> bool:
+        """Take the next batch; say whether transactions have no need of its records any more.
+
+        Raises:
+            InvalidRecord: a control record without a control key.
+        """
+        if not batch.attributes & _CONCERNED:
+            return False
+        aborted = self._aborted
+        last_offset = batch.last_offset
+        while aborted and aborted[-1].first_offset <= last_offset:
+            begun = aborted.pop()
+            self._aborting[begun.producer_id] = begun
+        if batch.is_control:
+            return self._read_marker(batch)
+        self._seen.add(batch.producer_id)
+        aborting = self._aborting.get(batch.producer_id)
+        return aborting is not None and last_offset < aborting.last_offset
+
+    def _read_marker(self, batch: RecordBatch) -> bool:
+        if batch.record_count == 0:
+            return True  # emptied in an earlier round, and kept for its producer's sake
+        control_type = control_type_of(batch)
+        if control_type not in (ControlType.ABORT, ControlType.COMMIT):
+            return False
+        producer_id = batch.producer_id
+        was_seen = producer_id in self._seen
+        self._seen.discard(producer_id)
+        if control_type == ControlType.ABORT:
+            aborted = self._aborting.pop(producer_id, None)
+            if aborted is not None and was_seen:
+                self.index.append(aborted)
+        return not was_seen
+
+
+def _first_offset(transaction: AbortedTransaction) -> int:
+    return transaction.first_offset

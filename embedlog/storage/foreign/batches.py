@@ -1,0 +1,184 @@
+"""The segments of a log that another process owns, and the walk over their batches.
+
+The listing is of one moment. The owner may replace or remove any of the files meanwhile: then
+opening one fails, and the walk asks for another listing.
+
+A walk notices where batches are missing. It begins at a batch that is not behind its offset, or at
+the begin of a segment, so that it knows which offset has to come next, also when it was asked to
+begin inside the hole.
+"""
+
+from __future__ import annotations
+
+from _bisect import bisect_right
+
+from embedlog import errors
+from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.foreign.segment import ForeignSegment
+from embedlog.storage.gaps import read_gaps_below
+from embedlog.storage.state_files.checkpoint_files import read_offsets
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from embedlog.common import TopicPartition
+    from embedlog.runtime.files import Files
+    from embedlog.storage.foreign.segment import Batch
+
+    OpenAt = Callable[[int, int], tuple[ForeignSegment, int, int | None]]
+    """(base offset, offset) -> its segment, where to begin, where to end; None is the file's."""
+
+LOOKS_MAX = 20
+"""So often a listing may be overtaken by the owner's next change to it."""
+
+
+class ForeignListing:
+    """The segments of one partition, as they were at the last `look`. Not thread-safe."""
+
+    __slots__ = (
+        "_data",
+        "_files",
+        "_gaps_below",
+        "_swapped",
+        "bases",
+        "directory",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self, files: Files, data: str, topic_partition: TopicPartition, topic_id: bytes = b""
+    ) -> None:
+        """`topic_id` is the content of `partition.metadata`, empty when that is not known yet."""
+        self._files = files
+        self._data = data
+        self._swapped: set[int | None] = set()
+        self._gaps_below = 0
+        self.bases: list[int] = []
+        self.directory = paths.log_directory(data, topic_partition)
+        self.topic_id = topic_id
+        self.topic_partition = topic_partition
+
+    def look(self) -> None:
+        """List the segments.
+
+        Raises:
+            UnknownTopicOrPartition: the topic was deleted, or made anew, as another one.
+            FileNotFoundError: there is no segment at the moment.
+        """
+        topic_id = self._read_topic_id()
+        if self.topic_id and topic_id != self.topic_id:
+            raise self._gone()
+        self.topic_id = topic_id
+        try:
+            names = self._files.list(self.directory)
+        except FileNotFoundError:
+            raise self._gone() from None
+        swapped = paths.LOG + paths.SWAP
+        self._swapped = {paths.parse_offset(name) for name in names if name.endswith(swapped)}
+        self.bases = sorted(
+            offset
+            for name in names
+            if name.endswith(paths.LOG) and (offset := paths.parse_offset(name)) is not None
+        )
+        if not self.bases:
+            raise FileNotFoundError(self.directory)
+
+    def start(self) -> int:
+        """Where the log begins. Requires: a look."""
+        starts = read_offsets(self._files, self._data, paths.LOG_START_OFFSETS)
+        return max(self.bases[0], starts.get(self.topic_partition, 0))
+
+    def segment(self, base_offset: int) -> ForeignSegment:
+        """One of the segments.
+
+        Raises:
+            FileNotFoundError: it has gone meanwhile.
+        """
+        # Compaction's output that is about to replace several segments, or has begun to.
+        suffix = paths.LOG + paths.SWAP if base_offset in self._swapped else paths.LOG
+        return ForeignSegment(self._files, self.directory, base_offset, suffix)
+
+    def check_gap(self, expected: int, found: int, path: str) -> None:
+        """Offsets may skip to `found` where compaction was, which then has said so.
+
+        Raises:
+            CorruptRecord: they may not.
+        """
+        if self._gaps_below < found:
+            self._gaps_below = read_gaps_below(self._files, self._data, self.topic_partition)
+        if found > self._gaps_below:
+            raise CorruptRecord(path, 0, f"offset {found}, expected {expected}")
+
+    def _read_topic_id(self) -> bytes:
+        try:
+            return self._files.read(f"{self.directory}/{paths.PARTITION_METADATA}")
+        except FileNotFoundError:
+            return b""
+
+    def _gone(self) -> errors.KafkaError:
+        return errors.UnknownTopicOrPartition(
+            f"{self.topic_partition} is not in {self._data}, or is another than it was"
+        )
+
+
+def walk(
+    listing: ForeignListing,
+    offset: int,
+    end_offset: int,
+    *,
+    open_at: OpenAt,
+    look_again: Callable[[int], None],
+) -> Iterator[Batch]:
+    """Yield whole batches, the first holds `offset` or follows it, all begin before the end.
+
+    `look_again(offset)` lists the segments anew, or raises when `offset` is no more. Nothing behind
+    the batch that reaches `end_offset` is touched: it may be room that the owner has reserved, or
+    what it is writing.
+
+    Raises:
+        CorruptRecord: the next batch is damaged, or is missing.
+        OffsetOutOfRange: the log ends before `end_offset`: a crash took what was not synced.
+        TimedOut: the owner replaces segments faster than they can be opened.
+    """
+    looks = 0
+    expected = -1
+    while offset < end_offset:
+        slot = max(0, bisect_right(listing.bases, offset) - 1)
+        base = listing.bases[slot]
+        try:
+            segment, position, end = open_at(base, offset)
+            if expected < 0 and position == 0:
+                expected = base
+            for _, batch in segment.batches(position, end):
+                if 0 <= expected < batch.base_offset:
+                    listing.check_gap(expected, batch.base_offset, segment.path)
+                if batch.base_offset >= end_offset:
+                    return
+                expected = batch.last_offset + 1
+                if expected > offset:
+                    yield batch
+                    offset = expected
+                if expected >= end_offset:
+                    return
+        except FileNotFoundError:
+            looks += 1
+            if looks > LOOKS_MAX:
+                raise errors.TimedOut(
+                    f"{listing.topic_partition}: the owner replaces the segment of offset {offset} "
+                    "faster than it can be opened"
+                ) from None
+            look_again(offset)
+            expected = -1
+            continue
+        if slot + 1 == len(listing.bases):
+            raise errors.OffsetOutOfRange(
+                f"{listing.topic_partition} ends at offset {expected}, not at {end_offset}"
+            )
+        following = listing.bases[slot + 1]
+        if 0 <= expected < following:
+            # Of what lies between, compaction has left nothing.
+            listing.check_gap(expected, following, segment.path)
+        offset = max(offset, following)

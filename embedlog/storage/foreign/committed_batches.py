@@ -1,0 +1,76 @@
+"""What a read_committed reader gets of a log's batches: those of aborted transactions left out."""
+
+from __future__ import annotations
+
+from embedlog.storage.foreign.tail import ends_transaction
+from wire.records.batch import RecordBatch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TypeAlias
+
+    from embedlog.storage.foreign.log import ForeignLog
+    from embedlog.storage.foreign.offset_range import ForeignRange
+    from embedlog.storage.foreign.segment import Batch
+
+    Log: TypeAlias = ForeignLog | ForeignRange
+
+
+def data_batches(log: Log, offset: int, end_offset: int) -> Iterator[Batch]:
+    """The batches of applications, whatever became of their transactions."""
+    for batch in log.batches(offset, end_offset):
+        if not (isinstance(batch, RecordBatch) and batch.is_control):
+            yield batch
+
+
+def committed_batches(log: Log, offset: int, end_offset: int) -> Iterator[Batch]:
+    """The batches of applications below `end_offset`, at most the last stable offset.
+
+    The marker that ends a transaction lies behind its batches: it is looked for ahead, once.
+    """
+    markers = _Markers(log, end_offset)
+    for batch in data_batches(log, offset, end_offset):
+        is_open = isinstance(batch, RecordBatch) and batch.is_transactional
+        if not is_open or markers.commits(batch):
+            yield batch
+
+
+class _Markers:
+    """The ends of transactions, in the order of their offsets."""
+
+    __slots__ = ("_ahead", "_end_offset", "_found", "_log")
+
+    def __init__(self, log: Log, end_offset: int) -> None:
+        self._log = log
+        self._end_offset = end_offset
+        self._found: dict[int, list[tuple[int, bool]]] = {}
+        """Producer id -> (offset of the marker, does it commit)."""
+        self._ahead: Iterator[Batch] | None = None
+
+    def commits(self, batch: Batch) -> bool:
+        """Whether the transaction of `batch` was committed; its marker lies ahead.
+
+        One whose marker compaction has removed was: of an aborted one it removes the batches first.
+        """
+        assert isinstance(batch, RecordBatch)
+        known = self._found.setdefault(batch.producer_id, [])
+        while known and known[0][0] < batch.base_offset:
+            known.pop(0)
+        if not known:
+            self._look_for(batch)
+        return known[0][1] if known else True
+
+    def _look_for(self, batch: RecordBatch) -> None:
+        if self._ahead is None:
+            # A marker may lie behind the last stable offset of the batches that it is about.
+            self._ahead = self._log.batches(batch.base_offset, self._log.high_watermark)
+        for ahead in self._ahead:
+            if isinstance(ahead, RecordBatch) and ahead.is_control:
+                commits = ends_transaction(ahead)
+                if commits is not None and ahead.base_offset > batch.base_offset:
+                    self._found.setdefault(ahead.producer_id, []).append(
+                        (ahead.base_offset, commits)
+                    )
+                    if ahead.producer_id == batch.producer_id:
+                        return

@@ -1,0 +1,245 @@
+"""One partition's log as another process sees it: no lock taken, nothing written or removed.
+
+The owner may append, roll, compact, delete old segments or the whole topic meanwhile, or die. What
+is read is bounded by what it has published (see `published_offset`), and was checked here; a
+segment that it removes stays readable to whoever is at it. Of a log whose owner has died, what a
+recovery would cut is not shown, nor a commit of staged files before it is done (see `adoption`).
+
+At durability `os` a batch may be seen some microseconds before the owner's own readers see it. If
+an interrupt or a failing disk takes back the append at just that moment, it was never there.
+"""
+
+from __future__ import annotations
+
+from _bisect import bisect_right
+
+from embedlog import errors
+from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.adoption.commit_file import PREPARED, read_last
+from embedlog.storage.foreign.batches import LOOKS_MAX, ForeignListing, walk
+from embedlog.storage.foreign.cuts import find_cuts
+from embedlog.storage.foreign.tail import ForeignTail, transactions_at
+from embedlog.storage.state_files.checkpoint_files import read_offsets
+from embedlog.storage.state_files.published_offset import read_published
+from wire.records.batch import RecordBatch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from embedlog.common import TopicPartition
+    from embedlog.runtime.files import Files
+    from embedlog.storage.adoption.commit_file import Commit
+    from embedlog.storage.foreign.segment import Batch, ForeignSegment
+
+
+class ForeignLog:
+    """Not thread-safe. `refresh` looks at what the owner has done; the facts are of that moment."""
+
+    def __init__(self, files: Files, data: str, topic_partition: TopicPartition) -> None:
+        """Look at the log for the first time.
+
+        Raises:
+            UnknownTopicOrPartition: there is none.
+            CorruptRecord: it cannot be read at all.
+        """
+        self._files = files
+        self._data = data
+        self.topic_partition = topic_partition
+        self._listing = ForeignListing(files, data, topic_partition)
+        self._tail: ForeignTail | None = None
+        self.log_start_offset = 0
+        self.refresh()
+
+    @property
+    def high_watermark(self) -> int:
+        """The end of what may be read."""
+        assert self._tail is not None
+        return self._tail.next_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end of what a read_committed reader may see."""
+        assert self._tail is not None
+        return self._tail.last_stable_offset
+
+    @property
+    def damage(self) -> CorruptRecord | None:
+        """Why nothing at the high watermark or behind it can be read, though there is more."""
+        assert self._tail is not None
+        return self._tail.damage
+
+    @property
+    def topic_id(self) -> bytes:
+        """The content of `partition.metadata`, by which another topic of that name shows."""
+        return self._listing.topic_id
+
+    def cuts(self, start: int, end: int, size_max: int) -> list[int]:
+        """Offsets behind batches inside (start, end): parts of about `size_max` stored bytes."""
+        listing = self._listing
+        return find_cuts(
+            self._files, listing.directory, listing.bases, (start, end), size_max=size_max
+        )
+
+    def segment_paths(self) -> list[tuple[int, str]]:
+        """The base offset and the file of every segment, in order."""
+        directory = self._listing.directory
+        return [(base, paths.segment_file(directory, base)) for base in self._listing.bases]
+
+    # Looking
+
+    def refresh(self) -> None:
+        """Look at what the owner has done since.
+
+        Raises:
+            UnknownTopicOrPartition: the topic was deleted; perhaps made anew, as another one.
+            CorruptRecord: a segment before the last is damaged, and an open transaction may be
+                hidden by that.
+        """
+        for _ in range(LOOKS_MAX):
+            try:
+                commit = read_last(self._files, self._data)
+                limit = self._limit_before(commit)
+                self._listing.look()
+                self._follow(limit)
+                if not self._is_overtaken(commit):
+                    break
+                self._tail = None
+            except FileNotFoundError:
+                continue  # between the listing and the look a segment has gone
+        else:
+            raise errors.UnknownTopicOrPartition(
+                f"{self.topic_partition} has no segment in {self._data}"
+            )
+        self.log_start_offset = self._listing.start()
+
+    def _follow(self, limit: int | None) -> None:
+        """Bring the tail to the end of the last segment, from where it was."""
+        tail = self._tail
+        if tail is not None and tail.segment.is_replaced():
+            self._tail = None
+        is_fresh = False
+        while True:
+            tail = self._tail
+            if tail is None:
+                is_fresh = True
+                known_bases = self._listing.bases
+                bases = [base for base in known_bases if limit is None or base <= limit]
+                bases = bases or known_bases[:1]
+                undecided = transactions_at(self._files, self._listing.directory, bases)
+                tail = self._tail = ForeignTail(self._listing.segment(bases[-1]), undecided)
+            known = tail.damage
+            tail.advance(limit)
+            if tail.damage is not None and not is_fresh and known is None:
+                # Perhaps an append was taken back, of which the tail had seen the batch.
+                self._tail = None
+                continue
+            slot = bisect_right(self._listing.bases, tail.segment.base_offset)
+            if slot == len(self._listing.bases) or tail.damage is not None:
+                return
+            following = self._listing.bases[slot]
+            if limit is not None and limit <= tail.next_offset < following:
+                return
+            if tail.next_offset == following:
+                self._tail = ForeignTail(self._listing.segment(following), tail.open_transactions)
+            else:
+                # What lies between was compacted or removed: begin again, from the last snapshot.
+                self._tail = None
+
+    def _limit_before(self, commit: Commit | None) -> int | None:
+        """How far one may read: not into a commit that is not done."""
+        limit = self._limit()
+        if commit is None or commit.state != PREPARED:
+            return limit
+        start = commit.starts.get(self.topic_partition)
+        return limit if start is None or (limit is not None and limit < start) else start
+
+    def _is_overtaken(self, before: Commit | None) -> bool:
+        """Has another commit begun since, of which a part may have been seen?"""
+        after = read_last(self._files, self._data)
+        begun = 0 if after is None else after.sequence
+        known = 0 if before is None else before.sequence
+        if after is None or begun == known:
+            return False
+        start = after.starts.get(self.topic_partition)
+        return begun > known + 1 or (start is not None and self.high_watermark > start)
+
+    def _limit(self) -> int | None:
+        """How far the owner says that one may read; None when all whole batches are published."""
+        lock = f"{self._data}/{paths.LOCK}"
+        try:
+            if self._files.boot_id.encode() not in self._files.read(lock).split():
+                return None  # the machine has restarted since: who wrote it is no more
+        except FileNotFoundError:
+            return None
+        try:
+            return read_published(self._files, self._listing.directory)
+        except CorruptRecord:
+            points = read_offsets(self._files, self._data, paths.RECOVERY_POINTS)
+            return points.get(self.topic_partition, 0)
+
+    # Reading
+
+    def batches(self, offset: int, end_offset: int) -> Iterator[Batch]:
+        """Yield whole batches from the one that holds `offset` to the one before `end_offset`.
+
+        Control batches too. The log may go on meanwhile; what is yielded lies below the offset
+        that was given, at most the high watermark.
+
+        Raises:
+            OffsetOutOfRange: `offset` is outside the log, or was removed before it was read.
+            CorruptRecord: the next batch is damaged, or is missing.
+        """
+        if not self.log_start_offset <= offset <= self.high_watermark:
+            raise self._out_of_range(offset)
+        yield from walk(
+            self._listing, offset, end_offset, open_at=self._open_at, look_again=self._look_again
+        )
+        if end_offset >= self.high_watermark and self.damage is not None:
+            raise self.damage
+
+    def _open_at(self, base: int, offset: int) -> tuple[ForeignSegment, int, int | None]:
+        tail = self._tail
+        assert tail is not None
+        is_tail = base == tail.segment.base_offset
+        segment = tail.segment if is_tail else self._listing.segment(base)
+        return segment, segment.position_of(offset), tail.position if is_tail else None
+
+    def _look_again(self, offset: int) -> None:
+        self.refresh()
+        if offset < self._listing.bases[0]:
+            raise self._out_of_range(offset)
+
+    def _out_of_range(self, offset: int) -> errors.KafkaError:
+        return errors.OffsetOutOfRange(
+            f"{self.topic_partition} holds offsets {self.log_start_offset} to "
+            f"{self.high_watermark}, not {offset}"
+        )
+
+    def offset_for_timestamp(self, timestamp: int) -> int | None:
+        """The offset of the first record that is not older than `timestamp`, None without one."""
+        end = self.high_watermark
+        bases = self._listing.bases
+        for slot, base in enumerate(bases):
+            if slot + 1 < len(bases):
+                if bases[slot + 1] <= self.log_start_offset:
+                    continue
+                try:
+                    latest = self._listing.segment(base).latest_timestamp()
+                except FileNotFoundError:
+                    continue  # removed meanwhile
+                if latest is not None and latest < timestamp:
+                    continue
+            for batch in self.batches(max(base, self.log_start_offset), end):
+                if batch.max_timestamp < timestamp or _is_control(batch):
+                    continue
+                for record in batch.records():
+                    if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
+                        return record.offset
+            break
+        return None
+
+
+def _is_control(batch: Batch) -> bool:
+    return isinstance(batch, RecordBatch) and batch.is_control

@@ -1,0 +1,167 @@
+"""A segment that another process may be writing, cutting or removing: its batches, each checked.
+
+Everything is read by copies, never through a mapping (see `Files.open`), and a checksum is looked
+at each time: nothing that is read has been published by this process.
+"""
+
+from __future__ import annotations
+
+from _bisect import bisect_right
+
+from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.indexes.offset import OffsetIndex
+from embedlog.storage.indexes.time import TimeIndex
+from wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, RecordBatch, iter_batches
+from wire.records.errors import RecordsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from embedlog.runtime.files import File, Files
+    from wire.records.legacy import LegacyBatch
+
+    Batch = RecordBatch | LegacyBatch
+
+READ_SIZE = 1 << 20
+_LENGTH_POSITION = 8
+
+
+class ForeignSegment:
+    """Its file stays readable after the owner has removed it, for as long as this is kept.
+
+    Raises:
+        FileNotFoundError: there is no such segment (any more).
+    """
+
+    __slots__ = ("_directory", "_file", "_files", "_marks", "base_offset", "path")
+
+    def __init__(
+        self, files: Files, directory: str, base_offset: int, suffix: str = paths.LOG
+    ) -> None:
+        self._files = files
+        self._directory = directory
+        self.base_offset = base_offset
+        self.path = paths.segment_file(directory, base_offset, suffix)
+        self._file: File = files.open(self.path, writable=False)
+        self._marks: list[tuple[int, int]] = []
+        """(base offset, position) of some batches that were read here."""
+
+    def size(self) -> int:
+        """Bytes of the file, of which the last may be no batches."""
+        return self._file.size()
+
+    def is_replaced(self) -> bool:
+        """Whether the segment's name means another file, or none."""
+        before = self.size()
+        stat = self._files.stat(self.path)
+        if stat is None:
+            return True
+        low, high = sorted((before, self.size()))
+        return not low <= stat.size <= high
+
+    def batches(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, Batch]]:
+        """Yield (position, batch) for the good batches of [position, end), or to the file's end.
+
+        Raises:
+            CorruptRecord: what comes next is no good batch; perhaps it is being written.
+        """
+        size = self.size() if end is None else end
+        while position < size:
+            start = position
+            for batch in self._some(position, size):
+                self._check(batch, position)
+                yield position, batch
+                position += batch.size
+            if position == start:
+                reason = f"no whole batch in the {size - position} bytes that remain"
+                raise CorruptRecord(self.path, position, reason)
+
+    def _some(self, position: int, end: int) -> Iterator[Batch]:
+        """The batches that a read of some size, or of the first one's, brings."""
+        try:
+            view = self._file.view(position, min(READ_SIZE, end - position))
+            if len(view) < end - position:
+                length = view[_LENGTH_POSITION:LOG_OVERHEAD]
+                needed = int.from_bytes(length, "big", signed=True) + LOG_OVERHEAD
+                if len(view) < needed <= end - position:
+                    view = self._file.view(position, needed)
+        except ValueError as error:
+            # It was cut meanwhile.
+            raise CorruptRecord(self.path, position, str(error)) from None
+        at = position
+        try:
+            for batch in iter_batches(view):
+                yield batch
+                at += batch.size
+        except RecordsError as error:
+            raise CorruptRecord(self.path, at, str(error)) from None
+
+    def _check(self, batch: Batch, position: int) -> None:
+        try:
+            is_good = batch.is_valid_crc() and batch.last_offset >= batch.base_offset
+        except RecordsError as error:
+            raise CorruptRecord(self.path, position, str(error)) from None
+        if not is_good:
+            reason = f"batch at offset {batch.base_offset}: crc {batch.crc:#010x} does not fit"
+            raise CorruptRecord(self.path, position, reason)
+
+    def remaining(self, position: int) -> memoryview:
+        """What lies from `position` on, whatever it is."""
+        try:
+            return self._file.view(position, max(0, self.size() - position))
+        except ValueError:
+            return memoryview(b"")  # it was cut meanwhile
+
+    # Finding
+
+    def mark(self, base_offset: int, position: int) -> None:
+        """Note where a batch begins, for those who look for it or what follows it."""
+        if not self._marks or position - self._marks[-1][1] >= READ_SIZE // 16:
+            self._marks.append((base_offset, position))
+
+    def position_of(self, offset: int) -> int:
+        """Where some batch begins that is not behind `offset`, and not far before it."""
+        slot = bisect_right(self._marks, (offset, 1 << 62))
+        if slot:
+            return self._marks[slot - 1][1]
+        index = self._index()
+        last_offset, position = index.lookup(offset) if index is not None else (-1, 0)
+        return position if position and self._ends_with(last_offset, position) else 0
+
+    def _index(self) -> OffsetIndex | None:
+        path = paths.segment_file(self._directory, self.base_offset, paths.OFFSET_INDEX)
+        try:
+            return OffsetIndex.decode(
+                self._files.read(path), base_offset=self.base_offset, size=self.size(), path=path
+            )
+        except (FileNotFoundError, CorruptRecord):
+            return None  # a hint
+
+    def _ends_with(self, last_offset: int, position: int, timestamp: int | None = None) -> bool:
+        if self.size() - position < HEADER_SIZE:
+            return False
+        try:
+            for _, batch in self.batches(position):
+                is_timely = timestamp is None or batch.max_timestamp == timestamp
+                return batch.last_offset == last_offset and is_timely
+        except CorruptRecord:
+            pass
+        return False
+
+    def latest_timestamp(self) -> int | None:
+        """The largest timestamp of a finished segment; None when the index cannot say it."""
+        path = paths.segment_file(self._directory, self.base_offset, paths.TIME_INDEX)
+        try:
+            content = self._files.read(path)
+            last = TimeIndex.decode(content, base_offset=self.base_offset, path=path).last
+        except (FileNotFoundError, CorruptRecord):
+            return None
+        if last is None:
+            return None
+        timestamp, offset = last
+        for position, batch in self.batches(self.position_of(offset)):
+            if batch.last_offset >= offset:
+                return timestamp if self._ends_with(offset, position, timestamp) else None
+        return None

@@ -1,0 +1,133 @@
+"""Reading along: the last segment of a log that another process writes, as far as it is published.
+
+A torn batch at the end is one that is being written, or that a crash has left: it is not shown. A
+bad batch with good ones behind it is damage, for a log is written in order.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import CorruptRecord, KafkaError
+from embedlog.storage import paths
+from embedlog.storage.foreign.segment import ForeignSegment
+from embedlog.storage.producers import snapshot as producer_snapshot
+from embedlog.storage.producers.state import read_marker
+from embedlog.storage.segment_scan import has_good_batch_after
+from wire.records.batch import LOG_OVERHEAD, RecordBatch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from embedlog.runtime.files import Files
+    from embedlog.storage.foreign.segment import Batch
+
+_ENTRY_HEAD = bytes(LOG_OVERHEAD)
+
+
+class ForeignTail:
+    """The end of a log: position and offset up to which it was read, and what is undecided."""
+
+    __slots__ = ("damage", "next_offset", "open_transactions", "position", "segment")
+
+    def __init__(self, segment: ForeignSegment, open_transactions: Mapping[int, int]) -> None:
+        self.segment = segment
+        self.position = 0
+        self.next_offset = segment.base_offset
+        self.open_transactions = dict(open_transactions)
+        """Producer id -> first offset of its transaction that no marker has ended."""
+        self.damage: CorruptRecord | None = None
+        """Why nothing behind `position` can be read, though there is more."""
+
+    def advance(self, limit: int | None) -> None:
+        """Read the good batches that have come, those below offset `limit` where there is one."""
+        self.damage = None
+        stopped = self._read(limit)
+        if stopped is None or self._is_zeros():
+            if limit is not None and self.next_offset < limit and stopped is not None:
+                self.damage = stopped
+            return
+        position = self.position
+        is_followed = has_good_batch_after(
+            self.segment.remaining(position), 0, self.next_offset, beyond=1
+        )
+        # Looked at again, because it may have been half written a moment ago; what lies behind it
+        # was written later, and was seen before.
+        stopped = self._read(limit)
+        is_published = limit is not None and self.next_offset < limit
+        if stopped is not None and position == self.position and (is_followed or is_published):
+            self.damage = stopped
+
+    def _read(self, limit: int | None) -> CorruptRecord | None:
+        """Go on to the end, or the first bad batch; return what is wrong with it."""
+        try:
+            for position, batch in self.segment.batches(self.position):
+                if limit is not None and batch.last_offset >= limit:
+                    return None
+                if batch.base_offset < self.next_offset:
+                    reason = f"offset {batch.base_offset}, expected {self.next_offset}"
+                    return CorruptRecord(self.segment.path, position, reason)
+                self.segment.mark(batch.base_offset, position)
+                track(self.open_transactions, batch)
+                self.next_offset = batch.last_offset + 1
+                self.position = position + batch.size
+        except CorruptRecord as error:
+            return error
+        return None
+
+    def _is_zeros(self) -> bool:
+        """Whether the file was extended in advance, and holds nothing more."""
+        return bytes(self.segment.remaining(self.position)[:LOG_OVERHEAD]) in (b"", _ENTRY_HEAD)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end of what a read_committed reader may see."""
+        return min(self.open_transactions.values(), default=self.next_offset)
+
+
+def track(open_transactions: dict[int, int], batch: Batch) -> None:
+    """Note a transaction that begins or ends with `batch`."""
+    if not isinstance(batch, RecordBatch) or not batch.is_transactional:
+        return
+    if not batch.is_control:
+        open_transactions.setdefault(batch.producer_id, batch.base_offset)
+    elif ends_transaction(batch) is not None:
+        open_transactions.pop(batch.producer_id, None)
+
+
+def ends_transaction(batch: RecordBatch) -> bool | None:
+    """Whether a control batch commits its producer's transaction; None if it does not end it.
+
+    Raises:
+        CorruptRecord: the marker is malformed.
+    """
+    try:
+        marker = read_marker(batch)
+    except KafkaError as error:
+        raise CorruptRecord(f"marker at offset {batch.base_offset}", 0, str(error)) from None
+    return None if marker is None else marker[0]
+
+
+def transactions_at(files: Files, directory: str, bases: Sequence[int]) -> dict[int, int]:
+    """The transactions that are open where the last segment begins.
+
+    From the newest good snapshot at a segment's begin, and the segments behind it; without any,
+    from the log's first segment.
+    """
+    found: dict[int, int] = {}
+    first = len(bases) - 1
+    while True:
+        path = paths.segment_file(directory, bases[first], paths.SNAPSHOT)
+        try:
+            entries = producer_snapshot.decode(files.read(path), path)
+        except (FileNotFoundError, CorruptRecord):
+            if first == 0:
+                break
+            first -= 1
+        else:
+            begins = ((each.producer_id, each.current_txn_first_offset) for each in entries)
+            found = {producer_id: offset for producer_id, offset in begins if offset >= 0}
+            break
+    for base in bases[first:-1]:
+        for _, batch in ForeignSegment(files, directory, base).batches():
+            track(found, batch)
+    return found

@@ -1,0 +1,216 @@
+"""Where appends and the producer state meet: judging markers, replaying them, snapshots."""
+
+from __future__ import annotations
+
+from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import write_whole
+from embedlog.storage import paths
+from embedlog.storage.indexes.transaction import TransactionIndex
+from embedlog.storage.producers.state import ProducerStateManager, read_marker
+from embedlog.storage.segment import EVERYTHING
+from wire.records.batch import RecordBatch, iter_batches
+from wire.records.errors import RecordsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from embedlog.runtime.files import Files
+    from embedlog.storage.indexes.transaction import AbortedTransaction
+    from embedlog.storage.producers.entry import ProducerUpdate
+    from embedlog.storage.segment import Segment
+    from embedlog.storage.validation.validated_batch import ValidatedBatch
+
+_NEVER_EXPIRES = 2**63 - 1
+_SLICE_SIZE = 64 << 10
+NO_EPOCH = -1
+
+
+def judge_marker(
+    producers: ProducerStateManager,
+    batch: ValidatedBatch,
+    *,
+    first_offset: int,
+    origin: int,
+    transaction_version: int,
+) -> ProducerUpdate | None:
+    """What a control batch at `first_offset` would do to the producer state; changes nothing.
+
+    Raises:
+        KafkaError: as `ProducerStateManager.prepare_marker`.
+    """
+    sent = batch.stamped(base_offset=first_offset, leader_epoch=NO_EPOCH)
+    marker = read_marker(RecordBatch(sent))
+    if marker is None:
+        return None
+    committed, coordinator_epoch, timestamp = marker
+    return producers.prepare_marker(
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        coordinator_epoch=coordinator_epoch,
+        committed=committed,
+        timestamp=timestamp,
+        offset=first_offset,
+        origin=origin,
+        transaction_version=transaction_version,
+    )
+
+
+def write_snapshot(
+    files: Files, directory: str, producers: ProducerStateManager, offset: int
+) -> None:
+    """Store the producer state as it is at `offset`, the log's end. Not synced: it is a hint."""
+    path = paths.segment_file(directory, offset, paths.SNAPSHOT)
+    write_whole(files, path, producers.encode_snapshot(), sync=False)
+
+
+def remove_snapshots(files: Files, directory: str) -> None:
+    """Remove every snapshot; the state is then found by reading the batches.
+
+    Raises:
+        OSError: the disk refuses; some may be left.
+    """
+    for offset in _snapshots(files, directory):
+        files.remove(paths.segment_file(directory, offset, paths.SNAPSHOT))
+
+
+def load_producers(
+    files: Files,
+    directory: str,
+    segments: Sequence[Segment],
+    producers: ProducerStateManager,
+    *,
+    log_end_offset: int,
+    log_start_offset: int,
+    now_ms: int,
+) -> None:
+    """Restore the newest good snapshot not above `log_end_offset`, replay what lies behind it.
+
+    A damaged snapshot is removed and the one before it tried. Snapshots above the end belong to
+    records that are gone, and are removed too. `now_ms` is wall time.
+
+    Raises:
+        CorruptRecord: a batch to replay is damaged.
+    """
+    producers.truncate()
+    start = log_start_offset
+    for offset in sorted(_snapshots(files, directory), reverse=True):
+        path = paths.segment_file(directory, offset, paths.SNAPSHOT)
+        if offset <= log_end_offset:
+            try:
+                producers.decode_snapshot(files.read(path), now_ms, path)
+            except CorruptRecord:
+                pass
+            else:
+                start = max(start, offset)
+                break
+        files.remove(path)
+    for segment in segments:
+        if segment.next_offset > start:
+            replay(segment, producers, start)
+    producers.expire(now_ms)
+
+
+def load_aborted(
+    files: Files, directory: str, segments: Sequence[Segment], segment: Segment
+) -> TransactionIndex:
+    """The aborted transactions of a loaded segment, found in its batches, kept in the segment.
+
+    The `.txnindex` file is written for Kafka's tools and not read: it carries no checksum, and a
+    damaged or missing entry would show aborted records to a read_committed reader. The snapshot
+    at the segment's begin does carry one.
+
+    Raises:
+        CorruptRecord: a batch is damaged.
+        OSError: the directory cannot be read.
+    """
+    for _ in load_aborted_in_slices(files, directory, segments, segment):
+        pass
+    assert segment.aborted is not None, segment
+    return segment.aborted
+
+
+def load_aborted_in_slices(
+    files: Files, directory: str, segments: Sequence[Segment], segment: Segment
+) -> Iterator[None]:
+    """`load_aborted` for who has other work: pauses after every 64 KiB of batches."""
+    start = segment.base_offset
+    producers = ProducerStateManager(_NEVER_EXPIRES, directory)
+    for offset in sorted(_snapshots(files, directory), reverse=True):
+        path = paths.segment_file(directory, offset, paths.SNAPSHOT)
+        if offset > start:
+            continue
+        try:
+            producers.decode_snapshot(files.read(path), 0, path)
+        except CorruptRecord:
+            continue
+        replayed_from = offset
+        break
+    else:
+        replayed_from = segments[0].base_offset
+    for earlier in segments:
+        if replayed_from < earlier.next_offset <= start:
+            yield from _replay(earlier, producers, replayed_from, [])
+    found: list[AbortedTransaction] = []
+    yield from _replay(segment, producers, max(start, replayed_from), found)
+    segment.adopt_aborted(TransactionIndex(found))
+
+
+def replay(segment: Segment, producers: ProducerStateManager, start: int) -> None:
+    """Take over the batches of `segment` from offset `start` on.
+
+    Raises:
+        CorruptRecord: one of them is damaged.
+    """
+    found: list[AbortedTransaction] = []
+    for _ in _replay(segment, producers, start, found):
+        pass
+    for aborted in found:
+        segment.note_aborted(aborted)
+
+
+def _replay(
+    segment: Segment,
+    producers: ProducerStateManager,
+    start: int,
+    found: list[AbortedTransaction],
+) -> Iterator[None]:
+    """Add to `found` what was aborted; pause after every slice."""
+    end, size, _, _ = segment.end
+    if start >= end:
+        return
+    position = segment.position_of(start, size)
+    slice_end = position + _SLICE_SIZE
+    # What this process wrote, or recovery has read, is not read once more.
+    is_checked = segment.trusted_size >= EVERYTHING
+    try:
+        for batch in iter_batches(segment.view(0, size), position):
+            if not is_checked:
+                batch.check_crc()
+            if isinstance(batch, RecordBatch) and batch.producer_id >= 0:
+                aborted = producers.replay(batch)
+                if aborted is not None:
+                    found.append(aborted)
+            position += batch.size
+            if position >= slice_end:
+                slice_end = position + _SLICE_SIZE
+                yield
+    except RecordsError as error:
+        raise CorruptRecord(segment.path, position, str(error)) from error
+
+
+def remove_stale_snapshots(files: Files, directory: str, segments: Sequence[Segment]) -> None:
+    """Keep the snapshots at segments' first offsets, and the newest one."""
+    bases = {segment.base_offset for segment in segments}
+    for offset in sorted(_snapshots(files, directory))[:-1]:
+        if offset not in bases:
+            files.remove(paths.segment_file(directory, offset, paths.SNAPSHOT))
+
+
+def _snapshots(files: Files, directory: str) -> list[int]:
+    offsets = []
+    for name in files.list(directory):
+        offset = paths.parse_offset(name)
+        if offset is not None and name.endswith(paths.SNAPSHOT):
+            offsets.append(offset)
+    return offsets

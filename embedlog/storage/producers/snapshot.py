@@ -1,0 +1,94 @@
+"""The producer snapshot file, `%020d.snapshot`: producer state up to the offset in its name.
+
+    0    int16   version, 1
+    2    uint32  CRC-32C of everything after this field
+    6    int32   number of entries
+    10   entries, 46 bytes each, big-endian
+         0   int64  producer id
+         8   int16  producer epoch
+         10  int32  last sequence              -1 when no batch is known
+         14  int64  last offset                -1 when no batch is known
+         22  int32  offset delta of the last batch
+         26  int64  timestamp
+         34  int32  coordinator epoch          -1 for none
+         38  int64  first offset of the open transaction, -1 for none
+
+Only a producer's last batch is kept. The file is a hint: a damaged one is dropped and the state
+is replayed from the log.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from embedlog.errors import CorruptRecord
+from embedlog.storage.producers.entry import CachedBatch, ProducerStateEntry
+from wire.records.crc32c import crc32c
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from embedlog.common import Buffer
+
+_VERSION = 1
+_HEADER = Struct(">hIi")
+_FRAME = Struct(">hI")
+_ENTRY = Struct(">qhiqiqiq")
+
+
+def encode(entries: Iterable[ProducerStateEntry]) -> bytes:
+    """The content of a snapshot file."""
+    rows = [_pack(entry) for entry in entries]
+    covered = b"".join((len(rows).to_bytes(4, "big"), *rows))
+    return _FRAME.pack(_VERSION, crc32c(covered)) + covered
+
+
+def decode(content: Buffer, path: str = "snapshot") -> list[ProducerStateEntry]:
+    """Read a snapshot file's content.
+
+    Raises:
+        CorruptRecord: too short, another version, a wrong CRC, or a count that does not fit.
+    """
+    view = memoryview(content)
+    if len(view) < _HEADER.size:
+        raise CorruptRecord(path, 0, f"{len(view)} bytes, a snapshot has at least {_HEADER.size}")
+    version, stored, count = _HEADER.unpack_from(view)
+    if version != _VERSION:
+        raise CorruptRecord(path, 0, f"snapshot version {version}, expected {_VERSION}")
+    found = crc32c(view[_FRAME.size :])
+    if found != stored:
+        raise CorruptRecord(path, _FRAME.size, f"crc {found:#x}, expected {stored:#x}")
+    rows = view[_HEADER.size :]
+    if count * _ENTRY.size != len(rows):
+        raise CorruptRecord(path, _HEADER.size, f"{len(rows)} bytes for {count} entries")
+    return [_unpack(row) for row in _ENTRY.iter_unpack(rows)]
+
+
+def _pack(entry: ProducerStateEntry) -> bytes:
+    last = entry.batches[-1] if entry.batches else None
+    return _ENTRY.pack(
+        entry.producer_id,
+        entry.producer_epoch,
+        entry.last_sequence,
+        entry.last_data_offset,
+        0 if last is None else last.offset_delta,
+        entry.last_timestamp,
+        entry.coordinator_epoch,
+        entry.current_txn_first_offset,
+    )
+
+
+def _unpack(row: tuple[int, ...]) -> ProducerStateEntry:
+    producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, first_offset = row
+    batches: tuple[CachedBatch, ...] = ()
+    if offset >= 0:
+        batches = (CachedBatch((sequence, offset, delta, timestamp)),)
+    return ProducerStateEntry(
+        producer_id,
+        producer_epoch=epoch,
+        batches=batches,
+        coordinator_epoch=coordinator_epoch,
+        last_timestamp=timestamp,
+        current_txn_first_offset=first_offset,
+    )

@@ -1,0 +1,294 @@
+"""Opening a log: loading what was closed cleanly, recovering what was not.
+
+Recovery reads every batch from the segment of the recovery point on. With P the recovery point
+(everything below was synced), b the first byte that is no good batch and W the sync window:
+
+    the stop was         found                                        action
+    any                  all batches are good                         open
+    any                  b < P                                        rot
+    clean                a bad batch                                  rot: nothing was unfinished
+    a killed process     b is in the last segment, no good batch      torn: cut at b
+                         follows, and it can be an unfinished write
+                         (`torn_write`)
+                         anything else: no page can be missing        rot
+    a loss of power,     no good batch behind b                       torn: cut at b
+    or nobody knows      good batches behind b, all within W          pages out of order: cut at b
+                         good batches behind b + W                    rot
+
+Rot: what was complete is bad. Nothing is cut; the log is served up to b and refuses writes.
+What is cut is moved to a `.quarantine` file first, unless it is only zeros, and is told. A crash
+during recovery leaves a directory that recovers to the same log.
+"""
+
+from __future__ import annotations
+
+from _bisect import bisect_right
+
+from embedlog.errors import CorruptRecord
+from embedlog.storage import events, paths
+from embedlog.storage.batch_walk import walk
+from embedlog.storage.degradation import CUT, Degradation
+from embedlog.storage.log_state import SYNC_WINDOW_SIZE
+from embedlog.storage.opening import create_log, make_log, make_segment
+from embedlog.storage.recovery.sweep import quarantine_segments, quarantine_tail, sweep_directory
+from embedlog.storage.recovery.torn_write import is_torn
+from embedlog.storage.segment import UNKNOWN, Segment
+from embedlog.storage.segment_scan import SegmentScan, has_good_batch_after, scan_segment
+from embedlog.storage.state_files.leader_epochs import LeaderEpochs
+from embedlog.storage.state_files.sealed_file import read_sealed
+from embedlog.storage.state_files.start_offset import settle_start_offset
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.storage.log import Log
+    from embedlog.storage.opening import Opening
+
+
+def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool = False) -> Log:
+    """Load or recover the log of a directory.
+
+    A log whose synced data has rotted is returned with `failure` set to the `CorruptRecord`.
+    With `salvage` it is cut like a torn one instead, and what followed goes into quarantine.
+    """
+    files = opening.open_files.files
+    bases = sweep_directory(files, opening.directory)
+    if not bases:
+        settle_start_offset(opening, None, None)
+        return create_log(opening, checkpoint)
+    segments = [_existing_segment(opening, base) for base in bases]
+    for segment, following in zip(segments, segments[1:], strict=False):
+        segment.end = (following.base_offset, segment.capacity, UNKNOWN, -1)
+    epochs, is_exact = _load_epochs(opening)
+    known = epochs if is_exact else None
+    failure: CorruptRecord | None = None
+    recovered = salvage or not (opening.clean and _load_end(opening, segments[-1], known))
+    if recovered:
+        segments, failure = _recover(opening, segments, known, salvage)
+    settle_start_offset(opening, epochs, segments[-1].next_offset)
+    if segments[-1].next_offset < opening.log_start_offset and failure is None:
+        return _start_over(opening, segments, checkpoint)
+    if epochs is None or not (is_exact or _may_be_true(opening, epochs, segments)):
+        epochs = _rebuild_epochs(segments)
+    log = make_log(opening, segments, epochs, checkpoint)
+    log.mark_opened(recovered=recovered, failure=failure or opening.damage)
+    opening.is_recovered = recovered
+    events.opened(log, recovered=recovered)
+    return log
+
+
+def _start_over(opening: Opening, segments: list[Segment], checkpoint: Callable[[], None]) -> Log:
+    """An empty log: all records below the start offset were deleted, and it ends below that."""
+    end, start = segments[-1].next_offset, opening.log_start_offset
+    reason = f"the log ends at {end}, records below {start} were deleted: it begins there, empty"
+    events.events.warning("%s: %s", opening.topic_partition, reason)
+    opening.degradations.append(
+        Degradation(
+            CUT,
+            str(opening.topic_partition),
+            since_ms=opening.runtime.clock.wall_ms(),
+            reason=reason,
+        )
+    )
+    quarantine_segments(opening.open_files.files, segments)
+    return create_log(opening, checkpoint)
+
+
+# Loading
+
+
+def _existing_segment(opening: Opening, base_offset: int) -> Segment:
+    """A segment as its directory entry shows it: every byte counts as content."""
+    path = paths.segment_file(opening.directory, base_offset)
+    stat = opening.open_files.files.stat(path)
+    assert stat is not None, path
+    segment = make_segment(opening, base_offset, stat.modified_ms)
+    segment.capacity = stat.size
+    segment.end = (base_offset, stat.size, UNKNOWN, -1)
+    segment.expect_stored_indexes()
+    return segment
+
+
+def _load_end(opening: Opening, segment: Segment, epochs: LeaderEpochs | None) -> bool:
+    """Find the end of a cleanly closed last segment; False if it was not closed cleanly at all."""
+    next_offset, size = segment.base_offset, segment.capacity
+    try:
+        view = segment.view(0, size)
+        start = segment.boundary_before(size, size)
+        for at, _, base_offset, last_offset, _, epoch in walk(view, start, size, segment.path):
+            is_next = base_offset == next_offset or at == start > 0
+            if not is_next and not next_offset < base_offset <= opening.gaps_below:
+                return False
+            if epochs is not None and epochs.epoch_for_offset(base_offset) not in (epoch, -1):
+                return False
+            next_offset = last_offset + 1
+        segment.end = (next_offset, size, UNKNOWN, -1)
+        segment.largest()
+        for _, _, _, _, timestamp, _ in walk(view, 0, size, segment.path):
+            segment.first_timestamp = timestamp
+            break
+    except CorruptRecord:
+        return False
+    segment.synced_size = size
+    return next_offset >= opening.recovery_point
+
+
+def _load_epochs(opening: Opening) -> tuple[LeaderEpochs | None, bool]:
+    """The epoch cache as stored, None when it is damaged; and whether it is surely the log's.
+
+    The sealed form knows when it is damaged, but may be older than the log after a loss of power.
+    Kafka's text form is newer when Kafka has used the directory since.
+    """
+    files = opening.open_files.files
+    path = f"{opening.directory}/{paths.LEADER_EPOCHS}"
+    try:
+        text: LeaderEpochs | None = LeaderEpochs.decode(files.read(path), path)
+    except (FileNotFoundError, CorruptRecord):
+        text = None
+    try:
+        content = read_sealed(files, f"{opening.directory}/{paths.SEALED_LEADER_EPOCHS}")
+    except CorruptRecord:
+        return None, False
+    if content is None:
+        return text, False
+    sealed = LeaderEpochs.decode(content, path)
+    if text is not None and text.latest_epoch > sealed.latest_epoch:
+        return text, False
+    return sealed, opening.same_boot or opening.config.durability == "fsync"
+
+
+def _may_be_true(opening: Opening, epochs: LeaderEpochs, segments: list[Segment]) -> bool:
+    """Whether the batches say nothing else: of a compacted log those at an epoch's begin may be
+    gone, and only the last batch is known to be there.
+    """
+    if not opening.gaps_below:
+        return _are_true(epochs, segments)
+    last_offset = segments[-1].next_offset - 1
+    _, found = _batch_epoch(segments, last_offset)
+    return found in (-1, epochs.epoch_for_offset(last_offset))
+
+
+def _are_true(epochs: LeaderEpochs, segments: list[Segment]) -> bool:
+    """Whether each epoch begins with a batch of that epoch, and the last batch has the last one.
+
+    The checkpoint carries no checksum, and after an unclean stop it may be older than the log.
+    """
+    end = segments[-1].next_offset
+    entries = epochs.entries
+    starts = [start for _, start in entries if segments[0].base_offset <= start < end]
+    for offset in (*starts, end - 1):
+        base_offset, found = _batch_epoch(segments, offset)
+        if found != epochs.epoch_for_offset(offset):
+            return False
+        if offset in starts and base_offset != offset and offset != entries[0][1]:
+            return False
+    return True
+
+
+def _batch_epoch(segments: list[Segment], offset: int) -> tuple[int, int]:
+    """(base offset, leader epoch) of the batch that holds `offset`, (-1, -1) if none does."""
+    slot = max(0, bisect_right(segments, offset, key=_base_offset) - 1)
+    segment = segments[slot]
+    size = segment.size
+    position = segment.position_of(offset, size)
+    for _, _, base_offset, _, _, epoch in walk(segment.view(0, size), position, size, segment.path):
+        return base_offset, epoch
+    return -1, -1
+
+
+def _rebuild_epochs(segments: list[Segment]) -> LeaderEpochs:
+    epochs = LeaderEpochs()
+    for segment in segments:
+        size = segment.size
+        for _, _, base_offset, _, _, epoch in walk(segment.view(0, size), 0, size, segment.path):
+            if epoch > epochs.latest_epoch:
+                epochs.assign(epoch, base_offset)
+    return epochs
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset
+
+
+# Recovering
+
+
+def _recover(
+    opening: Opening, segments: list[Segment], epochs: LeaderEpochs | None, salvage: bool
+) -> tuple[list[Segment], CorruptRecord | None]:
+    """The segments that remain, and the damage that may not be cut, if any."""
+    floor = max(0, bisect_right([s.base_offset for s in segments], opening.recovery_point) - 1)
+    for slot in range(floor, len(segments)):
+        segment, later = segments[slot], segments[slot + 1 :]
+        scan = scan_segment(
+            segment.view(0, segment.capacity),
+            path=segment.path,
+            base_offset=segment.base_offset,
+            epochs=epochs,
+            gaps_below=opening.gaps_below,
+            index_interval=opening.config.index_interval_bytes,
+        )
+        error = _check_join(opening, scan, segment, later)
+        segment.adopt(scan)
+        if error is None:
+            if scan.size < segment.capacity:
+                segment.discard_unpublished()  # only zeros: the file was extended in advance
+            continue
+        if not salvage and _is_rot(opening, scan, segment, later):
+            return segments[: slot + 1], error
+        _cut(opening, error, segment, later)
+        return segments[: slot + 1], None
+    return segments, None
+
+
+def _cut(opening: Opening, error: CorruptRecord, segment: Segment, later: list[Segment]) -> None:
+    wall_ms = opening.runtime.clock.wall_ms()
+    size, news = events.cut(opening.topic_partition, error, segment, later, wall_ms=wall_ms)
+    opening.cut_size += size
+    opening.degradations.append(news)
+    # From the end on: whenever that is interrupted, what is left has the same first bad byte.
+    quarantine_segments(opening.open_files.files, later)
+    quarantine_tail(opening.open_files.files, segment)
+
+
+def _check_join(
+    opening: Opening, scan: SegmentScan, segment: Segment, later: list[Segment]
+) -> CorruptRecord | None:
+    """What is wrong with a segment, or between it and the next one; None when nothing is."""
+    if scan.error is not None and not scan.only_zeros_follow:
+        return scan.error
+    end = scan.next_offset
+    if not later:
+        if end >= opening.recovery_point:
+            return None
+        reason = f"ends at offset {end}, but {opening.recovery_point} was synced"
+        return CorruptRecord(segment.path, scan.size, reason)
+    following = later[0].base_offset
+    if end == following or end < following <= opening.gaps_below:
+        return None
+    reason = f"ends at offset {scan.next_offset}, the next segment begins at {following}"
+    return CorruptRecord(segment.path, scan.size, reason)
+
+
+def _is_rot(opening: Opening, scan: SegmentScan, segment: Segment, later: list[Segment]) -> bool:
+    """Whether what is missing or bad from the scan's end on was complete once."""
+    if opening.clean or scan.next_offset < opening.recovery_point:
+        return True
+    start = scan.size
+    views = [segment.view(0, segment.capacity), *(s.view(0, s.capacity) for s in later)]
+    if opening.same_boot:
+        # A segment is complete before the next one is made.
+        return (
+            bool(later)
+            or has_good_batch_after(views[0], start, scan.next_offset, beyond=start)
+            or not is_torn(views[0], start)
+        )
+    passed = -start
+    for view in views:
+        distance_min = SYNC_WINDOW_SIZE - passed
+        if has_good_batch_after(view, start, scan.next_offset, beyond=max(start, distance_min)):
+            return True
+        passed += len(view)
+        start = 0
+    return False

@@ -1,0 +1,134 @@
+"""Cutting records off a log's end: a follower whose history parted from the leader's.
+
+A file that readers may have mapped is never made shorter: touching a page beyond the end of a
+mapped file kills the process. What is kept of a cut segment is copied into a new file, which takes
+the old one's name; views of the old file stay as they were, and so do the reads of those who hold
+the old segment.
+"""
+
+from __future__ import annotations
+
+from _bisect import bisect_right
+
+from embedlog.errors import KafkaStorageError
+from embedlog.runtime.files import write_fully
+from embedlog.storage import paths
+from embedlog.storage.batch_walk import walk
+from embedlog.storage.producers.append import remove_snapshots
+from embedlog.storage.segment import base_offset_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.runtime.files import File
+    from embedlog.storage.log_state import LogState
+    from embedlog.storage.segment import Segment
+
+_COPY_SIZE = 1 << 20
+
+
+def truncate_to(log: LogState, offset: int) -> bool:
+    """See `Log.truncate_to`. Requires: the partition lock."""
+    if offset >= log.log_end_offset:
+        if log.leader_epochs.truncate_from_end(log.log_end_offset):
+            log.epochs_changed()
+        return False
+    segments = log.segments
+    if offset < segments[0].base_offset:
+        truncate_fully(log, offset)
+        return True
+    _check_settled(log)
+    kept = segments[bisect_right(segments, offset, key=base_offset_of) - 1]
+    position = kept.position_of(offset, kept.size)
+    with log.sync_lock:  # a sync that is under way shall not promise what goes
+        log.before_truncation(offset)
+        left = segments
+        try:
+            shortened, file = _copy(log, kept, position)
+            while left[-1] is not kept:
+                left[-1].remove()
+                left = left[:-1]
+            kept.part_with()
+            log.files.rename(shortened.path + paths.TEMPORARY, shortened.path)
+            left = (*left[:-1], shortened)
+            file.close()
+        except OSError as error:
+            raise log.refused(error) from error
+        finally:
+            # Also when it was cut short: the log has what the directory has.
+            if left is not segments:
+                log.replace_segments(left)
+    return True
+
+
+def truncate_fully(log: LogState, offset: int) -> None:
+    """See `Log.truncate_fully_and_start_at`. Requires: the partition lock."""
+    _check_settled(log)
+    with log.sync_lock:
+        # The start offset first: if the segments go and a crash follows, the log restarts there.
+        former, log.log_start_offset = log.log_start_offset, offset
+        try:
+            log.before_truncation(offset)
+        except KafkaStorageError:
+            log.log_start_offset = former
+            raise
+        left = segments = log.segments
+        try:
+            # They are hints, and those of records that are gone would be wrong ones.
+            remove_snapshots(log.files, log.directory)
+            while left:
+                if left[-1].base_offset == offset:
+                    left[-1].part_with()
+                left[-1].remove()
+                left = left[:-1]
+        except OSError as error:
+            raise log.refused(error) from error
+        finally:
+            # Also when it was cut short: the log has what the directory has.
+            if left:
+                log.log_start_offset = former
+                if left is not segments:
+                    log.replace_segments(left)
+        segment = log.new_segment(offset)
+        try:
+            segment.create()  # or else the next write does it
+        except OSError as error:
+            raise log.refused(error) from error
+        finally:
+            log.start_over(segment)
+
+
+def _check_settled(log: LogState) -> None:
+    """Refuse while compaction puts a segment in place that may hold what is to be cut."""
+    if log.is_swapping:
+        raise KafkaStorageError(
+            f"{log.topic_partition}: a compacted segment is yet to take its place"
+        )
+
+
+def _copy(log: LogState, former: Segment, position: int) -> tuple[Segment, File]:
+    """A segment of the batches of `former` before `position`, in a file with a temporary name."""
+    segment = log.new_segment(former.base_offset)
+    file = log.files.open(segment.path + paths.TEMPORARY, create=True)
+    file.truncate(0)
+    for start in range(0, position, _COPY_SIZE):
+        end = min(start + _COPY_SIZE, position)
+        write_fully(file.write, [former.view(start, end)], start)
+    if log.config.durability == "fsync":
+        file.sync()
+    segment.end = (former.base_offset, 0, -1, -1)
+    interval = log.config.index_interval_bytes
+    for at, size, _, last_offset, timestamp, _ in walk(
+        former.view(0, position), 0, position, former.path
+    ):
+        if at == 0:
+            segment.first_timestamp = timestamp
+        _, _, largest, holder = segment.end
+        if timestamp > largest:
+            largest, holder = timestamp, last_offset
+        segment.end = (last_offset + 1, at + size, largest, holder)
+        segment.index(last_offset, at, size, interval)
+    segment.capacity = position
+    segment.dirty = True
+    segment.aborted = None
+    segment.trusted_size = former.trusted_size
+    return segment, file

@@ -1,0 +1,123 @@
+"""How far archives have got, which retention may wait for.
+
+A job that archives topics says after each commit up to where every record is in the archive. One
+sealed file of the data directory for each archive, which only its job writes and replaces whole:
+
+    embedlog-archived-<id>    {"archive": "...", "offsets": [[topic, partition, offset, topic id]]}
+
+Retention by size and age removes nothing from that offset on of a topic whose setting
+`embedlog.retention.archived` is true. Of several archives the one that is behind counts. While
+there is none, or one that cannot be read, nothing goes: the disk may fill up, which is told, but
+what is not archived is not lost. DeleteRecords and the deletion of a topic are somebody's order and
+go on, and compaction keeps the newest record of each key.
+
+An offset of a topic with another id counts for nothing: the topic was made anew since.
+"""
+
+from __future__ import annotations
+
+from embedlog.common import TopicPartition, uuid_to_text
+from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.events import events
+from embedlog.storage.state_files import partition_metadata
+from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.runtime.files import Files
+
+PREFIX = "embedlog-archived-"
+
+
+def publish_archived(
+    files: Files,
+    data: str,
+    archive: str,
+    offsets: Mapping[TopicPartition, int],
+    topic_ids: Mapping[str, str],
+) -> None:
+    """Say that `archive` has every record below these offsets, for good: the file is synced.
+
+    `archive` is an id of letters, digits and hyphens. Replaces what it has said before. `topic_ids`
+    are those that the records were read under; a topic that is not in it has the id of this moment.
+
+    Raises:
+        OSError: the directory cannot be written.
+        CorruptRecord: the id of a topic cannot be read.
+    """
+    from json import dumps
+
+    entries = [
+        [
+            key.topic,
+            key.partition,
+            offset,
+            topic_ids.get(key.topic) or uuid_to_text(_topic_id(files, data, key)),
+        ]
+        for key, offset in sorted(offsets.items())
+    ]
+    content = dumps({"archive": archive, "offsets": entries}).encode()
+    write_sealed(files, _path(data, archive), content, sync=True)
+
+
+def withdraw_archived(files: Files, data: str, archive: str) -> None:
+    """Let `archive` count no more. Nothing happens when it never did."""
+    try:
+        files.remove(_path(data, archive))
+    except FileNotFoundError:
+        return
+    files.sync_directory(data)
+
+
+def read_archived(files: Files, data: str) -> dict[TopicPartition, int]:
+    """Up to where all archives that know a partition have it; 0 for one that cannot be read."""
+    found: dict[TopicPartition, int] = {}
+    for name in files.list(data):
+        if not name.startswith(PREFIX) or name.endswith(paths.TEMPORARY):
+            continue
+        try:
+            entries = read_archive(files, f"{data}/{name}")
+        except CorruptRecord as error:
+            events.warning("retention waits, as nobody knows what is archived: %s", error)
+            return {}
+        for key, offset, topic_id in entries:
+            if topic_id == _known_id(files, data, key):
+                found[key] = min(offset, found.get(key, offset))
+    return found
+
+
+def read_archive(files: Files, path: str) -> list[tuple[TopicPartition, int, str]]:
+    """What one file says: (partition, offset, topic id).
+
+    Raises:
+        CorruptRecord: it is not what was written.
+    """
+    from json import loads
+
+    try:
+        told = loads(read_sealed(files, path) or b'{"offsets": []}')
+        return [
+            (TopicPartition(str(topic), int(partition)), int(offset), str(topic_id))
+            for topic, partition, offset, topic_id in told["offsets"]
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptRecord(path, 0, str(error)) from None
+
+
+def _path(data: str, archive: str) -> str:
+    return f"{data}/{PREFIX}{archive}"
+
+
+def _topic_id(files: Files, data: str, key: TopicPartition) -> bytes:
+    path = f"{paths.log_directory(data, key)}/{paths.PARTITION_METADATA}"
+    return partition_metadata.decode(files.read(path), path)
+
+
+def _known_id(files: Files, data: str, key: TopicPartition) -> str | None:
+    try:
+        return uuid_to_text(_topic_id(files, data, key))
+    except (FileNotFoundError, CorruptRecord):
+        return None

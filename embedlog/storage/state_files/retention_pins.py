@@ -1,0 +1,127 @@
+"""What retention leaves alone for a while, because a reader of another process is at it.
+
+A reader that has planned what it will read says so in a file of the exchange directory:
+
+    {"expires_ms": wall time, "offsets": [[topic, partition, offset], ...]}
+
+Retention by size and age keeps the segments from these offsets on. A pin ends by itself: its reader
+may have died. It holds up nothing else:
+
+- DeleteRecords and the deletion of a topic are somebody's order, perhaps to erase what must not be
+  kept. The reader gets OffsetOutOfRange or UnknownTopicOrPartition.
+- Compaction keeps the newest record of each key, at its offset; a reader of a compacted topic has
+  to expect that older ones go.
+"""
+
+from __future__ import annotations
+
+from embedlog.common import TopicPartition
+from embedlog.errors import ConfigError, CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.adoption import layout
+from embedlog.storage.events import events
+from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from embedlog.runtime import Runtime
+    from embedlog.runtime.files import Files
+
+TIMEOUT_MAX_MS = 86_400_000
+"""A pin that is to last longer is none: perhaps the wall clock was set back."""
+
+
+class RetentionPin:
+    """Offsets that retention keeps; made by `LogDirectoryReader.pin`. For one thread.
+
+    Leaving its `with` releases it.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        data: str,
+        offsets: Mapping[tuple[str, int], int],
+        timeout_ms: int,
+    ) -> None:
+        """Raises as `renew` does; ConfigError for a `timeout_ms` outside (0, 24 h]."""
+        if not 0 < timeout_ms <= TIMEOUT_MAX_MS:
+            raise ConfigError(f"timeout_ms={timeout_ms}: expected 1 to {TIMEOUT_MAX_MS}")
+        self._files = runtime.files
+        self._clock = runtime.clock
+        self._offsets = {TopicPartition(*each): offset for each, offset in offsets.items()}
+        self._timeout_ms = timeout_ms
+        self._directory = layout.part(data, layout.PINS)
+        self._path = f"{self._directory}/{runtime.random.uuid().hex()}"
+        self.renew()
+
+    def renew(self) -> None:
+        """Let it last for its time from now on.
+
+        Raises:
+            OSError: the directory cannot be written.
+        """
+        from json import dumps
+
+        offsets = [[*each, offset] for each, offset in sorted(self._offsets.items())]
+        expires_ms = self._clock.wall_ms() + self._timeout_ms
+        content = dumps({"expires_ms": expires_ms, "offsets": offsets}).encode()
+        files, path = self._files, self._path
+        layout.inside(
+            files, self._directory, lambda: write_sealed(files, path, content, sync=False)
+        )
+
+    def release(self) -> None:
+        """End it. A second call does nothing."""
+        _remove(self._files, self._path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def read_pins(files: Files, data: str, wall_ms: int) -> dict[TopicPartition, int]:
+    """The lowest pinned offset of each partition. For the owner: what has ended is removed."""
+    directory = layout.part(data, layout.PINS)
+    found: dict[TopicPartition, int] = {}
+    try:
+        names = files.list(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return found
+    from json import loads
+
+    for name in names:
+        path = f"{directory}/{name}"
+        if name.endswith(paths.TEMPORARY):
+            continue
+        try:
+            pin = loads(read_sealed(files, path) or b"{}")
+            remaining_ms = pin.get("expires_ms", 0) - wall_ms
+            if not 0 < remaining_ms <= TIMEOUT_MAX_MS:
+                _remove(files, path)
+                continue
+            for topic, partition, offset in pin["offsets"]:
+                each = TopicPartition(topic, partition)
+                found[each] = min(offset, found.get(each, offset))
+        except (CorruptRecord, KeyError, TypeError, ValueError) as error:
+            events.warning("%s pins nothing: %s", path, error)
+            _remove(files, path)
+    return found
+
+
+def _remove(files: Files, path: str) -> None:
+    try:
+        files.remove(path)
+    except OSError as error:
+        events.debug("%s cannot be removed: %s", path, error)

@@ -1,0 +1,7 @@
+"""From a produced record set to a batch that a leader may write, or Kafka's error for it.
+
+    the checks, in Kafka's order       `validator`, `record_set`, `errors`
+    what a few comparisons prove       `ordinary_batch`
+    other codecs, formats, offsets     `conversion`
+    what comes out                     `validated_batch`
+"""

@@ -1,0 +1,92 @@
+"""Ordinary batches, which a few comparisons prove to be good; nearly all are.
+
+Producers send the same kind of batch again and again: plain, of no transaction, its records of a
+shape met before (see `wire.records.shapes`). One look at its header and one call over all its
+records tell whether every check of `log_validator` would pass. A `BuiltBatch` has proved most by
+its making; what depends on the topic is asked of its facts.
+"""
+
+from __future__ import annotations
+
+from embedlog.storage.validation.validated_batch import MAGIC, ValidatedBatch, of_built
+from wire.records.batch import ATTRIBUTES_POSITION, HEADER, HEADER_SIZE, LOG_OVERHEAD
+from wire.records.built import BuiltBatch
+from wire.records.crc32c import crc32c
+from wire.records.shapes import known_shape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.common import Buffer
+    from embedlog.storage.log_config import LogConfig
+
+_header_of = HEADER.unpack_from
+
+
+def ordinary(records: Buffer | BuiltBatch, config: LogConfig, now_ms: int) -> ValidatedBatch | None:
+    """What `validate` makes of the one batch in `records`, if it is ordinary and good.
+
+    None says nothing: `validate` finds what it is. `now_ms` is wall time.
+    """
+    if isinstance(records, BuiltBatch):
+        return of_built(records) if _is_fit(records, config, now_ms) else None
+    view = records if type(records) is memoryview else memoryview(records)
+    size = len(view)
+    if not HEADER_SIZE < size <= config.batch_size_max or not config.keeps_plain:
+        return None
+    (
+        base_offset,
+        length,
+        _,
+        magic,
+        crc,
+        attributes,
+        delta,
+        base_timestamp,
+        latest,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    ) = _header_of(view)
+    if (
+        magic != MAGIC
+        or length != size - LOG_OVERHEAD
+        or base_offset != 0
+        or attributes != 0  # no codec, created by the client, of no transaction, no control batch
+        or delta != count - 1
+        or (producer_id > -1 and base_sequence < 0)
+    ):
+        return None
+    shape = known_shape(size - HEADER_SIZE, count)
+    if shape is None or (config.compact and not shape.has_keys):
+        return None
+    delta_range = shape.delta_range(view, HEADER_SIZE)
+    if delta_range is None:
+        return None
+    least, greatest = delta_range
+    checked = view[ATTRIBUTES_POSITION:]
+    earliest = base_timestamp + least
+    if (
+        earliest < 0
+        or latest != base_timestamp + greatest
+        or latest - now_ms > config.message_timestamp_after_max_ms
+        or now_ms - earliest > config.message_timestamp_before_max_ms
+        or crc32c(checked) != crc
+    ):
+        return None
+    return ValidatedBatch(
+        (checked,), crc, size, delta, latest, -1, 0, producer_id, producer_epoch, base_sequence
+    )
+
+
+def _is_fit(built: BuiltBatch, config: LogConfig, now_ms: int) -> bool:
+    """Whether a log of this configuration takes the batch, and as it is."""
+    return (
+        built.size <= config.batch_size_max
+        and config.keeps_plain
+        and built.min_timestamp >= 0
+        and built.max_timestamp - now_ms <= config.message_timestamp_after_max_ms
+        and now_ms - built.min_timestamp <= config.message_timestamp_before_max_ms
+        and (built.first_null_key_index < 0 or not config.compact)
+        and (built.producer_id < 0 or built.base_sequence >= 0)
+    )

@@ -1,0 +1,163 @@
+"""Rules of the small files of a data directory: what `verify` looks at beside the logs.
+
+The shutdown marker is of a known form, ours names the boot that the lock file does, and
+meta.properties has what a broker needs. While a directory is closed and our marker says that nobody
+has had it since, the text of each checkpoint is what its sealed twin says, byte for byte, names
+only logs that are there, and no offset is outside its log.
+
+No rule tells another cluster id, node id or directory id of the right form; the process and the
+time in the lock file; nor, in a directory that is in use, was not closed, or was closed by Kafka, a
+text that differs from its twin: it may be older by a crash, or newer by Kafka.
+"""
+
+from __future__ import annotations
+
+import json
+
+from embedlog.common import uuid_from_text
+from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.state_files.archived_offsets import PREFIX, read_archive
+from embedlog.storage.state_files.checkpoint_files import (
+    NAMES,
+    WITH_TWIN,
+    encode_offsets,
+    read_text,
+    read_twin,
+)
+from embedlog.storage.state_files.checkpoints import read_properties
+from embedlog.storage.state_files.sealed_file import read_sealed
+from embedlog.storage.state_files.start_offset import UNKNOWN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from embedlog.common import TopicPartition
+    from embedlog.runtime.files import Files
+
+_KAFKAS = {"version", "brokerEpoch"}
+_OURS = {*_KAFKAS, "synced", "bootId"}
+
+
+def was_closed_by_us(files: Files, data: str) -> bool:
+    """Whether our shutdown marker is there: Kafka would have replaced it."""
+    try:
+        return b'"bootId"' in files.read(f"{data}/{paths.CLEAN_SHUTDOWN}")
+    except FileNotFoundError:
+        return False
+
+
+def check_archives(files: Files, data: str) -> Iterator[CorruptRecord]:
+    """What is wrong with what archives say of themselves."""
+    for name in files.list(data):
+        if name.startswith(PREFIX) and not name.endswith(paths.TEMPORARY):
+            try:
+                read_archive(files, f"{data}/{name}")
+            except CorruptRecord as error:
+                yield error
+
+
+def check_marker(files: Files, data: str) -> Iterator[CorruptRecord]:
+    """What is wrong with the shutdown marker, if there is one."""
+    path = f"{data}/{paths.CLEAN_SHUTDOWN}"
+    try:
+        content = files.read(path)
+    except FileNotFoundError:
+        return
+    if not content:
+        return  # its bytes went with the power; it does not count
+    try:
+        marker = json.loads(content)
+    except ValueError as error:
+        yield CorruptRecord(path, 0, f"malformed: {error}")
+        return
+    names = set(marker) if isinstance(marker, dict) else set()
+    if names not in (_KAFKAS, _OURS) or marker["version"] != 0:
+        yield CorruptRecord(path, 0, f"no shutdown marker: {content[:200]!r}")
+        return
+    if not isinstance(marker["brokerEpoch"], int) or marker["brokerEpoch"] < -1:
+        yield CorruptRecord(path, 0, f"broker epoch {marker['brokerEpoch']!r}")
+    if names == _OURS:
+        yield from _check_ours(files, data, marker)
+
+
+def _check_ours(files: Files, data: str, marker: Mapping[str, object]) -> Iterator[CorruptRecord]:
+    path = f"{data}/{paths.CLEAN_SHUTDOWN}"
+    if marker["brokerEpoch"] != -1:
+        yield CorruptRecord(path, 0, f"broker epoch {marker['brokerEpoch']!r}, expected -1")
+    if not isinstance(marker["synced"], bool):
+        yield CorruptRecord(path, 0, f"synced is {marker['synced']!r}")
+    boot_id = marker["bootId"]
+    try:
+        owner = files.read(f"{data}/{paths.LOCK}").decode("utf-8", "replace").split()
+    except FileNotFoundError:
+        return  # a copy without it
+    # Both are written by the same process; one of the two is wrong.
+    if owner and boot_id and boot_id not in owner:
+        reason = f"boot {boot_id!r}, the lock file names {' '.join(owner)[:200]!r}"
+        yield CorruptRecord(path, 0, reason)
+
+
+def check_properties(files: Files, data: str) -> Iterator[CorruptRecord]:
+    """What is wrong with meta.properties, if it is there."""
+    path = f"{data}/{paths.META_PROPERTIES}"
+    if files.stat(path) is None:
+        return
+    properties = read_properties(files, path)
+    version = properties.get("version")
+    if version != "1":
+        yield CorruptRecord(path, 0, f"version {version!r}, expected 1")
+    if not properties.get("node.id", "").isdecimal():
+        yield CorruptRecord(path, 0, f"node.id {properties.get('node.id')!r}")
+    if not properties.get("cluster.id"):
+        yield CorruptRecord(path, 0, "no cluster.id")
+    directory_id = properties.get("directory.id")
+    if directory_id is not None:
+        try:
+            uuid_from_text(directory_id)
+        except ValueError as error:
+            yield CorruptRecord(path, 0, f"directory.id {directory_id!r}: {error}")
+
+
+def check_texts(
+    files: Files, data: str, partitions: set[TopicPartition]
+) -> Iterator[CorruptRecord]:
+    """Kafka's forms of the checkpoints, of a directory that we have closed.
+
+    `partitions` are all that have a directory.
+    """
+    for name in NAMES:
+        path = f"{data}/{name}"
+        try:
+            text = read_text(files, data, name)
+            twin = read_twin(files, data, name) if name in WITH_TWIN else None
+        except CorruptRecord:
+            continue  # told elsewhere
+        if text is None:
+            continue
+        if files.read(path) != encode_offsets(text):
+            yield CorruptRecord(path, 0, "not in the form in which it was written")
+        for topic_partition in text.keys() - partitions:
+            yield CorruptRecord(path, 0, f"{topic_partition}, which has no directory")
+        if twin is None:
+            continue
+        expected = {
+            key: text.get(key, UNKNOWN) if offset == UNKNOWN else offset
+            for key, offset in twin.items()
+        }
+        if text != expected:
+            reason = f"{dict(text.items() ^ expected.items())} are not in both forms"
+            yield CorruptRecord(path, 0, reason)
+
+
+def check_epochs_text(files: Files, directory: str) -> Iterator[CorruptRecord]:
+    """Kafka's form of a log's epoch cache, in a directory that we have closed."""
+    path = f"{directory}/{paths.LEADER_EPOCHS}"
+    try:
+        text = files.read(path)
+        sealed = read_sealed(files, f"{directory}/{paths.SEALED_LEADER_EPOCHS}")
+    except (FileNotFoundError, CorruptRecord):
+        return
+    if sealed is not None and text != sealed:
+        yield CorruptRecord(path, 0, f"{text[:200]!r}, the sealed form has {sealed[:200]!r}")

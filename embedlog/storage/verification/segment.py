@@ -1,0 +1,300 @@
+"""Every rule of a segment and its sidecars: what `verify` looks at, told as `CorruptRecord`s.
+
+Batches: whole, of a known format, checksums, offsets that continue, leader epochs that do not fall
+and are the epoch cache's. Indexes: each entry names a batch that is there, and the largest
+timestamp up to it, which that batch was the first to have. The transaction index: each entry is an
+abort marker, with the begin of its transaction and the last stable offset behind it where the whole
+log is there to tell them.
+
+No rule tells a base offset that moves within its gap of compaction, nor an entry of the time index
+that moves within its batch: Kafka may name any record of that.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import CorruptRecord
+from embedlog.storage import paths
+from embedlog.storage.foreign.segment import READ_SIZE
+from embedlog.storage.foreign.tail import ends_transaction
+from embedlog.storage.indexes.offset import OffsetIndex
+from embedlog.storage.indexes.time import TimeIndex
+from embedlog.storage.indexes.transaction import TransactionIndex
+from embedlog.storage.segment_scan import is_zeros
+from wire.records.batch import (
+    ATTRIBUTES_POSITION,
+    CONTROL_BIT,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    TRANSACTIONAL_BIT,
+    RecordBatch,
+    iter_batches,
+)
+from wire.records.crc32c import crc32c
+from wire.records.errors import RecordsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from embedlog.runtime.files import File, Files
+    from embedlog.storage.state_files.leader_epochs import LeaderEpochs
+
+
+PAGE_SIZE = 4096
+
+
+class SegmentCheck:
+    """What is known of a segment when its batches have been read once."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        base_offset: int,
+        *,
+        epochs: LeaderEpochs | None,
+        gaps_below: int,
+        progress: Callable[[int], None],
+        transactions: dict[int, int] | None = None,
+    ) -> None:
+        """`progress` is told of bytes that were read.
+
+        `transactions` has the open ones, producer -> first offset, when all batches before are
+        there, and is brought up to date; None when that is not known.
+        """
+        self._files = files
+        self._directory = directory
+        self._base_offset = base_offset
+        self._epochs = epochs
+        self._gaps_below = gaps_below
+        self._progress = progress
+        self.path = paths.segment_file(directory, base_offset)
+        self._positions: dict[int, int] = {}
+        """Position -> last offset that the offset index claims of the batch there."""
+        self._times: list[tuple[int, int]] = []
+        """(offset, the largest timestamp that the time index claims up to it), the last first."""
+        self._transactions = transactions
+        self._aborts: dict[int, tuple[int, int, int]] = {}
+        """Offset of an abort marker -> (producer, transaction's first offset, last stable offset
+        behind it), -1 for what is not known."""
+        self.next_offset = base_offset
+        self.epoch = -1
+        self.largest = -1
+        self._is_largest = False
+        """Has the batch that was just read a larger timestamp than all before?"""
+        self._base = base_offset
+        """Where that batch begins."""
+        self.batch_count = 0
+        self.end = 0
+        """Bytes of batches; what follows are zeros, or a bad batch."""
+        self.tail: memoryview | None = None
+        """The rest of a file that ends with something bad, from the page on in which `end` lies."""
+
+    def findings(self, epoch: int) -> Iterator[CorruptRecord]:
+        """Read everything; `epoch` is the leader epoch of the batch before."""
+        self.epoch = epoch
+        yield from self._load_indexes()
+        try:
+            file = self._files.open(self.path, writable=False)
+            yield from self._batches(file)
+        except FileNotFoundError:
+            return  # a retention was faster
+        except CorruptRecord as error:
+            self._find_tail(file)
+            yield error
+            return
+        yield from self._unmatched()
+
+    def _load_indexes(self) -> Iterator[CorruptRecord]:
+        path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
+        try:
+            offsets = OffsetIndex.decode(
+                self._files.read(path), base_offset=self._base_offset, size=1 << 31, path=path
+            )
+            self._positions = {position: last for last, position in offsets.entries()}
+        except FileNotFoundError:
+            pass
+        except CorruptRecord as error:
+            yield error
+        path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
+        try:
+            times = TimeIndex.decode(
+                self._files.read(path), base_offset=self._base_offset, path=path
+            )
+            self._times = [(offset, timestamp) for timestamp, offset in times.entries()]
+            self._times.reverse()
+        except FileNotFoundError:
+            pass
+        except CorruptRecord as error:
+            yield error
+
+    def _batches(self, file: File) -> Iterator[CorruptRecord]:
+        """Read the batches; findings about indexes are yielded, one about a batch is raised."""
+        size, position = file.size(), 0
+        while position < size:
+            view = self._view(file, position, size)
+            read = 0
+            while read < len(view):
+                needed = self._batch(view, read, position + read, size)
+                if needed == 0 or needed > len(view) - read:
+                    break
+                yield from self._check_index(position + read)
+                read += needed
+                self.end = position + read
+            if not read:
+                if is_zeros(file.view(position, size - position)):
+                    break  # the file is extended in advance
+                reason = f"no batch in the {size - position} bytes that remain"
+                raise CorruptRecord(self.path, position, reason)
+            position += read
+            self._progress(read)
+
+    def _view(self, file: File, position: int, size: int) -> memoryview:
+        try:
+            view = file.view(position, min(READ_SIZE, size - position))
+            needed = int.from_bytes(view[8:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
+            if len(view) < needed <= size - position:
+                view = file.view(position, needed)
+        except ValueError as error:
+            raise CorruptRecord(self.path, position, str(error)) from None
+        return view
+
+    def _batch(self, view: memoryview, at: int, position: int, size: int) -> int:
+        """Check the batch at `at` in `view`; return its size, also if it goes beyond the view.
+
+        0 when there is none, and zeros begin.
+        """
+        if len(view) - at < HEADER_SIZE:
+            if position + len(view) - at < size:
+                return HEADER_SIZE
+            return 0 if is_zeros(view[at:]) else self._legacy(view, at, position, size)
+        fields = HEADER.unpack_from(view, at)
+        base_offset, length, epoch, magic, crc = fields[:5]
+        attributes, delta, timestamp = fields[5], fields[6], fields[8]
+        needed: int = length + LOG_OVERHEAD
+        if length == 0:
+            return 0
+        if magic != 2:
+            return self._legacy(view, at, position, size)
+        if needed < HEADER_SIZE or position + needed > size:
+            reason = f"a batch of {needed} bytes, {size - position} remain"
+            raise CorruptRecord(self.path, position, reason)
+        if at + needed > len(view):
+            return needed
+        computed = crc32c(view[at + ATTRIBUTES_POSITION : at + needed])
+        if computed != crc:
+            raise CorruptRecord(self.path, position, f"crc {computed:#010x}, stored {crc:#010x}")
+        self._continue(position, base_offset, base_offset + delta, epoch)
+        if attributes & CONTROL_BIT:
+            self._note_marker(RecordBatch(view[at : at + needed]))
+        elif attributes & TRANSACTIONAL_BIT and self._transactions is not None:
+            producer_id = RecordBatch(view[at : at + needed]).producer_id
+            self._transactions.setdefault(producer_id, base_offset)
+        self._note_time(timestamp)
+        return needed
+
+    def _legacy(self, view: memoryview, at: int, position: int, size: int) -> int:
+        try:
+            batch = next(iter_batches(view, at), None)
+            if batch is None:
+                length = int.from_bytes(view[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
+                if position + length + LOG_OVERHEAD <= size and at > 0:
+                    return length + LOG_OVERHEAD
+                raise CorruptRecord(self.path, position, "no whole message set")
+            if not batch.is_valid_crc():
+                raise CorruptRecord(self.path, position, "wrong crc")
+        except RecordsError as error:
+            raise CorruptRecord(self.path, position, str(error)) from None
+        self._continue(position, batch.base_offset, batch.last_offset, self.epoch)
+        self._note_time(batch.max_timestamp)
+        return batch.size
+
+    def _note_time(self, timestamp: int) -> None:
+        self._is_largest = timestamp > self.largest
+        self.largest = max(self.largest, timestamp)
+
+    def _note_marker(self, marker: RecordBatch) -> None:
+        is_commit = ends_transaction(marker)
+        if is_commit is None:
+            return
+        first, stable = -1, -1
+        if self._transactions is not None:
+            first = self._transactions.pop(marker.producer_id, -1)
+            stable = min(self._transactions.values(), default=marker.next_offset)
+        if not is_commit:
+            self._aborts[marker.base_offset] = (marker.producer_id, first, stable)
+
+    def _continue(self, position: int, base_offset: int, last_offset: int, epoch: int) -> None:
+        expected = self.next_offset
+        is_next = base_offset == expected or expected < base_offset <= self._gaps_below
+        if not is_next or last_offset < base_offset:
+            reason = f"offsets {base_offset}..{last_offset}, expected {expected}"
+            raise CorruptRecord(self.path, position, reason)
+        # The last one, as the cache forgets records that were deleted from a batch's begin.
+        known = -1 if self._epochs is None else self._epochs.epoch_for_offset(last_offset)
+        if epoch < self.epoch or known not in (-1, epoch):
+            expected = max(known, self.epoch)
+            reason = f"leader epoch {epoch} at offset {base_offset}, expected {expected}"
+            raise CorruptRecord(self.path, position, reason)
+        self.epoch = epoch
+        self._base = base_offset
+        self.next_offset = last_offset + 1
+        self.batch_count += 1
+
+    def _check_index(self, position: int) -> Iterator[CorruptRecord]:
+        """Compare what the indexes say of the batch that was just read."""
+        last_offset = self.next_offset - 1
+        claimed = self._positions.pop(position, last_offset) if self._positions else last_offset
+        if claimed != last_offset:
+            path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
+            reason = f"offset {claimed} at position {position}, where a batch ends {last_offset}"
+            yield CorruptRecord(path, 0, reason)
+        times = self._times
+        while times and times[-1][0] <= last_offset:
+            # Kafka may name a record within the batch.
+            offset, timestamp = times.pop()
+            if timestamp != self.largest or not self._is_largest or offset < self._base:
+                path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
+                reason = f"timestamp {timestamp} up to offset {offset}, it is {self.largest}"
+                if timestamp == self.largest:
+                    reason = f"offset {offset} is not the first with timestamp {timestamp}"
+                yield CorruptRecord(path, 0, reason)
+
+    def _unmatched(self) -> Iterator[CorruptRecord]:
+        """Entries that name no batch."""
+        for position, offset in self._positions.items():
+            path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
+            reason = f"offset {offset} at position {position}, where no batch begins"
+            yield CorruptRecord(path, 0, reason)
+        for offset, _ in self._times:
+            path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
+            yield CorruptRecord(path, 0, f"offset {offset} is not in the segment")
+        path = paths.segment_file(self._directory, self._base_offset, paths.TRANSACTION_INDEX)
+        try:
+            index = TransactionIndex.decode(
+                self._files.read(path), base_offset=self._base_offset, path=path
+            )
+        except FileNotFoundError:
+            return
+        except CorruptRecord as error:
+            yield error
+            return
+        for entry in index:
+            producer_id, first, stable = self._aborts.get(entry.last_offset, (-1, -1, -1))
+            if producer_id != entry.producer_id:
+                reason = f"no abort marker of {entry.producer_id} at offset {entry.last_offset}"
+                yield CorruptRecord(path, 0, reason)
+            elif not (
+                0 <= entry.first_offset <= entry.last_offset
+                and first in (-1, entry.first_offset)
+                and 0 <= entry.last_stable_offset <= entry.last_offset + 1
+                and stable in (-1, entry.last_stable_offset)
+            ):
+                reason = f"{entry}, it begins at {first}, and {stable} is stable"
+                yield CorruptRecord(path, 0, reason)
+
+    def _find_tail(self, file: File) -> None:
+        size = file.size()
+        start = self.end - self.end % PAGE_SIZE
+        self.tail = file.view(start, size - start) if self.end < size else None

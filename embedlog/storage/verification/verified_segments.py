@@ -1,0 +1,125 @@
+"""Closed segments that a verification found sound: a later one need not read them again.
+
+A segment is the same as long as its size and its time of modification are. Rot changes neither, so
+what was remembered is believed for a while only, and then read again.
+
+The state file is sealed JSON, written by whoever asked for it:
+
+    {"version": 1, "segments": {"<topic>-<partition>/<file>": [size, modified ms, checked ms,
+     leader epoch, next offset, batches, {producer: first offset} or null]}}
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import CorruptRecord
+from embedlog.storage.state_files.sealed_file import read_sealed, write_sealed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from embedlog.runtime.files import Files
+
+_VERSION = 1
+
+
+class VerifiedSegment:
+    """What a sound segment was, and what the check of the one behind it has to know."""
+
+    __slots__ = (
+        "batch_count",
+        "checked_ms",
+        "epoch",
+        "modified_ms",
+        "next_offset",
+        "size",
+        "transactions",
+    )
+
+    def __init__(
+        self,
+        *,
+        size: int,
+        modified_ms: int,
+        checked_ms: int,
+        epoch: int,
+        next_offset: int,
+        batch_count: int,
+        transactions: Mapping[int, int] | None,
+    ) -> None:
+        self.size = size
+        self.modified_ms = modified_ms
+        self.checked_ms = checked_ms
+        self.epoch = epoch
+        self.next_offset = next_offset
+        self.batch_count = batch_count
+        self.transactions = transactions
+        """Those open behind it, producer -> first offset; None when nobody knows."""
+
+    def to_json(self) -> list[Any]:
+        """As JSON has it."""
+        undecided = self.transactions
+        stored = None if undecided is None else {str(k): first for k, first in undecided.items()}
+        return [
+            self.size,
+            self.modified_ms,
+            self.checked_ms,
+            self.epoch,
+            self.next_offset,
+            self.batch_count,
+            stored,
+        ]
+
+    @classmethod
+    def from_json(cls, found: list[Any]) -> VerifiedSegment:
+        """The other way.
+
+        Raises:
+            TypeError, ValueError: it is none.
+        """
+        size, modified_ms, checked_ms, epoch, next_offset, batch_count, transactions = found
+        return cls(
+            size=int(size),
+            modified_ms=int(modified_ms),
+            checked_ms=int(checked_ms),
+            epoch=int(epoch),
+            next_offset=int(next_offset),
+            batch_count=int(batch_count),
+            transactions=None
+            if transactions is None
+            else {int(producer): int(first) for producer, first in transactions.items()},
+        )
+
+
+def read_state(files: Files, path: str) -> dict[str, VerifiedSegment]:
+    """What a state file remembers; nothing when there is none.
+
+    Raises:
+        CorruptRecord: it is damaged, or not one.
+    """
+    from json import loads
+
+    content = read_sealed(files, path)
+    if content is None:
+        return {}
+    try:
+        found = loads(content)
+        if found["version"] != _VERSION:
+            raise ValueError(f"version {found['version']}")
+        return {name: VerifiedSegment.from_json(each) for name, each in found["segments"].items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CorruptRecord(path, 0, f"no state of a verification: {error!r}") from None
+
+
+def write_state(files: Files, path: str, segments: Mapping[str, VerifiedSegment]) -> None:
+    """Replace a state file.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    from json import dumps
+
+    known = {name: each.to_json() for name, each in sorted(segments.items())}
+    content = dumps({"version": _VERSION, "segments": known}).encode()
+    write_sealed(files, path, content, sync=True)
