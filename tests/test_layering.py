@@ -151,6 +151,11 @@ def test_an_api_file_imports_no_other_api_file_and_no_storage() -> None:
     _refuse(apis, "embedlog.broker.apis", "embedlog.storage")
 
 
+def test_the_broker_knows_neither_who_serves_it_nor_who_asks_it() -> None:
+    _refuse(_all("embedlog/broker"), "embedlog.client", "embedlog.server", "embedlog.cluster")
+    _refuse(_all("embedlog/server"), "embedlog.client", "embedlog.cluster")
+
+
 def test_clients_know_only_a_transport() -> None:
     _refuse(
         _all("embedlog/client"),

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import embedlog
-from tests.broker.wire_client import WireClient, fetch, fetched_values, produce
+from tests.server.wire_client import WireClient, fetch, fetched_values, produce
 from wire.schemas.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
 

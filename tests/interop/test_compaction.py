@@ -25,9 +25,9 @@ from confluent_kafka.admin import (
 )
 
 import embedlog
-from tests.broker.wire_client import WireClient
 from tests.interop.java_tools import run
-from tests.storage.compaction import Compacted, check_compacted, committed_rows
+from tests.server.wire_client import WireClient
+from tests.storage.cleaner.compaction import Compacted, check_compacted, committed_rows
 from tests.support.kafka import real_kafka
 from wire.error_codes import ErrorCode
 from wire.records.batch import RecordBatch, iter_batches

@@ -15,7 +15,7 @@ from embedlog.partition_range import PartitionRange
 from embedlog.reader import LogDirectoryReader
 from embedlog.storage.log_config import LogConfig
 from embedlog.testing import SimFiles, sim_runtime
-from tests.storage.compaction import Compacted
+from tests.storage.cleaner.compaction import Compacted
 from tests.storage.logs import DATA, PARTITION, append, append_marker, manager
 from wire.records.batch import iter_batches
 

@@ -19,7 +19,7 @@ from embedlog.storage import paths
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
 from embedlog.testing import SimFiles, sim_runtime
-from tests.storage.compaction import Compacted
+from tests.storage.cleaner.compaction import Compacted
 from tests.storage.logs import DATA, NOW, PARTITION, append, append_marker, batch, manager
 
 
@@ -158,7 +158,7 @@ def test_compaction_is_followed() -> None:
 
 
 def _rows(topic: Compacted) -> list[tuple[int, bytes | None, bytes | None]]:
-    from tests.storage.compaction import rows
+    from tests.storage.cleaner.compaction import rows
 
     return list(rows(topic.log))
 

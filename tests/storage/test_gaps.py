@@ -12,7 +12,7 @@ from embedlog.storage.paths import CLEANER_OFFSETS, GAPS, LEADER_EPOCHS, SEALED
 from embedlog.storage.segment_scan import read_batch
 from embedlog.storage.state_files.checkpoint_files import read_twin
 from embedlog.testing import SimFiles
-from tests.storage.compaction import Compacted, rows
+from tests.storage.cleaner.compaction import Compacted, rows
 from tests.storage.logs import DATA, PARTITION, append, manager, new_log
 
 CLEANED, COUNT = 30, 40

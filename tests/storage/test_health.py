@@ -10,7 +10,7 @@ from embedlog import errors
 from embedlog.runtime.clock_guard import DRIFT_MAX_MS
 from embedlog.storage.log_manager import LogManager
 from embedlog.testing import SimFiles, sim_runtime
-from tests.storage.compaction import BACKOFF_MS, Compacted
+from tests.storage.cleaner.compaction import BACKOFF_MS, Compacted
 from tests.storage.logs import NOW, PARTITION, append, manager, new_log
 
 

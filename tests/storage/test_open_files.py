@@ -13,7 +13,7 @@ from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
 from embedlog.storage.segment import Segment
 from embedlog.testing import sim_runtime
-from tests.storage.compaction import Compacted, rows
+from tests.storage.cleaner.compaction import Compacted, rows
 from tests.storage.logs import PARTITION, append, check, new_log, values
 
 SIDES = ["before it is opened", "after it is opened"]

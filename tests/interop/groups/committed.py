@@ -10,8 +10,8 @@ import contextlib
 import time
 from collections.abc import Iterable
 
-from tests.broker.wire_client import WireClient
 from tests.interop.groups.history import Partition
+from tests.server.wire_client import WireClient
 from wire.error_codes import ErrorCode
 from wire.schemas.find_coordinator import FindCoordinatorRequest
 from wire.schemas.offset_fetch import (

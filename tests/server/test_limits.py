@@ -11,7 +11,7 @@ import pytest
 import embedlog
 from embedlog.config import BrokerConfig
 from embedlog.errors import ConfigError
-from tests.broker.wire_client import WireClient
+from tests.server.wire_client import WireClient
 from wire.records.batch import Codec
 from wire.records.builder import build_batch
 from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -9,7 +9,7 @@ import pytest
 from embedlog.errors import KafkaError
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles, SimulatedCrash
-from tests.storage.adoption import EVERYTHING, NOTHING, A, B, C, Owner, stage
+from tests.storage.adoption.adoption import EVERYTHING, NOTHING, A, B, C, Owner, stage
 from tests.storage.logs import append, check
 
 BEFORE = {A: [b"a0"], B: [], C: [b"c0"]}

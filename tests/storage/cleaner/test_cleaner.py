@@ -16,7 +16,7 @@ from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.retention import delete_old_segments
 from embedlog.storage.state_files.checkpoint_files import decode_offsets
-from tests.storage.compaction import (
+from tests.storage.cleaner.compaction import (
     BACKOFF_MS,
     Compacted,
     check_compacted,

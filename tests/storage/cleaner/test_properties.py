@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.storage.compaction import (
+from tests.storage.cleaner.compaction import (
     Compacted,
     Row,
     check_compacted,

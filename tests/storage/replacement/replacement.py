@@ -12,7 +12,7 @@ from embedlog.storage.replacement.replacer import Replacer
 from embedlog.storage.replacement.rewriting import Rewriter, Rules, SegmentWriter
 from embedlog.storage.verification.directory import Verification
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
-from tests.storage.compaction import Row, committed_rows
+from tests.storage.cleaner.compaction import Row, committed_rows
 from tests.storage.logs import DATA, PARTITION, append, append_marker
 
 ERASED = b"k1"

@@ -8,7 +8,7 @@ import pytest
 
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles, SimulatedCrash
-from tests.storage.compaction import (
+from tests.storage.cleaner.compaction import (
     BACKOFF_MS,
     Compacted,
     check_compacted,

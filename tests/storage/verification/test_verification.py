@@ -8,7 +8,7 @@ from embedlog.errors import CorruptRecord
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.verification.directory import Verification
 from embedlog.testing import SimFiles
-from tests.storage.compaction import Compacted
+from tests.storage.cleaner.compaction import Compacted
 from tests.storage.logs import DATA, PARTITION, append, append_marker, manager
 
 DIRECTORY = f"{DATA}/{PARTITION}"

@@ -9,7 +9,7 @@ from embedlog.storage.log_state import LogState
 from embedlog.storage.replacement.manifest import Replacement, ReplacingFile, decode
 from embedlog.storage.replacement.replacer import Replacer
 from embedlog.storage.replacement.rewriting import Rewriter, Rules, SegmentWriter
-from tests.storage.compaction import (
+from tests.storage.cleaner.compaction import (
     BACKOFF_MS,
     Compacted,
     batches_read,
@@ -19,7 +19,7 @@ from tests.storage.compaction import (
     rows,
 )
 from tests.storage.logs import DATA, PARTITION, append, append_marker, batch
-from tests.storage.replacement import ERASED, Owned, without
+from tests.storage.replacement.replacement import ERASED, Owned, without
 from wire.records.batch import Codec
 
 

@@ -17,7 +17,7 @@ from embedlog.errors import ConfigError, error_for
 from embedlog.pending import Pending
 from embedlog.server.addresses import BrokerListener, advertised_address, limits_from
 from embedlog.server.service import BrokerService
-from tests.broker.wire_client import (
+from tests.server.wire_client import (
     WireClient,
     api_versions_frame,
     fetch,

@@ -11,9 +11,9 @@ from embedlog.errors import CorruptRecord, KafkaError
 from embedlog.reader import LogDirectoryReader, PartitionReader
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles, SimulatedCrash, sim_runtime
-from tests.storage.adoption import A, B, C
+from tests.storage.adoption.adoption import A, B, C
+from tests.storage.adoption.test_crash import AFTER, BEFORE, CHANGES, Story, both, levels
 from tests.storage.logs import DATA
-from tests.storage.test_adoption_crash import AFTER, BEFORE, CHANGES, Story, both, levels
 
 
 class WatchedFiles(SimFiles):

@@ -14,7 +14,7 @@ from embedlog.storage.cleaner.cleaner import DefaultSettings, LogCleaner
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
-from tests.storage.compaction import SETTINGS
+from tests.storage.cleaner.compaction import SETTINGS
 from tests.storage.logs import PARTITION, append
 from wire.records.batch import iter_batches
 

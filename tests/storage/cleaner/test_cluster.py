@@ -8,7 +8,7 @@ from embedlog.common import TopicPartition
 from embedlog.storage.log import Log
 from embedlog.testing import SimRuntime, sim_runtime
 from tests.apis.ask import ask
-from tests.storage.compaction import check_compacted, rows
+from tests.storage.cleaner.compaction import check_compacted, rows
 from tests.support.offsets import commit, fetch, fetched
 from wire.schemas.find_coordinator import FindCoordinatorRequest
 

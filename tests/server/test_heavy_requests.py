@@ -12,8 +12,8 @@ import pytest
 import embedlog
 from embedlog.server.addresses import BrokerListener
 from embedlog.server.heavy_requests import is_heavy, is_heavy_produce
-from tests.broker.wire_client import WireClient
 from tests.crash.peers.attacks import gzipped
+from tests.server.wire_client import WireClient
 from wire.api_keys import ApiKey
 from wire.records.batch import Codec
 from wire.records.builder import build_batch

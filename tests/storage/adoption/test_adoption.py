@@ -12,7 +12,7 @@ from embedlog.storage.adoption.commit_file import APPLICATIONS_MAX
 from embedlog.storage.adoption.manifest import Manifest, StagedFile
 from embedlog.storage.adoption.staging import StagedWriter
 from embedlog.storage.verification.directory import Verification
-from tests.storage.adoption import EVERYTHING, NOTHING, A, B, C, Owner, stage
+from tests.storage.adoption.adoption import EVERYTHING, NOTHING, A, B, C, Owner, stage
 from tests.storage.logs import DATA, NOW, append, batch, batches, check, values
 
 both = pytest.mark.parametrize("smallest", [EVERYTHING, NOTHING], ids=["renamed", "appended"])

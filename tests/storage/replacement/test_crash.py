@@ -10,9 +10,9 @@ from embedlog.errors import KafkaError
 from embedlog.runtime.randomness import seeded
 from embedlog.storage.replacement.rewriting import Rules
 from embedlog.testing import SimFiles, SimulatedCrash
-from tests.storage.compaction import check_compacted, committed_rows, rows
+from tests.storage.cleaner.compaction import check_compacted, committed_rows, rows
 from tests.storage.logs import append
-from tests.storage.replacement import ERASED, Owned, without
+from tests.storage.replacement.replacement import ERASED, Owned, without
 from wire.records.batch import Codec
 
 RULES = Rules(erased=[ERASED], codec=Codec.GZIP, batch_size=1 << 14)
