@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 import embedlog
-from embedlog.broker.commits.hand_over import commit
+from embedlog.hand_over import commit
 from embedlog.runtime import real_runtime
 from embedlog.spark.sink.options import SinkOptions
 from embedlog.spark.sink.task import StagingTask

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import embedlog
-from embedlog.broker.commits.hand_over import commit
 from embedlog.common import TopicPartition
 from embedlog.errors import KafkaStorageError
+from embedlog.hand_over import commit
 from embedlog.runtime import real_runtime
 from embedlog.runtime.randomness import seeded
 from embedlog.storage.replacement.manifest import Replacement

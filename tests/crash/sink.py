@@ -31,9 +31,9 @@ import pyarrow as pa
 import embedlog
 import embedlog.broker.commits.work  # loaded once, before anybody is forked
 import embedlog.cluster
-from embedlog.broker.commits.hand_over import commit
 from embedlog.common import TopicPartition
 from embedlog.errors import EmbedlogError
+from embedlog.hand_over import commit
 from embedlog.runtime import real_runtime
 from embedlog.spark.sink.options import SinkOptions
 from embedlog.spark.sink.task import StagingTask

@@ -1,1 +1,1 @@
-"""Commits of staged files: the committer's part (`hand_over`) and the owner's (`desk`, `work`)."""
+"""The owner's part of commits of staged files: it looks into the inbox, and adopts."""

@@ -193,7 +193,7 @@ class _Job:
             counts[name] += count
 
     def _commit(self, replacement: Replacement) -> None:
-        from embedlog.broker.commits.hand_over import commit
+        from embedlog.hand_over import commit
 
         commit(self._path, replacement, timeout_ms=self._timeout_ms, runtime=self._runtime)
 

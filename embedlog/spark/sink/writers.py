@@ -124,7 +124,7 @@ def _commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]
     ]
     if not files:
         return
-    from embedlog.broker.commits.hand_over import commit
+    from embedlog.hand_over import commit
 
     application, version = staged[0].application, staged[0].version
     runtime = real_runtime()

@@ -13,9 +13,9 @@ import pytest
 
 import embedlog
 from embedlog import errors
-from embedlog.broker.commits.hand_over import commit
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError, DirectoryLocked, StorageFailed, TimedOut
+from embedlog.hand_over import commit
 from embedlog.runtime import real_runtime
 from embedlog.storage.adoption import exchange, layout
 from embedlog.storage.adoption.exchange import ALREADY_DONE, DONE, Answer

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import embedlog
-from embedlog.broker.commits.hand_over import commit
 from embedlog.common import TopicPartition
+from embedlog.hand_over import commit
 from embedlog.storage.replacement.manifest import Replacement
 from tests.spark.logs import add
 
