@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         ProducerUpdate,
         VerificationState,
     )
-    from embedlog.storage.validation.validated_batch import ValidatedBatch
+    from embedlog.storage.validation.validated_batch import GoodBatch
     from wire.records.built import BuiltBatch
 
 
@@ -128,7 +128,7 @@ class Log(LogState):
         return self._append(batch, leader_epoch, now_ms, update)
 
     def _append(
-        self, batch: ValidatedBatch, leader_epoch: int, now_ms: int, update: ProducerUpdate | None
+        self, batch: GoodBatch, leader_epoch: int, now_ms: int, update: ProducerUpdate | None
     ) -> LogAppendInfo:
         if leader_epoch != self._latest_epoch:
             leader_epoch = self._lead_in(leader_epoch)

@@ -2,7 +2,8 @@
 
 A broker must check the bytes of a stranger: checksum, structure, every record. Of a `BuiltBatch` it
 need not, as there is no way to make one of bytes: its constructor takes records, and encodes them.
-It travels in place of bytes inside a process, and becomes bytes where it leaves it.
+It travels in place of bytes inside a process, and becomes bytes where it leaves it. For a log it is
+what `storage.validation` makes of a stranger's bytes: a batch to be written as it is.
 """
 
 from __future__ import annotations
@@ -39,17 +40,22 @@ class BuiltBatch:
 
     __slots__ = (
         "base_sequence",
-        "body",
-        "checked_head",
+        "checked",
         "count",
         "crc",
         "first_null_key_index",
+        "last_offset_delta",
         "max_timestamp",
         "min_timestamp",
         "producer_epoch",
         "producer_id",
         "size",
     )
+
+    attributes = 0
+    is_transactional = False
+    log_append_time_ms = -1
+    """Its creators stamped the records."""
 
     def __init__(
         self,
@@ -98,12 +104,14 @@ class BuiltBatch:
                     assert len(keys) == count, (len(keys), count)
                     self.first_null_key_index = keys.index(None) if None in keys else -1
                 body = b"".join(encode_records(values, keys, deltas, None))
-        self.checked_head = head = CHECKED_HEAD.pack(0, count - 1, base, latest, *producer, count)
+        head = CHECKED_HEAD.pack(0, count - 1, base, latest, *producer, count)
         self.producer_id, self.producer_epoch, self.base_sequence = producer
         self.size = HEADER_SIZE + len(body)
         self.crc = crc32c(body, crc32c(head, 0))
-        self.body = body
+        self.checked = head, body
+        """What the checksum covers."""
         self.count = count
+        self.last_offset_delta = count - 1
         self.max_timestamp = latest
         self.min_timestamp = earliest
 
@@ -112,7 +120,7 @@ class BuiltBatch:
 
     def __bytes__(self) -> bytes:
         frame_head = FRAME_HEAD.pack(0, self.size - LOG_OVERHEAD, -1, 2, self.crc)
-        return b"".join([frame_head, self.checked_head, self.body])
+        return b"".join([frame_head, *self.checked])
 
     def __repr__(self) -> str:
         return f"<BuiltBatch of {self.count} records, {self.size} bytes>"

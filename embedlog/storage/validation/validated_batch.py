@@ -19,8 +19,13 @@ from wire.records.crc32c import crc32c
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from embedlog.runtime.files import Bytes
     from wire.records.built import BuiltBatch
+
+    GoodBatch: TypeAlias = "BuiltBatch | ValidatedBatch"
+    """What a log takes: the same attributes, whoever has checked or built it."""
 
 MAGIC = 2
 
@@ -116,18 +121,3 @@ def of_batch(
         batch.base_sequence,
     )
 
-
-def of_built(built: BuiltBatch) -> ValidatedBatch:
-    """A batch that was built here, whose header need not be parsed."""
-    return ValidatedBatch(
-        (built.checked_head, built.body),
-        built.crc,
-        built.size,
-        built.count - 1,
-        built.max_timestamp,
-        -1,
-        0,
-        built.producer_id,
-        built.producer_epoch,
-        built.base_sequence,
-    )
