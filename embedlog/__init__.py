@@ -13,6 +13,8 @@ Importing this loads next to nothing: what is named here is imported when it is 
 
 from __future__ import annotations
 
+from embedlog.version import __version__ as __version__
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.admin.admin import Admin
@@ -155,8 +157,6 @@ __all__ = [
     "open",
     "open_reader",
 ]
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "Admin": "client.admin.admin",

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import sys
 
+from embedlog.cli.exit_status import EXIT_CANNOT
 from embedlog.errors import EmbedlogError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-EXIT_CANNOT = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

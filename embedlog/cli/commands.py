@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from embedlog import __version__
-from embedlog.cli import EXIT_CANNOT
+from embedlog.cli.exit_status import EXIT_CANNOT
+from embedlog.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

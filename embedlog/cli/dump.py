@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embedlog.cli import internal_topics
 from embedlog.cli.directory import data_directory, is_chosen
+from embedlog.cli.exit_status import EXIT_DAMAGED
 from embedlog.cli.text import fields_of, line_of
 from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.runtime import real_runtime
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from embedlog.runtime.files import Files
     from embedlog.storage.foreign.segment import Batch
     from embedlog.storage.verification.inspection import Item
-
-EXIT_DAMAGED = 1
 
 
 def run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embedlog.cli.directory import data_directory, is_chosen
+from embedlog.cli.exit_status import EXIT_DAMAGED
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
 from embedlog.storage import paths
@@ -19,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import TopicPartition
     from embedlog.runtime.files import Files
-
-EXIT_DAMAGED = 1
 
 
 def run(path: str, *, topic: str | None, partition: int | None, dry_run: bool) -> int:

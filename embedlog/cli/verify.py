@@ -6,6 +6,7 @@ import sys
 
 from embedlog.cli import internal_topics
 from embedlog.cli.directory import data_directory, is_chosen
+from embedlog.cli.exit_status import EXIT_DAMAGED
 from embedlog.cli.progress import progress
 from embedlog.errors import CorruptRecord, EmbedlogError
 from embedlog.runtime import real_runtime
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from embedlog.common import TopicPartition
     from embedlog.runtime.files import Files
 
-EXIT_DAMAGED = 1
 _MB = 1_000_000
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from embedlog.runtime import descriptors
 from embedlog.runtime.locks import Rank, ranked_lock
 from embedlog.runtime.memory_files import MemoryNode
-from embedlog.runtime.os_files import OsFile
+from embedlog.runtime.os_file import OsFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from _thread import RLock, _local, get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
     from types import CodeType, FrameType
 
     Trace = list[tuple[CodeType, int]]
@@ -28,6 +29,39 @@ class LockOrderViolation(BaseException):
 
     No `Exception`: it is a defect of this package, and nobody shall take it for an error of a call.
     """
+
+
+class LockOrder:
+    """The table that locks are held against: the ranks by name, and what is excepted."""
+
+    __slots__ = ("_names", "_ring_free", "_several_under")
+
+    def __init__(
+        self,
+        ranks: Mapping[str, object],
+        ring_free: Container[int],
+        several_under: Mapping[int, int],
+    ) -> None:
+        self._names = {rank: name for name, rank in ranks.items() if isinstance(rank, int)}
+        self._ring_free = ring_free
+        self._several_under = several_under
+
+    def lock(self, rank: int, is_reentrant: bool) -> CheckedLock:
+        """A lock of that rank, which raises where it is asked for out of order."""
+        return CheckedLock(self, rank, is_reentrant)
+
+    def first_above(self, rank: int, held: list[CheckedLock]) -> CheckedLock | None:
+        """The first of the locks held that forbids to wait for one of `rank`; None for none."""
+        above = self._several_under.get(rank)
+        may_repeat = rank in self._ring_free or any(lock.rank == above for lock in held)
+        for lock in held:
+            if lock.rank > rank or (lock.rank == rank and not may_repeat):
+                return lock
+        return None
+
+    def name(self, rank: int) -> str:
+        """What the table calls it."""
+        return self._names.get(rank, str(rank))
 
 
 class _Thread(_local):
@@ -55,7 +89,7 @@ def held_here() -> list[CheckedLock]:
 class CheckedLock(RLock):  # type: ignore[misc]  # it can be inherited from
     """A lock that knows its rank and where it was taken."""
 
-    __slots__ = ("is_reentrant", "rank", "trace")
+    __slots__ = ("is_reentrant", "order", "rank", "trace")
 
     if TYPE_CHECKING:
 
@@ -64,7 +98,8 @@ class CheckedLock(RLock):  # type: ignore[misc]  # it can be inherited from
     def __new__(cls, *_: object, **__: object) -> CheckedLock:
         return super().__new__(cls)
 
-    def __init__(self, rank: int, is_reentrant: bool) -> None:
+    def __init__(self, order: LockOrder, rank: int, is_reentrant: bool) -> None:
+        self.order = order
         self.rank = rank
         self.is_reentrant = is_reentrant
         self.trace: Trace = []
@@ -79,7 +114,9 @@ class CheckedLock(RLock):  # type: ignore[misc]  # it can be inherited from
                 return False
         held = held_here()
         if blocking:
-            self._check(held)
+            above = self.order.first_above(self.rank, held)
+            if above is not None:
+                _report(self, above)
         try:
             got = super().acquire(blocking, timeout)
             if got:
@@ -103,23 +140,14 @@ class CheckedLock(RLock):  # type: ignore[misc]  # it can be inherited from
         self.release()
         return False
 
-    def _check(self, held: list[CheckedLock]) -> None:
-        from embedlog.runtime.locks import RING_FREE, SEVERAL_UNDER
-
-        above = SEVERAL_UNDER.get(self.rank)
-        may_repeat = self.rank in RING_FREE or any(lock.rank == above for lock in held)
-        for lock in held:
-            if lock.rank > self.rank or (lock.rank == self.rank and not may_repeat):
-                _report(self, lock)
-
     def __repr__(self) -> str:
-        return f"<lock {_name(self.rank)} at {id(self):#x}>"
+        return f"<lock {self.order.name(self.rank)} at {id(self):#x}>"
 
 
 def _report(asked: CheckedLock, held: CheckedLock) -> None:
     text = (
         f"{asked} asked for under {held} by thread {get_ident()}\n"
-        f"held since:\n{_shown(held.trace)}\nasked for:\n{_shown(_trace(sys._getframe(3)))}"
+        f"held since:\n{_shown(held.trace)}\nasked for:\n{_shown(_trace(sys._getframe(2)))}"
     )
     violations.append(text)
     print(f"LockOrderViolation: {text}", file=sys.stderr)
@@ -128,12 +156,6 @@ def _report(asked: CheckedLock, held: CheckedLock) -> None:
         with open(os.path.join(directory, str(os.getpid())), "a", encoding="utf-8") as file:
             file.write(f"{text}\n\n")
     raise LockOrderViolation(text)
-
-
-def _name(rank: int) -> str:
-    from embedlog.runtime.locks import Rank
-
-    return next((name for name, value in vars(Rank).items() if value == rank), str(rank))
 
 
 def _trace(frame: FrameType | None) -> Trace:

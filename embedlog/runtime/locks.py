@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
+    from embedlog.runtime.lock_order import LockOrder
+
     L = TypeVar("L", LockType, RLock)
 
 
@@ -112,9 +114,17 @@ SEVERAL_UNDER = {Rank.PARTITION: Rank.ADOPTION}
 """Ranks of which a thread may hold several while it holds the other one: no other thread does, so
 two never wait for each other."""
 
+
+def checked_order() -> LockOrder:
+    """The table above, for locks that check it."""
+    from embedlog.runtime.lock_order import LockOrder
+
+    return LockOrder(vars(Rank), RING_FREE, SEVERAL_UNDER)
+
+
 _checked: Callable[[int, bool], Any] | None = None
 if os.environ.get("EMBEDLOG_CHECK_LOCKS"):
-    from embedlog.runtime.lock_order import CheckedLock as _checked
+    _checked = checked_order().lock
 
 
 def ranked_lock(rank: int) -> LockType:

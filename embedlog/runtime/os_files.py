@@ -1,15 +1,7 @@
 """`OsFiles`: the operating system's file system.
 
-Writes go by position, reads through read-only mappings of the whole file; the page cache keeps the
-two coherent. Nothing is ever stored through a mapping: on a full disk that is SIGBUS, which kills
-the host program. A mapping is never closed or resized, only forgotten: a view that is still in use
-keeps it alive. Where a mapped file could be neither cut nor removed, what is read is copied
-instead; see `embedlog.runtime.descriptors`.
-
 After `fork` the child owns nothing: locks, files and descriptors of the parent are closed in it
-and every call on them fails, because two writers would ruin the log. Views stay readable in the
-child: their mappings are inherited on purpose (not MADV_DONTFORK), as touching a missing one would
-kill it.
+and every call on them fails, because two writers would ruin the log. See `os_file` for the files.
 """
 
 from __future__ import annotations
@@ -20,98 +12,21 @@ from stat import S_ISDIR, S_ISLNK
 
 from embedlog.errors import ClosedError, DirectoryLocked
 from embedlog.runtime import descriptors
-from embedlog.runtime.files import DirectoryLock, File, Files, FileStat, Volume
+from embedlog.runtime.files import DirectoryLock, Files, FileStat, Volume
 from embedlog.runtime.forks import FORKED
 from embedlog.runtime.lock_owner import why_locked
 from embedlog.runtime.locks import Rank, process_wide, ranked_lock
+from embedlog.runtime.os_file import OPEN, ForeignFile, OsFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from embedlog.runtime.files import Bytes
-
 _OWNER_SIZE_MAX = 4096
-_write, _sync = descriptors.write, descriptors.sync
-_NOTHING = memoryview(b"")
-
-_open: dict[int, ref[OsFile | OsLock]] = {}
-"""Everything open in this process, by descriptor: what a child must let go of after fork."""
 
 _locks: dict[tuple[int, int], ref[OsLock]] = {}
 """The lock files that this process holds, by device and number of the file."""
 _locking = process_wide(ranked_lock(Rank.LOCK_FILE))
-
-
-class OsFile(File):
-    """One descriptor, and a mapping once it is read. See `File`."""
-
-    __slots__ = ("__weakref__", "_descriptor", "_mapped")
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._mapped = _NOTHING
-        _open[descriptor] = ref(self)
-
-    def write(self, buffers: Sequence[Bytes], position: int) -> int:
-        return _write(self._descriptor, buffers, position)
-
-    def sync(self) -> None:
-        _sync(self._descriptor)
-
-    def truncate(self, size: int) -> None:
-        os.ftruncate(self._descriptor, size)
-
-    def reserve(self, size: int) -> None:
-        descriptors.reserve(self._descriptor, size)
-
-    def view(self, position: int, size: int) -> memoryview:
-        end = position + size
-        mapped = self._mapped
-        if end > len(mapped):
-            mapped = self._map(end)
-        return mapped[position:end]
-
-    def size(self) -> int:
-        return os.fstat(self._descriptor).st_size
-
-    def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        self._mapped = _NOTHING
-        _close(descriptor)
-
-    def __del__(self) -> None:
-        self.close()
-
-    def _map(self, end: int) -> memoryview:
-        """Map the file as long as it is; the former mapping lives on in its views.
-
-        Another thread may cut off what was reserved at any moment, so the size of the mapping is
-        the one that the file has when it is mapped, not one that was asked for before.
-        """
-        size = os.fstat(self._descriptor).st_size
-        if end <= size:
-            self._mapped = mapped = memoryview(descriptors.map_read_only(self._descriptor))
-            size = len(mapped)
-            if end <= size:
-                return mapped
-        raise ValueError(f"view to byte {end} of a file of {size}")
-
-
-class ForeignFile(OsFile):
-    """A file that another process writes, opened to be read.
-
-    Nothing of it is mapped: that process may cut the file, and to touch a page of a mapping that
-    lies behind the end is SIGBUS.
-    """
-
-    __slots__ = ()
-
-    def view(self, position: int, size: int) -> memoryview:
-        content = descriptors.read_at(self._descriptor, size, position)
-        if len(content) < size:
-            raise ValueError(f"view to byte {position + size}, {position + len(content)} are there")
-        return memoryview(content)
 
 
 class OsLock(DirectoryLock):
@@ -150,7 +65,7 @@ class OsLock(DirectoryLock):
             os.close(descriptor)
             raise
         self._descriptor = descriptor
-        _open[descriptor] = ref(self)
+        OPEN[descriptor] = ref(self)
         _locks[self._file] = ref(self)
 
     @property
@@ -168,7 +83,7 @@ class OsLock(DirectoryLock):
         if descriptor >= 0:
             # A KeyboardInterrupt must not leave the directory locked to this process.
             try:
-                _open.pop(descriptor, None)
+                OPEN.pop(descriptor, None)
                 _locks.pop(self._file, None)
             finally:
                 _close(descriptor)
@@ -203,7 +118,7 @@ def _holder(descriptor: int) -> str:
 def _replace(descriptor: int, text: str) -> None:
     """Replace the content of a small file; a reader in between sees no empty one."""
     content = text.encode()
-    _write(descriptor, [content], 0)
+    descriptors.write(descriptor, [content], 0)
     os.ftruncate(descriptor, len(content))
 
 
@@ -312,23 +227,3 @@ def expand_home(path: str) -> str:
 def with_slashes(path: str) -> str:
     """`path` with "/" between its parts, as `Files` takes it, whatever the system has there."""
     return path if os.sep == "/" else path.replace(os.sep, "/")
-
-
-def _close(descriptor: int, _close: Callable[[int], None] = os.close) -> None:
-    """Close a descriptor once; bound early, for objects that die after this module."""
-    if descriptor >= 0:
-        _open.pop(descriptor, None)
-        _close(descriptor)
-
-
-def _let_go_after_fork() -> None:
-    """Close in a child what belongs to its parent; the parent's locks and files are untouched."""
-    for reference in list(_open.values()):
-        held = reference()
-        if held is not None:
-            held.close()
-    _open.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go_after_fork)

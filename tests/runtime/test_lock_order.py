@@ -14,10 +14,18 @@ from typing import Any
 import pytest
 
 from embedlog.runtime.lock_order import CheckedLock, LockOrderViolation, held_here
-from embedlog.runtime.locks import RING_FREE, Rank, closed_gate, ranked_lock, ranked_rlock
+from embedlog.runtime.locks import (
+    RING_FREE,
+    Rank,
+    checked_order,
+    closed_gate,
+    ranked_lock,
+    ranked_rlock,
+)
 from tests.conftest import VIOLATIONS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+checked = checked_order().lock
 
 
 @pytest.fixture(autouse=True)
@@ -28,11 +36,11 @@ def told(lock_violations: list[str]) -> Iterator[list[str]]:
 
 
 def outer() -> CheckedLock:
-    return CheckedLock(Rank.CONTROLLER, is_reentrant=True)
+    return checked(Rank.CONTROLLER, is_reentrant=True)
 
 
 def inner(*, is_reentrant: bool = True) -> CheckedLock:
-    return CheckedLock(Rank.PARTITION, is_reentrant=is_reentrant)
+    return checked(Rank.PARTITION, is_reentrant=is_reentrant)
 
 
 def test_locks_are_checked_while_tests_run() -> None:
@@ -75,7 +83,7 @@ def test_a_second_lock_of_a_rank_is_refused(told: list[str]) -> None:
 
 
 def test_delayed_operations_may_hold_each_other(told: list[str]) -> None:
-    with CheckedLock(Rank.OPERATION, True), CheckedLock(Rank.OPERATION, True):
+    with checked(Rank.OPERATION, True), checked(Rank.OPERATION, True):
         assert len(held_here()) == 2
     assert not told
 
@@ -89,7 +97,7 @@ def test_a_plain_lock_taken_again_by_its_holder_is_refused(told: list[str]) -> N
 
 
 def test_a_lock_that_is_only_tried_may_be_tried_anywhere_and_is_held_then(told: list[str]) -> None:
-    first, second, innermost = outer(), inner(), CheckedLock(Rank.PENDING, True)
+    first, second, innermost = outer(), inner(), checked(Rank.PENDING, True)
     with second:
         assert first.acquire(blocking=False)
         with innermost:

@@ -10,11 +10,11 @@ authenticates. A node may want it again after a while (KIP-368): then requests w
 
 from __future__ import annotations
 
-from embedlog import __version__
 from embedlog.common import deque
 from embedlog.errors import KafkaError, error_for
 from embedlog.pending import Pending
 from embedlog.transport import newest_common
+from embedlog.version import __version__
 from wire.connection import ClientConnection
 from wire.error_codes import ErrorCode
 from wire.errors import MalformedMessage, RemoteProtocolError, UnsupportedField
