@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,6 +19,80 @@ CODE = [path for path in SOURCES if path.parts[len(ROOT.parts)] in {"embedlog", 
 FILE_LINES_MAX = 700
 FUNCTION_LINES_MAX = 60
 LINE_LENGTH_MAX = 100
+CLASS_METHODS_MAX = 20
+CLASS_ATTRIBUTES_MAX = 15
+
+KAFKAS_METHODS = {"Admin", "Cluster", "Consumer", "Producer"}
+"""Classes of the public surface, and their twins of `aio`: their methods are those of Kafka's."""
+
+STILL_MANY_METHODS = {
+    "ClassicGroup",
+    "CompletedFetch",
+    "Connection",
+    "ConsumerGroup",
+    "ConsumerMembership",
+    "Fetcher",
+    "GroupCalls",
+    "GroupCoordinator",
+    "GroupMembership",
+    "Listener",
+    "Log",
+    "LogManager",
+    "LogState",
+    "LoopbackTransport",
+    "Membership",
+    "Metadata",
+    "NetworkClient",
+    "NodeConnection",
+    "PositionCalls",
+    "ProducerBatch",
+    "ProducerStateManager",
+    "Rebalances",
+    "RecordAccumulator",
+    "Scheduler",
+    "Segment",
+    "Sender",
+    "SharedConsumer",
+    "SharedProducer",
+    "SimFiles",
+    "SimScheduler",
+    "SocketChannels",
+    "Tasks",
+}
+"""Classes with more methods than one concept needs. Whoever cuts one strikes it here."""
+
+STILL_MANY_ATTRIBUTES = {
+    "Broker",
+    "ClassicGroup",
+    "CleaningRound",
+    "CompletedFetch",
+    "Connection",
+    "ConsumerGroup",
+    "ConsumerMembership",
+    "Driver",
+    "Fetcher",
+    "GroupMembership",
+    "Listener",
+    "Log",
+    "LogManager",
+    "LogState",
+    "LoopbackTransport",
+    "Metadata",
+    "NetworkClient",
+    "NodeConnection",
+    "Opening",
+    "Producer",
+    "ProducerBatch",
+    "RecordAccumulator",
+    "Segment",
+    "SegmentCheck",
+    "Sender",
+    "SharedProducer",
+    "SimScheduler",
+    "Verification",
+}
+"""Classes that store more on `self` than one concept needs. Whoever cuts one strikes it here."""
+
 FORBIDDEN = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
 
 
@@ -58,6 +132,87 @@ def test_functions_fit_on_a_screen() -> None:
         and (size := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES_MAX
     ]
     assert not found
+
+
+@functools.cache
+def _classes() -> dict[str, ast.ClassDef]:
+    """Every class by where it is: `embedlog.storage.log.Log`."""
+    return {
+        f"{_module(path)}.{node.name}": node
+        for path in CODE
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+def _module(path: Path) -> str:
+    return _name(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+@functools.cache
+def _imported(module: str) -> dict[str, str]:
+    """What the names that a module imports stand for."""
+    [path] = [path for path in CODE if _module(path) == module]
+    return {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def _with_bases(place: str) -> Iterator[ast.ClassDef]:
+    """The class and those of this house that it inherits from."""
+    yield _classes()[place]
+    module = place.rpartition(".")[0]
+    for base in _classes()[place].bases:
+        name = getattr(base, "id", "")
+        found = _imported(module).get(name, f"{module}.{name}")
+        if found in _classes() and found != place:
+            yield from _with_bases(found)
+
+
+def _methods(place: str) -> set[str]:
+    return {
+        member.name
+        for each in _with_bases(place)
+        for member in each.body
+        if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+def _attributes(place: str) -> set[str]:
+    return {
+        part.attr
+        for each in _with_bases(place)
+        for part in ast.walk(each)
+        if isinstance(part, ast.Attribute)
+        and isinstance(part.ctx, ast.Store)
+        and isinstance(part.value, ast.Name)
+        and part.value.id == "self"
+    }
+
+
+def _hold_to(most: int, count: Callable[[str], set[str]], still: set[str]) -> None:
+    """What is counted of each class is at most that, but for those in `still`: they have more."""
+    large = {
+        place.rpartition(".")[2]: len(found)
+        for place in _classes()
+        if len(found := count(place)) > most
+    }
+    fit = still - large.keys()
+    assert not fit, f"these classes fit by now, or have gone: strike them from the table: {fit}"
+    broken = {name: found for name, found in large.items() if name not in still}
+    assert not broken, f"more than {most}: {broken}"
+
+
+def test_a_class_has_few_methods() -> None:
+    """Its own and inherited ones, as a class cut by inheritance is as large as before."""
+    _hold_to(CLASS_METHODS_MAX, _methods, KAFKAS_METHODS | STILL_MANY_METHODS)
+
+
+def test_a_class_stores_few_attributes() -> None:
+    _hold_to(CLASS_ATTRIBUTES_MAX, _attributes, STILL_MANY_ATTRIBUTES)
 
 
 def test_lines_fit() -> None:
