@@ -48,11 +48,8 @@ closely; `embedlog` is the front door alone. Rooms know those of lower floors, a
 beside them those that do not know them."""
 
 BEING_REBUILT = (
-    "embedlog.broker",
     "embedlog.client",
-    "embedlog.config",
     "embedlog.coordinator",
-    "embedlog.replication",
     "embedlog.spark",
     "embedlog.storage",
     "wire.net",
@@ -284,8 +281,7 @@ def test_storage_knows_records_and_nothing_above_them() -> None:
     _refuse(
         storage,
         "embedlog.purgatory",
-        "embedlog.replication",
-        "embedlog.controller",
+            "embedlog.controller",
         "embedlog.coordinator",
         "embedlog.broker",
         "embedlog.client",
@@ -325,8 +321,7 @@ def test_clients_know_only_a_transport() -> None:
         _all("embedlog/client"),
         "embedlog.broker",
         "embedlog.storage",
-        "embedlog.replication",
-        "embedlog.controller",
+            "embedlog.controller",
         "embedlog.coordinator",
     )
 

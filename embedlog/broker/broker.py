@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import MetadataDelta
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
     from embedlog.replication.delayed_fetch import DelayedFetch
-    from embedlog.replication.fetch_session import FetchSessions
+    from embedlog.replication.fetch_sessions import FetchSessions
     from embedlog.replication.partition import Partition
     from embedlog.runtime import Runtime
     from embedlog.storage.log_manager import LogManager
@@ -133,7 +133,7 @@ class Broker:
         return self._make_fetch_sessions() if sessions is None else sessions
 
     def _make_fetch_sessions(self) -> FetchSessions:
-        from embedlog.replication.fetch_session import FetchSessions
+        from embedlog.replication.fetch_sessions import FetchSessions
 
         with self._lock:
             if self._fetch_sessions is None:
@@ -158,7 +158,15 @@ class Broker:
 
         with self._lock:
             if self._group_coordinator is None:
-                self._group_coordinator = GroupCoordinator(CoordinatorHost(self))
+                self._group_coordinator = GroupCoordinator(
+                    CoordinatorHost(
+                        self.runtime,
+                        self.config,
+                        self.replica_manager,
+                        self.controller,
+                        self.log_manager,
+                    )
+                )
             return self._group_coordinator
 
     def _changed(self, delta: MetadataDelta) -> None:

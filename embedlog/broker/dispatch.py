@@ -18,14 +18,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
-    from typing import Any
+    from typing import Any, Protocol
 
-    from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
     from embedlog.pending import Pending
 
     Answer = Any | Pending[Any] | None
-    Handler = Callable[[Broker, RequestContext, Any], Answer]
+    Handler = Callable[[Any, RequestContext, Any], Answer]
+
+    class Broker(Protocol):
+        """What is handed to the handlers, as this file knows it."""
+
+        def report(self, context: RequestContext, error: Exception) -> None:
+            """A defect showed itself."""
+
 
 HANDLERS: dict[int, tuple[str, int, int]] = {
     0: ("produce", 0, 13),

@@ -23,6 +23,7 @@ from embedlog.config.definitions import (
     ConfigKey,
     Definitions,
 )
+from embedlog.config.topic_synonyms import BROKER_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def describe_topic(
         synonyms: list[Synonym] = []
         if key.name in texts:
             synonyms.append((key.name, value, SOURCE_TOPIC))
-        broker_name = topic_config.BROKER_NAMES.get(key.name)
+        broker_name = BROKER_NAMES.get(key.name)
         if broker_name is not None:
             synonyms.extend(_broker_synonyms(BROKER[broker_name], broker))
         entries.append(ConfigEntry(key.name, value, type_=key.type, synonyms=synonyms))

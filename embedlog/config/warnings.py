@@ -53,7 +53,7 @@ def _shown(name: str, text: str) -> str:
 
 def _hint(name: str) -> str:
     """What a name that does not exist most likely meant; nothing when nothing is likely."""
-    from embedlog.config.topic_config import BROKER_NAMES
+    from embedlog.config.topic_synonyms import BROKER_NAMES
 
     nearest = BROKER_NAMES.get(name) or BROKER.nearest(name)
     return f"; did you mean {nearest!r}?" if nearest else ""

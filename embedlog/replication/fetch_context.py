@@ -23,9 +23,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
-    from embedlog.replication.fetch_params import FetchParams, FetchPartition
+    from embedlog.replication.fetch_params import FetchParams
     from embedlog.replication.fetch_reader import FetchRead, Partitions
-    from embedlog.replication.fetch_session import FetchSession
+    from embedlog.replication.fetch_session import FetchPartition, FetchSession
     from embedlog.replication.partition import Partition
 
     Load = Callable[[str, int], Partition | None]

@@ -1,11 +1,9 @@
-"""What a fetch asks for: the bounds of the whole, and the place in each partition."""
+"""What a fetch asks for as a whole: how much, how long to wait, for whom."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.replication.fetch_session import FetchSession
-    from embedlog.replication.partition import Partition
     from wire.schemas import fetch
 
 FIRST_WITH_IDS = 13
@@ -13,9 +11,6 @@ FIRST_WITH_IDS = 13
 
 FIRST_WITH_STATE = 15
 """The version from which the replica's id is in `replica_state`."""
-
-NO_EPOCH = -1
-NOTHING_ANSWERED = -1
 
 
 class FetchParams:
@@ -46,94 +41,3 @@ class FetchParams:
         self.uses_topic_ids = version >= FIRST_WITH_IDS
         self.target_bytes = max_bytes
         """Once that much was read no further partition is."""
-
-
-class FetchPartition:
-    """One partition of a fetch: what the request says of it, under the topic's name.
-
-    In a session it lives on, with what was last answered.
-
-    `topic` is "" while the topic id of a v13 request is unknown; only `resolve` changes that.
-    """
-
-    __slots__ = (
-        "answered_high_watermark",
-        "answered_log_start_offset",
-        "current_leader_epoch",
-        "fetch_offset",
-        "key",
-        "last_fetched_epoch",
-        "max_bytes",
-        "partition",
-        "rank",
-        "session",
-        "source",
-        "topic",
-        "topic_id",
-    )
-
-    def __init__(
-        self,
-        topic: str,
-        topic_id: bytes,
-        asked: fetch.FetchPartition,
-    ) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partition = partition = asked.partition
-        self.key = (topic, partition)
-        """Equal to the `TopicPartition`, and made in a tenth of the time."""
-        self.fetch_offset = asked.fetch_offset
-        self.max_bytes = asked.partition_max_bytes
-        self.current_leader_epoch = asked.current_leader_epoch
-        self.last_fetched_epoch = asked.last_fetched_epoch
-        self.answered_high_watermark = NOTHING_ANSWERED
-        self.answered_log_start_offset = NOTHING_ANSWERED
-        self.rank = 0
-        """Its place in the session's order."""
-        self.session: FetchSession | None = None
-        self.source: Partition | None = None
-        """The partition that tells the session of its changes."""
-
-    def resolve(self, topic: str) -> None:
-        """The topic id has become known."""
-        self.topic = topic
-        self.key = (topic, self.partition)
-
-    def take_over(self, newer: FetchPartition) -> None:
-        """A later request of the session asks differently for this partition."""
-        self.fetch_offset = newer.fetch_offset
-        self.max_bytes = newer.max_bytes
-        self.current_leader_epoch = newer.current_leader_epoch
-        self.last_fetched_epoch = newer.last_fetched_epoch
-
-    def follow(self, source: Partition | None) -> None:
-        """Be told of the changes of `source`, and of no other partition's."""
-        if self.source is not None:
-            self.source.followers.pop(self, None)
-        self.source = source
-        if source is not None:
-            source.followers[self] = None
-
-    def has_news(self, data: fetch.PartitionData) -> bool:
-        """Is there anything in `data` that the client has not been told?"""
-        return (
-            bool(data.records)
-            or data.error_code != 0
-            or self.answered_high_watermark != data.high_watermark
-            or self.answered_log_start_offset != data.log_start_offset
-            or data.diverging_epoch.epoch != NO_EPOCH
-        )
-
-    def was_told(self, partition: Partition) -> bool:
-        """Does the client know the offsets of `partition`?"""
-        log = partition.log
-        return (
-            self.answered_high_watermark == log.high_watermark
-            and self.answered_log_start_offset == log.log_start_offset
-        )
-
-    def note_answered(self, data: fetch.PartitionData) -> None:
-        """The client is being told of `data`; an error is told again, and so is its end."""
-        self.answered_high_watermark = NOTHING_ANSWERED if data.error_code else data.high_watermark
-        self.answered_log_start_offset = data.log_start_offset

@@ -15,7 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from embedlog.replication.fetch_params import FetchParams, FetchPartition
+    from embedlog.replication.fetch_params import FetchParams
+    from embedlog.replication.fetch_session import FetchPartition
     from embedlog.replication.partition import Partition
 
     Partitions = Mapping[tuple[str, int], Partition]

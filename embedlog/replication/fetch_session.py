@@ -1,44 +1,117 @@
-"""Fetch sessions (KIP-227): the broker remembers what a consumer fetches, and sends only news.
-
-    session id  epoch   the fetch
-    0           -1      full, without a session
-    0           0       full, and begins a session if the cache has room
-    s           0       full, ends s and begins another
-    s           -1      full, ends s
-    s           n > 0   incremental: names only what changes in the session
-
-The epoch counts the requests of a session; after 2147483647 comes 1. An incremental answer leaves
-out a partition that has no records, no error and no new offsets.
-"""
+"""One fetch session (KIP-227), and a partition of a fetch, which may live on in a session."""
 
 from __future__ import annotations
 
-from embedlog import errors
-from embedlog.replication.fetch_context import NO_SESSION, FullFetch, IncrementalFetch
-from embedlog.replication.fetch_params import FIRST_WITH_IDS, FetchPartition
 from embedlog.replication.partition import Isolation
-from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
+from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from embedlog.runtime.clock import Clock
-    from embedlog.runtime.randomness import Random
-    from wire.schemas.fetch import FetchRequest
+    from embedlog.replication.partition import Partition
+    from wire.schemas import fetch
 
     Key = tuple[str | bytes, int]
 
-INITIAL_EPOCH = 0
-FINAL_EPOCH = -1
-EPOCH_MAX = 2**31 - 1
+NO_EPOCH = -1
+NOTHING_ANSWERED = -1
 
-SLOT_COUNT = 1000
-SESSION_SIZE_MAX = 10_000
-"""Partitions of one session, unless it is set. Kafka has no such limit."""
-TOTAL_SIZE_MAX = 100_000
-"""Partitions of all sessions, half a kilobyte each."""
-EVICTION_MS = 120_000
+
+class FetchPartition:
+    """One partition of a fetch: what the request says of it, under the topic's name.
+
+    In a session it lives on, with what was last answered.
+
+    `topic` is "" while the topic id of a v13 request is unknown; only `resolve` changes that.
+    """
+
+    __slots__ = (
+        "answered_high_watermark",
+        "answered_log_start_offset",
+        "current_leader_epoch",
+        "fetch_offset",
+        "key",
+        "last_fetched_epoch",
+        "max_bytes",
+        "partition",
+        "rank",
+        "session",
+        "source",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: bytes,
+        asked: fetch.FetchPartition,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partition = partition = asked.partition
+        self.key = (topic, partition)
+        """Equal to the `TopicPartition`, and made in a tenth of the time."""
+        self.fetch_offset = asked.fetch_offset
+        self.max_bytes = asked.partition_max_bytes
+        self.current_leader_epoch = asked.current_leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
+        self.answered_high_watermark = NOTHING_ANSWERED
+        self.answered_log_start_offset = NOTHING_ANSWERED
+        self.rank = 0
+        """Its place in the session's order."""
+        self.session: FetchSession | None = None
+        self.source: Partition | None = None
+        """The partition that tells of its changes."""
+
+    def resolve(self, topic: str) -> None:
+        """The topic id has become known."""
+        self.topic = topic
+        self.key = (topic, self.partition)
+
+    def take_over(self, newer: FetchPartition) -> None:
+        """A later request of the session asks differently for this partition."""
+        self.fetch_offset = newer.fetch_offset
+        self.max_bytes = newer.max_bytes
+        self.current_leader_epoch = newer.current_leader_epoch
+        self.last_fetched_epoch = newer.last_fetched_epoch
+
+    def follow(self, source: Partition | None) -> None:
+        """Be told of the changes of `source`, and of no other partition's."""
+        if self.source is not None:
+            self.source.followers.pop(self, None)
+        self.source = source
+        if source is not None:
+            source.followers[self] = None
+
+    def source_changed(self) -> FetchSession | None:
+        """The session will look at it again; None when the session has ended."""
+        session = self.session
+        if session is not None:
+            session.active[self] = None
+        return session
+
+    def has_news(self, data: fetch.PartitionData) -> bool:
+        """Is there anything in `data` that the client has not been told?"""
+        return (
+            bool(data.records)
+            or data.error_code != 0
+            or self.answered_high_watermark != data.high_watermark
+            or self.answered_log_start_offset != data.log_start_offset
+            or data.diverging_epoch.epoch != NO_EPOCH
+        )
+
+    def was_told(self, partition: Partition) -> bool:
+        """Does the client know the offsets of `partition`?"""
+        log = partition.log
+        return (
+            self.answered_high_watermark == log.high_watermark
+            and self.answered_log_start_offset == log.log_start_offset
+        )
+
+    def note_answered(self, data: fetch.PartitionData) -> None:
+        """The client is being told of `data`; an error is told again, and so is its end."""
+        self.answered_high_watermark = NOTHING_ANSWERED if data.error_code else data.high_watermark
+        self.answered_log_start_offset = data.log_start_offset
 
 
 class FetchSession:
@@ -112,230 +185,3 @@ class FetchSession:
         for partition in list(self.partitions.values()):
             partition.session = None
             partition.follow(None)
-
-
-class FetchSessions:
-    """The cache of sessions. Every method may be called from any thread."""
-
-    __slots__ = (
-        "_clock",
-        "_lock",
-        "_random",
-        "_session_size_max",
-        "_sessions",
-        "_size",
-        "_slot_count",
-        "_total_size_max",
-    )
-
-    def __init__(
-        self,
-        clock: Clock,
-        random: Random,
-        *,
-        slot_count: int = SLOT_COUNT,
-        session_size_max: int = SESSION_SIZE_MAX,
-        total_size_max: int = TOTAL_SIZE_MAX,
-    ) -> None:
-        """`session_size_max` counts the partitions of a session, `total_size_max` those of all."""
-        self._clock = clock
-        self._random = random
-        self._slot_count = slot_count
-        self._session_size_max = session_size_max
-        self._total_size_max = total_size_max
-        self._lock = ranked_lock(Rank.FETCH_SESSIONS)
-        self._sessions: dict[int, FetchSession] = {}
-        self._size = 0
-        """Partitions of all of them."""
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    def begin(
-        self, request: FetchRequest, version: int, topic_name: Callable[[bytes], str]
-    ) -> FullFetch | IncrementalFetch:
-        """What the request fetches, and how it will be answered.
-
-        `topic_name` gives the name of a topic id, "" when it is unknown.
-
-        Raises:
-            FetchSessionIdNotFound: the session was evicted, or never was.
-            InvalidFetchSessionEpoch: a request of the session was lost or repeated.
-            FetchSessionTopicIdError: the session began with names and goes on with ids, or the
-                other way round.
-        """
-        uses_topic_ids = version >= FIRST_WITH_IDS
-        epoch = request.session_epoch
-        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            if request.session_id != NO_SESSION:
-                self._end(request.session_id)
-            asked = _partitions(request, uses_topic_ids, topic_name)
-            if epoch == FINAL_EPOCH:
-                return FullFetch(list(asked.values()))
-            is_follower = max(request.replica_id, request.replica_state.replica_id) >= 0
-
-            def begin_session() -> int:
-                return self.create(asked, uses_topic_ids=uses_topic_ids, is_privileged=is_follower)
-
-            return FullFetch(list(asked.values()), begin_session)
-        session = self._use(request.session_id)
-        with session.lock:
-            if session.epoch != epoch:
-                raise errors.InvalidFetchSessionEpoch()
-            if session.uses_topic_ids != uses_topic_ids:
-                raise errors.FetchSessionTopicIdError()
-            if request.topics or request.forgotten_topics_data:
-                before = len(session.partitions)
-                _update(session, request, topic_name)
-                self._count(len(session.partitions) - before)
-                if (
-                    len(session.partitions) > self._session_size_max
-                    or self._size > self._total_size_max
-                ):
-                    # The client asks for all of it again, and does without a session.
-                    self._end(session.id)
-                    raise errors.FetchSessionIdNotFound()
-            if not session.partitions:
-                self._end(session.id)
-                return FullFetch(())
-            session.epoch = epoch = epoch + 1 if epoch < EPOCH_MAX else 1
-            if uses_topic_ids:
-                _resolve(list(session.active), topic_name)
-        return IncrementalFetch(session, epoch)
-
-    def create(
-        self,
-        partitions: dict[Key, FetchPartition],
-        *,
-        uses_topic_ids: bool,
-        is_privileged: bool,
-    ) -> int:
-        """Begin a session and return its id; 0 when the cache is full of better ones."""
-        now_ms = self._clock.monotonic_ms()
-        if len(partitions) > self._session_size_max:
-            return NO_SESSION
-        with self._lock:
-            sessions = self._sessions
-            is_full = self._size + len(partitions) > self._total_size_max
-            if is_full or len(sessions) >= self._slot_count:
-                evicted = self._evictable(len(partitions), is_privileged, now_ms)
-                if evicted is None:
-                    return NO_SESSION
-                self._size -= len(evicted.partitions)
-                sessions.pop(evicted.id).end()
-                if self._size + len(partitions) > self._total_size_max:
-                    return NO_SESSION
-            id = 0
-            while id == 0 or id in sessions:
-                id = self._random.below(EPOCH_MAX) + 1
-            self._size += len(partitions)
-            sessions[id] = FetchSession(
-                id,
-                partitions,
-                uses_topic_ids=uses_topic_ids,
-                is_privileged=is_privileged,
-                now_ms=now_ms,
-            )
-        return id
-
-    def _use(self, id: int) -> FetchSession:
-        """The session, noted as used just now.
-
-        Raises:
-            FetchSessionIdNotFound: there is none.
-        """
-        session = self._sessions.get(id)
-        if session is None:
-            raise errors.FetchSessionIdNotFound()
-        session.last_used_ms = self._clock.monotonic_ms()
-        return session
-
-    def size_of(self, id: int) -> int:
-        """The partitions of a session; 0 when there is none."""
-        session = self._sessions.get(id)
-        return 0 if session is None else len(session.partitions)
-
-    def _count(self, difference: int) -> None:
-        with self._lock:
-            self._size += difference
-
-    def _end(self, id: int) -> None:
-        with self._lock:
-            session = self._sessions.pop(id, None)
-            if session is not None:
-                self._size -= len(session.partitions)
-        if session is not None:
-            session.end()
-
-    def _evictable(self, size: int, is_privileged: bool, now_ms: int) -> FetchSession | None:
-        """Whom a newcomer of that many partitions may push out. Requires: the cache lock.
-
-        Anyone unused for two minutes; else the least valuable of those that have lived for two
-        minutes (followers push out young consumers too), when the newcomer is worth more.
-        """
-        oldest = min(self._sessions.values(), key=_last_used_ms, default=None)
-        if oldest is None:
-            return None
-        if now_ms - oldest.last_used_ms > EVICTION_MS:
-            return oldest
-        candidates = [
-            session
-            for session in self._sessions.values()
-            if now_ms - session.created_ms > EVICTION_MS
-            or (is_privileged and not session.is_privileged)
-        ]
-        least = min(candidates, key=_value, default=None)
-        if least is None or (is_privileged, size, 0) < _value(least):
-            return None
-        return least
-
-
-def _last_used_ms(session: FetchSession) -> int:
-    return session.last_used_ms
-
-
-def _value(session: FetchSession) -> tuple[bool, int, int]:
-    """What a session is worth keeping; the id makes it unique."""
-    return session.is_privileged, len(session.partitions), session.id
-
-
-def _partitions(
-    request: FetchRequest, uses_topic_ids: bool, topic_name: Callable[[bytes], str]
-) -> dict[Key, FetchPartition]:
-    """The request's partitions in its order; of one named twice the last counts."""
-    found: dict[Key, FetchPartition] = {}
-    for topic in request.topics:
-        topic_id = topic.topic_id
-        name = topic_name(topic_id) if uses_topic_ids else topic.topic
-        topic_key: str | bytes = topic_id if uses_topic_ids else name
-        for asked in topic.partitions:
-            found[topic_key, asked.partition] = FetchPartition(name, topic_id, asked)
-    return found
-
-
-def _update(
-    session: FetchSession, request: FetchRequest, topic_name: Callable[[bytes], str]
-) -> None:
-    """Change the session as an incremental request says. Requires: the session lock."""
-    partitions = session.partitions
-    for key, asked in _partitions(request, session.uses_topic_ids, topic_name).items():
-        known = partitions.get(key)
-        if known is None:
-            partitions[key] = asked
-            session.add(asked)
-        else:
-            known.take_over(asked)
-            session.active[known] = None
-    for topic in request.forgotten_topics_data:
-        topic_key: str | bytes = topic.topic_id if session.uses_topic_ids else topic.topic
-        for index in topic.partitions:
-            session.forget((topic_key, index))
-
-
-def _resolve(wanted: Iterable[FetchPartition], topic_name: Callable[[bytes], str]) -> None:
-    """Look again for the names of topics that were unknown when the session met them."""
-    for partition in wanted:
-        if not partition.topic:
-            name = topic_name(partition.topic_id)
-            if name:
-                partition.resolve(name)

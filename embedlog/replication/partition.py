@@ -18,12 +18,21 @@ from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+    from typing import Protocol
+
     from embedlog.common import Buffer, TopicPartition
-    from embedlog.replication.fetch_params import FetchPartition
     from embedlog.storage.log import Log
     from embedlog.storage.log_values import LogAppendInfo
     from embedlog.storage.producers.entry import ProducerStateEntry
     from wire.records.built import BuiltBatch
+
+    class Follower(Protocol):
+        """A partition of a fetch session, which wants to know when this one has changed."""
+
+        def source_changed(self) -> Hashable | None:
+            """Look again. What a parked fetch waits for; None when the session has ended."""
+
 
 NO_LEADER = -1
 NO_EPOCH = -1
@@ -88,7 +97,7 @@ class Partition:
         self.syncs = log.config.durability == "fsync"
         """Does the high watermark wait for the disk?"""
         self.is_deleted = False
-        self.followers: dict[FetchPartition, None] = {}
+        self.followers: dict[Follower, None] = {}
         """The partitions of fetch sessions that want to know of changes. Any thread adds its own;
         iterate over a copy."""
 

@@ -229,11 +229,10 @@ class ReplicaManager:
     def _tell_sessions(self, partition: Partition) -> None:
         """Fetch sessions look again at a partition when it has changed, and only then."""
         for asked in list(partition.followers):
-            session = asked.session
+            session = asked.source_changed()
             if session is None:
                 partition.followers.pop(asked, None)  # its session ended while it was read
                 continue
-            session.active[asked] = None
             self.fetch_purgatory.check_and_complete(session)
 
     def await_deletion(

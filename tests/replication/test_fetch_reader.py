@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from embedlog.errors import CorruptRecord, KafkaError
-from embedlog.replication.fetch_params import FetchParams, FetchPartition
+from embedlog.replication.fetch_params import FetchParams
 from embedlog.replication.fetch_reader import is_at_end, read_partition, readable_size
+from embedlog.replication.fetch_session import FetchPartition
 from embedlog.replication.partition import Partition
 from tests.golden.batches import simple
 from tests.replication.conftest import Rig

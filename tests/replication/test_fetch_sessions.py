@@ -6,9 +6,9 @@ import pytest
 
 from embedlog import errors
 from embedlog.replication.fetch_context import FullFetch, IncrementalFetch
-from embedlog.replication.fetch_params import FetchPartition as Wanted
 from embedlog.replication.fetch_reader import FetchRead
-from embedlog.replication.fetch_session import EPOCH_MAX, EVICTION_MS, FetchSessions
+from embedlog.replication.fetch_session import FetchPartition as Wanted
+from embedlog.replication.fetch_sessions import EPOCH_MAX, EVICTION_MS, FetchSessions
 from embedlog.runtime import Random
 from embedlog.runtime.clock import Clock
 from wire.schemas.fetch import (
