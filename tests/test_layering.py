@@ -50,7 +50,6 @@ beside them those that do not know them."""
 BEING_REBUILT = (
     "embedlog.client",
     "embedlog.coordinator",
-    "embedlog.spark",
     "embedlog.storage",
     "wire.net",
     "wire.records",

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from embedlog.spark.source import BatchReader
+from embedlog.spark.batch_reader import BatchReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,31 +1,19 @@
-"""`format("embedlog")`: the data source that Spark finds, and its batch reader."""
+"""`format("embedlog")`: the data source that Spark finds."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader
 
-from embedlog.spark.access import open_access
+from embedlog.spark.batch_reader import BatchReader
 from embedlog.spark.options import SourceOptions
-from embedlog.spark.planner import plan
-from embedlog.spark.reading import read_slice
-from embedlog.spark.resolve import checked_ranges, ending_positions, starting_positions, subscribed
 from embedlog.spark.schema import check_records_schema, records_ddl
 from embedlog.spark.sink.data_source import SinkDataSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pyspark.sql.datasource import DataSourceStreamReader
     from pyspark.sql.types import StructType
-
-    from embedlog.common import TopicPartition
-    from embedlog.spark.access import LogAccess
-
-    Ranges = dict[TopicPartition, tuple[int, int]]
-
-BATCH_GROUP_PREFIX = "spark-kafka-relation"
 
 
 class EmbedlogDataSource(SinkDataSource):
@@ -63,37 +51,3 @@ class EmbedlogDataSource(SinkDataSource):
         options = SourceOptions.parse(self.options, streaming=True)
         check_records_schema(schema)
         return StreamReader(options, schema)
-
-
-class BatchReader(DataSourceReader):
-    """A read of what there is when it is planned: once for each `load()`."""
-
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        self._options = options
-        self._schema = schema
-        self._group = options.group_id or options.group_id_prefix or BATCH_GROUP_PREFIX
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """The slices of the read, one a task."""
-        access = open_access(self._options)
-        try:
-            wanted = subscribed(access, self._options.subscription)
-            bounds = access.bounds(wanted)
-            starts = starting_positions(access, self._options, bounds, wanted)
-            ends = ending_positions(access, self._options, bounds, wanted)
-            ranges = checked_ranges(self._options, starts, ends, bounds, self._group)
-            ranges = self._chosen(access, ranges)
-            access.pin({key: start for key, (start, _) in ranges.items()})
-            return [InputPartition(part) for part in plan(access, self._options, ranges)]
-        finally:
-            access.close()
-
-    def _chosen(self, _access: LogAccess, ranges: Ranges) -> Ranges:
-        """What is to be read of `ranges`."""
-        return ranges
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a slice, as Arrow batches."""
-        if partition.value is None:
-            return  # Spark asks so for a read without partitions
-        yield from read_slice(partition.value, self._schema, self._options, self._group)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from embedlog.spark.sink.rows import field_sizes
 from wire.records.batch import CHECKED_HEAD
 from wire.records.builder import build_batch, seal
 from wire.records.compression import compress
@@ -77,12 +78,6 @@ def _records(rows: Rows, base_timestamp: int) -> memoryview:
     _, ends, data = joined.buffers()
     size = int(np.frombuffer(ends, dtype=np.int32, count=count + 1)[count])
     return memoryview(data)[:size]
-
-
-def field_sizes(column: pa.Array) -> Int64s:
-    """Bytes of each field, -1 for null."""
-    sizes: Int64s = np.asarray(pc.fill_null(pc.binary_length(column), -1)).astype(np.int64)
-    return sizes
 
 
 def _varints(numbers: Int64s) -> tuple[Bytes, Flags]:

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from embedlog.errors import UnknownTopicOrPartition
-from embedlog.spark.sink.encode import field_sizes
 from embedlog.spark.sink.murmur2 import murmur2, partitions_of
 
 if TYPE_CHECKING:
@@ -219,3 +218,9 @@ def _headers(batch: pa.RecordBatch) -> list[list[tuple[str, bytes | None]]] | No
 
 def _headers_size(headers: list[tuple[str, bytes | None]]) -> int:
     return sum(len(key.encode()) + len(value or b"") + 10 for key, value in headers)
+
+
+def field_sizes(column: pa.Array) -> NDArray[np.int64]:
+    """Bytes of each field, -1 for null."""
+    sizes = np.asarray(pc.fill_null(pc.binary_length(column), -1))
+    return sizes.astype(np.int64)

@@ -17,7 +17,7 @@ from embedlog.spark.pipeline.decode.confluent import (
     row_of_envelope,
     split,
 )
-from embedlog.spark.pipeline.decode.formats import read_file
+from embedlog.spark.pipeline.decode.files import read_file
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
 from embedlog.spark.pipeline.project import Decode
 from embedlog.spark.pipeline.schema import Array, Field, Map, Primitive, Struct, Type

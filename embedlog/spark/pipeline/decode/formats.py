@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from embedlog.runtime import real_runtime
+from embedlog.spark.pipeline.decode.files import read_file
 from embedlog.spark.pipeline.decode.json_text import JsonDecoder
-from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.project import Decode
 from embedlog.spark.pipeline.schema import Field, Primitive, Struct, load
 
@@ -65,15 +64,3 @@ def row_schema(decode: Decode) -> Struct:
     if decode.mapped_schema is not None:
         return load(decode.mapped_schema, read_file(decode.mapped_schema))
     return decoder_for(decode).schema
-
-
-def read_file(path: str) -> bytes:
-    """The bytes of a file that a project names.
-
-    Raises:
-        ProjectError: it cannot be read.
-    """
-    try:
-        return real_runtime().files.read(path)
-    except OSError as error:
-        raise ProjectError(f"{path}: {error.strerror or error}") from None

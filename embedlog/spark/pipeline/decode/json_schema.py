@@ -16,7 +16,7 @@ from embedlog.spark.pipeline.decode.confluent import (
     row_of_envelope,
     split,
 )
-from embedlog.spark.pipeline.decode.formats import read_file
+from embedlog.spark.pipeline.decode.files import read_file
 from embedlog.spark.pipeline.decode.json_text import parse_json
 from embedlog.spark.pipeline.errors import DecodeError, ProjectError
 from embedlog.spark.pipeline.project import Decode

@@ -1,0 +1,18 @@
+"""The files with schemas that a project names."""
+
+from __future__ import annotations
+
+from embedlog.runtime import real_runtime
+from embedlog.spark.pipeline.errors import ProjectError
+
+
+def read_file(path: str) -> bytes:
+    """The bytes of a file that a project names.
+
+    Raises:
+        ProjectError: it cannot be read.
+    """
+    try:
+        return real_runtime().files.read(path)
+    except OSError as error:
+        raise ProjectError(f"{path}: {error.strerror or error}") from None
