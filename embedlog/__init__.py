@@ -13,8 +13,6 @@ Importing this loads next to nothing: what is named here is imported when it is 
 
 from __future__ import annotations
 
-from embedlog.version import __version__ as __version__
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.admin.admin import Admin
@@ -90,6 +88,7 @@ if TYPE_CHECKING:
     from embedlog.server.addresses import BrokerListener
     from embedlog.storage.degradation import Degradation
     from embedlog.storage.state_files.retention_pins import RetentionPin
+    from embedlog.version import __version__ as __version__
 
 __all__ = [
     "Admin",
@@ -213,6 +212,7 @@ _HOMES = {
     "TopicInfo": "client.metadata",
     "TopicPartition": "common",
     "WakeupError": "client.errors",
+    "__version__": "version",
     "open": "cluster",
     "open_reader": "reader",
 }
@@ -225,7 +225,7 @@ _MODULES = ("aio", "errors", "testing")
 def __getattr__(name: str) -> object:
     if name in _MODULES:
         return __import__(f"{__name__}.{name}", fromlist=(name,))
-    if name not in __all__:
+    if name not in __all__ and name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = f"{__name__}.{_HOMES.get(name, 'errors')}"
     value: object = getattr(__import__(module, fromlist=(name,)), name)
@@ -234,4 +234,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
+    return sorted({*globals(), *__all__, *_HOMES, *_MODULES})

@@ -13,6 +13,7 @@ from wire.schemas.create_topics import (
     CreateTopicsResponse,
 )
 from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from wire.schemas.find_coordinator import FindCoordinatorRequest
 from wire.schemas.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -57,6 +58,12 @@ def make_topic(run: Run, suffix: str = "t", *, partitions: int = 1, **configs: s
     assert made.error_code == 0, made
     run.normal.learn(made.topic_id, f"id of {suffix}")
     return name, made.topic_id
+
+
+def make_offsets_topic(run: Run) -> None:
+    """Have `__consumer_offsets`: the first question creates it, a moment later it can be used."""
+    while run.setup(FindCoordinatorRequest(key="warm"), 1).error_code != 0:
+        continue
 
 
 def produce(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.golden.requests import make_offsets_topic
 from tests.golden.run import Run, scenario
 from wire.schemas.api_versions import ApiVersionsRequest
 from wire.schemas.describe_cluster import DescribeClusterRequest
@@ -44,9 +45,7 @@ def describe_cluster(run: Run) -> None:
 
 @scenario
 def find_coordinator(run: Run) -> None:
-    # The first question creates the offsets topic; the coordinator is there a moment later.
-    while run.setup(FindCoordinatorRequest(key="warm"), 1).error_code != 0:
-        continue
+    make_offsets_topic(run)
     for version in range(4):
         run.send(FindCoordinatorRequest(key="group"), version, "a group")
         run.send(FindCoordinatorRequest(key=""), version, "the empty group")

@@ -11,7 +11,7 @@ import zstandard
 
 from tests.golden import batches
 from tests.golden.batches import batch, record, records, simple
-from tests.golden.requests import make_topic, produce
+from tests.golden.requests import make_offsets_topic, make_topic, produce
 from tests.golden.run import Run, scenario
 from wire.schemas.delete_records import (
     DeleteRecordsPartition,
@@ -246,6 +246,7 @@ def produce_limits(run: Run) -> None:
 
 @scenario
 def produce_names(run: Run) -> None:
+    make_offsets_topic(run)
     for name in ("", ".", "..", "a b", "x" * 250, "__consumer_offsets", "__transaction_state"):
         run.send(produce((name, MISSING_ID), V, simple(b"a")), V, f"topic {name[:20]!r}")
     run.send(produce(("", bytes(16)), 13, simple(b"a")), 13, "zero topic id")
