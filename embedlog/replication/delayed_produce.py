@@ -1,11 +1,14 @@
 """A produce that was appended and waits to be committed: by the replicas, by the disk, or both.
 
+`DelayedProduce` is one of a request, `DelayedAppend` one of a producer in this process.
+
 On a topic of the `fsync` level every acknowledgement waits here for the sync that covers it; on
 other topics only acks=-1 does, for as long as the high watermark is behind.
 """
 
 from __future__ import annotations
 
+from embedlog.errors import error_for
 from embedlog.pending import Pending
 from embedlog.purgatory.delayed_operation import DelayedOperation
 from wire.error_codes import ErrorCode
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from embedlog.replication.partition import Partition
+    from embedlog.storage.log_values import LogAppendInfo
     from wire.schemas.produce import PartitionProduceResponse, ProduceResponse
 
 
@@ -76,6 +80,37 @@ class DelayedProduce(DelayedOperation):
 
     def on_expiration(self) -> None:
         """The answer was given by `on_complete`."""
+
+
+class DelayedAppend(DelayedOperation):
+    """One append of a producer in this process, until it is committed; fails as a request would."""
+
+    __slots__ = ("_code", "_info", "_partition", "pending")
+
+    def __init__(self, timeout_ms: int, partition: Partition, info: LogAppendInfo) -> None:
+        super().__init__(timeout_ms)
+        self._partition = partition
+        self._info = info
+        self._code: int = ErrorCode.REQUEST_TIMED_OUT
+        self.pending: Pending[LogAppendInfo] = Pending()
+
+    def try_complete(self) -> bool:
+        """Complete once the fate of the records is known."""
+        code = commit_state(self._partition, self._info.last_offset + 1)
+        if code is None:
+            return False
+        self._code = code
+        return self.complete_held()
+
+    def on_complete(self) -> None:
+        """Answer; the records of one that timed out stay in the log."""
+        code = self._code
+        if code == ErrorCode.NONE:
+            self.pending.complete(self._info)
+        elif code == ErrorCode.KAFKA_STORAGE_ERROR:
+            self.pending.fail(error_for(code, str(self._partition.log.failure)))
+        else:
+            self.pending.fail(error_for(code))
 
 
 def commit_state(partition: Partition, required_offset: int) -> int | None:

@@ -196,6 +196,16 @@ class ReplicaManager:
             return response
         return operation.pending
 
+    def await_append(
+        self, timeout_ms: int, partition: Partition, info: LogAppendInfo
+    ) -> LogAppendInfo | Pending[LogAppendInfo]:
+        """As `await_commit`, for one append without a request; the pending fails with its error."""
+        from embedlog.replication.delayed_produce import DelayedAppend
+
+        operation = DelayedAppend(timeout_ms, partition, info)
+        self.produce_purgatory.try_complete_else_watch(operation, [partition.topic_partition])
+        return operation.pending
+
     def _sync(self, partition: Partition) -> None:
         try:
             partition.sync()

@@ -110,7 +110,7 @@ class Log(LogState):
                 if batch.attributes & CONTROL_BIT:
                     update = judge_marker(
                         self.producers,
-                        batch,
+                        batch,  # type: ignore[arg-type]  # a built one is no marker
                         first_offset=first_offset,
                         origin=origin,
                         transaction_version=transaction_version,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from embedlog.storage.indexes.transaction import AbortedTransaction
     from embedlog.storage.producers.entry import ProducerUpdate
     from embedlog.storage.segment import Segment
-    from embedlog.storage.validation.validated_batch import GoodBatch
+    from embedlog.storage.validation.validated_batch import ValidatedBatch
 
 _NEVER_EXPIRES = 2**63 - 1
 _SLICE_SIZE = 64 << 10
@@ -28,7 +28,7 @@ NO_EPOCH = -1
 
 def judge_marker(
     producers: ProducerStateManager,
-    batch: GoodBatch,
+    batch: ValidatedBatch,
     *,
     first_offset: int,
     origin: int,
