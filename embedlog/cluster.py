@@ -259,6 +259,7 @@ class Cluster:
         Raises:
             ClosedError: the cluster was closed.
         """
+        from embedlog.broker.apis.produce import append_one
         from embedlog.transport import InProcessTransport
 
         self._check_open()
@@ -274,6 +275,7 @@ class Cluster:
             self.runtime,
             makes_topics=lambda: self.config.auto_create_topics_enable,
             disk_error=self.broker.disk_error,
+            append_one=append_one.__get__(self.broker),  # a method, in one call
             owner=self,
         )
         key, transports = id(transport), self._transports

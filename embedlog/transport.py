@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from embedlog.runtime import Runtime
+    from wire.records.built import BuiltBatch
     from wire.schema import Message
+
+    Appended = tuple[int, int, int, int, bool, int, int]
+    """First and last offset, append time (-1: the records'), log start offset, whether it was there
+    already, its latest timestamp, bytes."""
+    AppendOne = Callable[
+        [str, bytes, int, bytes | BuiltBatch, int, int, bool], Appended | Pending[Appended] | None
+    ]
 
     class Transport(Protocol):
         """Requests to the nodes of one cluster, answered in order for each node.
@@ -134,12 +142,14 @@ class InProcessTransport:
         *,
         makes_topics: Callable[[], bool] = lambda: True,
         disk_error: Callable[[str, int], Exception | None] = lambda _topic, _partition: None,
+        append_one: AppendOne | None = None,
         owner: object = None,
     ) -> None:
         """`handle` is `Broker.handle`; `make_context(api_key, version)` what it gets beside the
         request; `versions` what the broker serves; `makes_topics` says whether it makes topics
-        that are asked for; `disk_error(topic, partition)` is the attribute of that name. `owner`
-        is kept alive: the cluster, for clients that outlive its name.
+        that are asked for; `disk_error(topic, partition)` is the attribute of that name.
+        `append_one` is what `append` calls. `owner` is kept alive: the cluster, for clients that
+        outlive its name.
         """
         self._makes_topics = makes_topics
         self.disk_error = disk_error
@@ -151,8 +161,8 @@ class InProcessTransport:
         self._handle = handle
         self._make_context = make_context
         self._versions = versions
+        self._append_one = append_one
         self._contexts: dict[type[Message], Any] = {}
-        self._awaiting_contexts: dict[type[Message], Any] = {}
         self._is_closed = False
         stays_in_parent(self)
 
@@ -183,26 +193,39 @@ class InProcessTransport:
         pending.complete(answer)
         return pending
 
-    def ask(self, request: Any, *, is_awaited: bool = False) -> Any:
-        """The answer to a request, or a `Pending` of it when the broker has to wait.
+    def append(
+        self,
+        place: tuple[str, bytes, int],
+        records: bytes | BuiltBatch,
+        *,
+        acks: int,
+        timeout_ms: int,
+        is_awaited: bool,
+    ) -> Appended | Pending[Appended] | None:
+        """Append a batch to `place`: topic, its id, partition. What was done, as `Appended` names.
 
-        `is_awaited`: the calling thread would wait for it anyway, and may do so inside the broker.
+        None, and nothing is done, when it has to be asked for by a request, as there is somebody
+        who looks at those. `is_awaited`: the calling thread waits for this very answer, and may as
+        well wait for the disk in here.
 
         Raises:
-            ClosedError: the client was closed; KafkaError: the broker does not know the request.
+            ClosedError: the client was closed; KafkaError: the broker refuses. The pending of an
+                append that is not committed yet fails with the same.
         """
-        contexts = self._awaiting_contexts if is_awaited else self._contexts
-        context = contexts.get(type(request))
-        if context is None or self._is_closed:
-            context = self._context(type(request), None)
-            if is_awaited:
-                context = self._make_context(context.api_key, context.api_version)
-                context.is_awaited = True
-                contexts[type(request)] = context
-        answer = self._handle(context, request)
+        if self._is_closed:
+            raise ClosedError("the client was closed")
+        if self._append_one is None:
+            return None
+        topic, topic_id, partition = place
+        answer = self._append_one(topic, topic_id, partition, records, acks, timeout_ms, is_awaited)
         if self._now_ns() >= self._scheduler.next_call_ns:
             self._scheduler.drive()
         return answer
+
+    @property
+    def appends(self) -> bool:
+        """Is there an `append` that asks nobody for a request?"""
+        return self._append_one is not None
 
     def versions(self, node_id: int) -> Mapping[int, tuple[int, int]]:
         return self._versions

@@ -21,6 +21,7 @@ from embedlog.runtime.locks import Rank, ranked_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from embedlog.broker.context import Connection, RequestContext
@@ -75,6 +76,9 @@ class Broker:
         self.fetch_max_bytes: int = config.fetch_max_bytes
         self.api_versions: dict[int, ApiVersionsResponse] = {}
         """By version, what remote clients were told last; nobody changes it."""
+        self.interceptor: Callable[[RequestContext, Any], Any] | None = None
+        """Sees every request before its API does, also what producers of this process append; what
+        it returns is the answer, None lets the broker answer."""
         self._lock = ranked_lock(Rank.BROKER)
         self._fetch_sessions: FetchSessions | None = None
         self._group_coordinator: GroupCoordinator | None = None
@@ -105,11 +109,14 @@ class Broker:
     def handle(self, context: RequestContext, request: Any) -> Any:
         """Answer a request: a response, a `Pending` of one, or None when there will be none.
 
-        Callable from any thread. Waits for the disk only, and only when the context says that its
-        caller does (`is_awaited`). The request is only read, also after the return:
-        its buffers may be in use until the answer is there. Requires: the API and version are
-        served, see `dispatch.served_versions`.
+        Callable from any thread; never waits. The request is only read, also after the return: its
+        buffers may be in use until the answer is there. Requires: the API and version are served,
+        see `dispatch.served_versions`.
         """
+        if self.interceptor is not None:
+            answer = self.interceptor(context, request)
+            if answer is not None:
+                return answer
         answer = dispatch.call(self, context, request)
         if self.log_manager.is_resting:
             self.log_manager.stir()

@@ -34,7 +34,6 @@ class RequestContext:
         "correlation_id",
         "fetch_first",
         "in_process",
-        "is_awaited",
         "listener_name",
         "principal",
     )
@@ -55,7 +54,6 @@ class RequestContext:
         advertised_port: int = 0,
         connection: Connection | None = None,
         in_process: bool = True,
-        is_awaited: bool = False,
     ) -> None:
         self.api_key = api_key
         self.api_version = api_version
@@ -72,8 +70,5 @@ class RequestContext:
         """None in process."""
         self.in_process = in_process
         """Is the request an object that the caller still holds? Otherwise its buffers are ours."""
-        self.is_awaited = is_awaited
-        """Does the calling thread wait for this very answer? Then it may as well wait for the disk
-        inside the call."""
         self.fetch_first: tuple[str, int] | None = None
         """The partition at which the connection's next fetch without a session begins to read."""

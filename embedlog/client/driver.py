@@ -45,21 +45,24 @@ class _News:
 class Driver:
     """Runs `step`, a pass that returns milliseconds until the next one is useful.
 
-    `cut_short` is called when Ctrl-C has ended what this did in the user's thread.
+    `recover` is called before the next pass when Ctrl-C has ended one, between any two of its
+    steps, or something else that this did in the user's thread.
     """
 
     def __init__(
         self,
         transport: Transport,
         step: Callable[[], int | None],
-        cut_short: Callable[[], None] | None = None,
+        recover: Callable[[], None] | None = None,
         *,
         threaded: bool,
         name: str = "embedlog-producer",
     ) -> None:
         self._transport = transport
         self._step = step
-        self._cut_short = cut_short
+        self._recover = recover
+        self._is_cut_short = False
+        """Did Ctrl-C end something since `recover` was called?"""
         self._scheduler = transport.runtime.scheduler
         self._clock = transport.runtime.clock
         # In process no thread waits while it has the turn: there a plain lock is fair enough.
@@ -107,7 +110,14 @@ class Driver:
                 with self._own_turn:
                     self._runner = me
                     try:
+                        if self._is_cut_short and self._recover is not None:
+                            self._recover()
+                        self._is_cut_short = True
                         self.delay = self._step()
+                        self._is_cut_short = False
+                    except Exception:  # of a user's callback, or a defect: the step has seen to it
+                        self._is_cut_short = False
+                        raise
                     finally:
                         self._runner = 0
 
@@ -210,18 +220,22 @@ class Driver:
     def _pass_in_turn(self) -> None:
         self._runner = get_ident()
         try:
+            if self._is_cut_short and self._recover is not None:
+                self._recover()
+            self._is_cut_short = not self._threaded
             if self._turns is not None and not self._threaded:
                 self._transport.poll()  # nobody may be waiting, and answers make room
             self.delay = self._step()
-        except BaseException as error:
-            self._note(error)
+            self._is_cut_short = False
+        except Exception:  # of a user's callback, or a defect: the step has seen to it
+            self._is_cut_short = False
             raise
         finally:
             self._runner = 0
 
     def _note(self, error: BaseException) -> None:
-        if self._cut_short is not None and not isinstance(error, Exception):
-            self._cut_short()
+        if not isinstance(error, Exception):
+            self._is_cut_short = True
 
     def _in_turn(self, action: Callable[[], None]) -> None:
         if self._turns is None:

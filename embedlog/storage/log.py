@@ -91,15 +91,17 @@ class Log(LogState):
             KafkaError: by the rules of `log_validator` and `producer_state`; KafkaStorageError
                 when the disk refuses. Nothing was appended.
         """
-        batch = ordinary(records, self.config, now_ms) or validate(
-            records,
-            config=self.config,
-            origin=origin,
-            now_ms=now_ms,
-            magic_limits=magic_limits,
-            log_start_offset=self.log_start_offset,
-            topic_partition=self.topic_partition,
-        )
+        batch = ordinary(records, self.config, now_ms)
+        if batch is None:
+            batch = validate(
+                records,
+                config=self.config,
+                origin=origin,
+                now_ms=now_ms,
+                magic_limits=magic_limits,
+                log_start_offset=self.log_start_offset,
+                topic_partition=self.topic_partition,
+            )
         segment = self._segments[-1]
         first_offset = segment.end[0]
         if self._failure is not None or self._applied_offset != first_offset:

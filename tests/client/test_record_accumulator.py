@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -289,54 +289,68 @@ class Lone(Bench):
             self.append(queue, bytes(450))
         assert [batch.is_closed for batch in queue.batches] == [True, True, True, False]
 
-    def take(
-        self, room: int, claim: Any = None, size_max: int = 1000
-    ) -> tuple[int, int, bool] | None:
-        """The node, how many batches, and whether others wait for room."""
-        found = self.accumulator.take_lone(
-            lambda topic, partition: self.leaders[0] if self.leaders[0].leader >= 0 else None,
-            lambda node_id: room,
-            claim,
-            size_max,
-        )
-        return None if found is None else (found[0], len(found[1]), found[2])
+    def take(self, now_ms: int = 0, transactions: Any = None) -> ProducerBatch | None:
+        topics = {self.topic.name: self.topic.info}
+        return self.accumulator.take_ready(now_ms, 100, topics, transactions)
 
 
-def test_of_a_lone_queue_as_many_are_taken_as_there_is_room() -> None:
+def test_what_is_ready_is_taken_batch_by_batch_and_the_rest_says_when_it_will_be() -> None:
     bench = Lone()
-    assert bench.take(2) == (1, 2, True)
-    assert bench.take(0) == (1, 0, True)
-    assert bench.take(2) == (1, 1, False), "the open one may linger"
-    assert bench.take(2) is None
-    bench.queue.close_open()
-    assert bench.take(2) == (1, 1, False)
+    waiting = list(bench.queue.batches)
+    assert [bench.take() for _ in range(3)] == waiting[:3]
+    assert bench.take() is None, "the open one may linger"
+    created_ms = waiting[3].created_ms
+    assert bench.accumulator.next_due_ms == created_ms + 100
+    waiting[3].is_wanted = True
+    assert bench.take() is waiting[3]
+    assert waiting[3].is_closed
     assert not bench.accumulator.active
+    assert bench.take() is None
+    assert bench.accumulator.next_due_ms == NEVER
 
 
-def test_of_a_lone_queue_are_taken_those_that_may_be_claimed() -> None:
+def test_what_may_not_be_sent_is_left() -> None:
     bench = Lone()
     first = bench.queue.batches[0]
-    assert bench.take(3, lambda batch: batch is first) == (1, 1, True)
-    assert bench.take(3, lambda batch: False) == (1, 0, True)
-
-
-def test_what_is_not_as_usual_with_a_lone_queue_is_left_to_drain() -> None:
-    bench = Lone()
-    assert bench.take(-1) is None, "the node is not connected"
     bench.queue.is_muted = True
-    assert bench.take(1) is None
+    assert bench.take() is None
     bench.queue.is_muted = False
-    bench.queue.batches[0].retry_at_ms = 5
-    assert bench.take(1) is None
-    bench.queue.batches[0].retry_at_ms = 0
-    assert bench.take(1, size_max=500) is None, "it may have to be cut"
-    bench.queue.batches[1].retry_at_ms = 5
-    assert bench.take(2) == (1, 1, False)
-    assert Lone(leader=-1).take(1) is None
+    first.retry_at_ms = 5
+    assert bench.take(4) is None
+    assert bench.accumulator.next_due_ms == 5
+
+    class Numbers:
+        is_free = False
+        numbered: ClassVar[list[ProducerBatch]] = []
+
+        def may_drain(self, batch: ProducerBatch) -> bool:
+            return self.is_free
+
+        def number(self, batch: ProducerBatch) -> None:
+            assert batch.is_closed, "its records can be counted"
+            self.numbered.append(batch)
+
+    numbers = Numbers()
+    assert bench.take(5, numbers) is None
+    numbers.is_free = True
+    assert bench.take(5, numbers) is first
+    assert numbers.numbered == [first]
+
+
+def test_a_partition_without_a_leader_names_its_topic() -> None:
+    bench = Lone(leader=-1)
+    assert bench.take() is None
+    assert list(bench.accumulator.lacks_leader) == [bench.topic.name]
+
+
+def test_queues_are_served_by_turns() -> None:
     many = Lone()
     many.topic.info.partitions.append(PartitionInfo(1, 1, 0))
-    many.append(many.topic.queue(1), bytes(450))
-    assert many.take(1) is None
+    other = many.topic.queue(1)
+    for _ in range(5):
+        many.append(other, bytes(450))
+    served = [batch.partition for batch in iter(many.take, None)]
+    assert served == [0, 1, 0, 1, 0]
 
 
 def test_the_first_that_are_closed_may_be_encoded_ahead() -> None:

@@ -23,15 +23,11 @@ from wire.schema import (
     uuid,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from wire.records.built import BuiltBatch
-
 
 @struct
 class PartitionProduceData:
     index: int = int32()
-    records: Payload | BuiltBatch | None = records_(nullable="0+")
+    records: Payload | None = records_(nullable="0+")
 
 
 @struct

@@ -26,7 +26,6 @@ from embedlog.controller.metadata import INTERNAL_TOPICS
 from embedlog.replication.delayed_produce import AppendedPartition
 from embedlog.replication.replica_manager import CURRENT_MAGIC
 from wire.error_codes import ErrorCode
-from wire.records.built import BuiltBatch
 from wire.schema import bare
 from wire.schemas.produce import (
     BatchIndexAndErrorMessage,
@@ -45,6 +44,8 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from embedlog.pending import Pending
     from embedlog.replication.partition import Partition
+    from embedlog.storage.log_values import LogAppendInfo
+    from wire.records.built import BuiltBatch
     from wire.schema import Payload
     from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -94,20 +95,19 @@ class _Produce:
 def handle(
     broker: Broker, context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Pending[ProduceResponse] | None:
-    topics = request.topic_data
-    if len(topics) == 1 and len(topics[0].partition_data) == 1:
-        answered = _append_lone(broker, context, request)
-        if answered is not None:
-            return answered
     if _has_transactional_records(request) and request.transactional_id is None:
         raise errors.TransactionalIdAuthorizationFailed()
     produce = _Produce(broker, context, request)
-    answers = [_append_to_topic(produce, topic) for topic in topics if topic.partition_data]
+    answers = [_append_to_topic(produce, topic) for topic in request.topic_data]
     if produce.acks == 0:
         if produce.failed and context.connection is not None:
             context.connection.close()
         return None
-    response = ProduceResponse(responses=answers)
+    # Filled field by field, as what follows: the constructor and its keywords take twice as long.
+    response = bare(ProduceResponse)
+    response.responses = [answer for answer in answers if answer.partition_responses]
+    response.throttle_time_ms = 0
+    response.node_endpoints = []
     if produce.failed and produce.version >= _FIRST_WITH_LEADER:
         _tell_leaders(produce, response)
     if not produce.appended:
@@ -120,65 +120,39 @@ def handle(
     )
 
 
-def _append_lone(
-    broker: Broker, context: RequestContext, request: ProduceRequest
-) -> ProduceResponse | Pending[ProduceResponse] | None:
-    """The short way of a request for one partition, as nearly all are: fewer checks are left.
+def append_one(  # noqa: PLR0917  one call per record: keywords would cost as much as its checks
+    broker: Broker,
+    topic: str,
+    topic_id: bytes,
+    index: int,
+    records: bytes | BuiltBatch,
+    acks: int,
+    timeout_ms: int,
+    is_awaited: bool,
+) -> LogAppendInfo | Pending[LogAppendInfo] | None:
+    """Append one batch of a producer in this process: what a request for it would do, without one.
 
-    None when something is unusual or wrong about it, and nothing was done: the long way knows what.
+    `is_awaited`: the calling thread would wait for the answer anyway, and may do so in here. The
+    pending fails as this raises. None, and nothing is done, while somebody intercepts requests:
+    then the batch has to come as one.
+
+    Raises:
+        KafkaError: as a response would tell.
     """
-    topic = request.topic_data[0]
-    data = topic.partition_data[0]
-    records = data.records
-    name, index, acks = topic.name, data.index, request.acks
-    version = context.api_version
-    has_ids = version >= _FIRST_WITH_IDS
-    if has_ids and not name:
-        name = broker.topic_name(topic.topic_id)
+    if broker.interceptor is not None:
+        return None
     manager = broker.replica_manager
-    partition = manager.partitions.get((name, index))
-    if (
-        partition is None
-        or (acks != -1 and acks != 1)
-        or version < _FIRST_WITH_ZSTD
-        or name in INTERNAL_TOPICS
-        or request.transactional_id is not None
-        or (has_ids and partition.topic_id != topic.topic_id)
-        or records is None
-        or not (
-            isinstance(records, BuiltBatch)
-            or (
-                len(records) >= _HEAD_SIZE
-                and not records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL_BIT
-            )
-        )
-    ):
-        return None
-    try:
-        info = manager.append(partition, records, acks=acks, is_awaited=context.is_awaited)
-    except errors.KafkaError:
-        return None
-    answer = _written(index, info)
-    response = _lone_response(topic, answer)
-    required_offset = info[1] + 1
-    if partition.log.high_watermark >= required_offset or (acks == 1 and not partition.syncs):
-        return response
-    appended = [AppendedPartition(partition, required_offset, answer)]
-    return manager.await_commit(request.timeout_ms, appended, response)
-
-
-def _lone_response(topic: TopicProduceData, answer: PartitionProduceResponse) -> ProduceResponse:
-    """The response to a request for one partition; made as `_written` makes the answer."""
-    answers = bare(TopicProduceResponse)
-    answers.name = topic.name
-    answers.topic_id = topic.topic_id
-    answers.partition_responses = [answer]
-    response = bare(ProduceResponse)
-    response.responses = [answers]
-    response.throttle_time_ms = 0
-    response.node_endpoints = []
-    return response
-
+    partition = manager.partitions.get((topic, index)) or manager.load(topic, index)
+    if partition is None or partition.topic_id != topic_id:
+        raise (errors.UnknownTopicOrPartition if partition is None else errors.UnknownTopicId)()
+    if topic in INTERNAL_TOPICS:
+        raise errors.InvalidTopic()
+    info = manager.append(partition, records, acks=acks, is_awaited=is_awaited)
+    if broker.log_manager.is_resting:
+        broker.log_manager.stir()
+    if partition.log.high_watermark > info[1] or acks == 0 or (acks == 1 and not partition.syncs):
+        return info
+    return manager.await_append(timeout_ms, partition, info)
 
 def refused(
     request: ProduceRequest, version: int, error: errors.KafkaError
@@ -225,9 +199,11 @@ def _append_to_topic(produce: _Produce, topic: TopicProduceData) -> TopicProduce
         except errors.KafkaError as error:
             produce.failed = True
             answers.append(_refusal(index, error, produce.version))
-    return TopicProduceResponse(
-        name=topic.name, topic_id=topic.topic_id, partition_responses=answers
-    )
+    response = bare(TopicProduceResponse)
+    response.name = topic.name
+    response.topic_id = topic.topic_id
+    response.partition_responses = answers
+    return response
 
 
 def _last_of_each(partition_data: list[PartitionProduceData]) -> Iterable[PartitionProduceData]:
@@ -270,10 +246,7 @@ def _append(
 def _written(
     index: int, info: tuple[int, int, int, int, bool, int, int]
 ) -> PartitionProduceResponse:
-    """The answer about records that were appended as `info`, a LogAppendInfo, says.
-
-    Filled field by field: the constructor and its keywords take twice as long.
-    """
+    """The answer about records that were appended as `info`, a LogAppendInfo, says."""
     first_offset, _, append_time, start_offset, is_duplicate, latest, _ = info
     answer = bare(PartitionProduceResponse)
     answer.index = index
@@ -302,18 +275,16 @@ def _has_transactional_records(request: ProduceRequest) -> bool:
     return found
 
 
-def _is_transactional(records: Payload | BuiltBatch) -> bool:
+def _is_transactional(records: Payload) -> bool:
     return _attributes(records) & _TRANSACTIONAL_BIT != 0
 
 
-def _attributes(records: Payload | BuiltBatch) -> int:
+def _attributes(records: Payload) -> int:
     """The low byte of the first batch's attributes; 0 when there is no batch of magic 2.
 
     Raises:
         CorruptMessage: a length or a magic that no entry has.
     """
-    if isinstance(records, BuiltBatch):
-        return 0
     if len(records) >= _HEAD_SIZE:
         length, magic, attributes = _HEAD(records)
         if magic == 2 and length >= _LENGTH_MIN:

@@ -15,10 +15,10 @@ from __future__ import annotations
 from embedlog.client.backoff import Backoff
 from embedlog.client.metadata import STALE_METADATA
 from embedlog.client.producer.failures import Failures
-from embedlog.client.producer.produce_answers import error_of
+from embedlog.client.producer.produce_answers import by_partition, error_of, leaders_in
 from embedlog.client.user_code import describe
 from embedlog.common import deque
-from embedlog.errors import KafkaError, TimedOut, error_for
+from embedlog.errors import EmbedlogError, KafkaError, TimedOut, error_for
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.transaction_manager import TransactionManager
     from embedlog.client.settings import Settings
     from embedlog.transport import Transport
-    from wire.schemas.produce import PartitionProduceResponse
+    from wire.schemas.produce import PartitionProduceResponse, ProduceResponse
 
 _WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
 """A duplicate is written too, though nobody knows any more where."""
@@ -44,6 +44,10 @@ _MAY_BE_WRITTEN = frozenset(
     )
 )
 """After these errors nobody knows whether the records are in the log."""
+
+_INTERRUPTED = (
+    "KeyboardInterrupt while the records were sent: nobody knows whether they are written"
+)
 
 
 class BatchOutcomes:
@@ -88,6 +92,54 @@ class BatchOutcomes:
             self.written(batch, answer.base_offset, answer.log_append_time_ms)
         else:
             self.refused(batch, error_of(answer), now_ms)
+
+    def take_response(
+        self, response: ProduceResponse, batches: list[ProducerBatch], now_ms: int
+    ) -> None:
+        """Take what a response says of each of `batches`, and of leaders if some refused."""
+        answers = by_partition(response, {batch.topic_id: batch.topic for batch in batches})
+        if any(answer.error_code for answer in answers.values()):
+            self._metadata.learn_leaders(*leaders_in(response, answers))
+        for batch in batches:
+            self.answered(batch, answers.get((batch.topic, batch.partition)), now_ms)
+
+    def attempt_failed(self, batch: ProducerBatch, error: BaseException, now_ms: int) -> None:
+        """There is no answer, or only an error."""
+        if isinstance(error, KafkaError):
+            self.refused(batch, error, now_ms)
+        else:
+            batch.may_be_written = True
+            self.failed(
+                batch, error if isinstance(error, EmbedlogError) else error_for(-1, repr(error))
+            )
+
+    def defect(self, batch: ProducerBatch, error: BaseException) -> None:
+        """Sending the batch raised: let those who wait for its records know."""
+        batch.may_be_written = True
+        self.failed(batch, error_for(-1, repr(error)), is_told=True)
+
+    def settle_lost(self, known: set[ProducerBatch]) -> None:
+        """Give batches an outcome that Ctrl-C took from between a queue and their end.
+
+        `known` are those on their way, whose answers will come. It fails the others, as nobody
+        knows whether they are written.
+        """
+        accumulator = self._accumulator
+        known.update(self.settled)
+        with accumulator.lock:
+            queued = [each for each in accumulator.incomplete if each in each.queue.batches]
+            accumulator.active = dict.fromkeys([batch.queue for batch in queued])
+            known.update(queued)
+            lost = [batch for batch in accumulator.incomplete if batch not in known]
+        for batch in lost:
+            if batch.is_done:
+                accumulator.finished(batch)
+            elif batch.has_outcome:
+                self.settled.append(batch)
+            else:
+                batch.close()
+                batch.may_be_written = True
+                self.failed(batch, error_for(-1, _INTERRUPTED), is_told=True)
 
     def written(self, batch: ProducerBatch, base_offset: int, log_append_ms: int) -> None:
         """The broker has the batch (base_offset -1: somewhere)."""

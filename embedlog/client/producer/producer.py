@@ -30,7 +30,7 @@ from embedlog.client.producer.column_sends import ColumnSends
 from embedlog.client.producer.delivery import BatchFuture, DeliveryFuture
 from embedlog.client.producer.destinations import Destinations
 from embedlog.client.producer.endings import Endings
-from embedlog.client.producer.interruptible_passes import InterruptiblePasses
+from embedlog.client.producer.in_process_sender import InProcessSender
 from embedlog.client.producer.memory_wait import MemoryWait
 from embedlog.client.producer.producer_metrics import described
 from embedlog.client.producer.producer_settings import (
@@ -43,11 +43,11 @@ from embedlog.client.producer.record_accumulator import RecordAccumulator
 from embedlog.client.producer.record_sends import RecordSends
 from embedlog.client.producer.record_sizes import SMALL_OVERHEAD, SMALL_VALUE_MAX, RecordLimits
 from embedlog.client.producer.send_parts import SendParts
-from embedlog.client.producer.sender import Sender
 from embedlog.client.producer.unattended_passes import UnattendedPasses
 from embedlog.client.settings import close_converters, converters, parse
 from embedlog.common import deque
 from embedlog.errors import ClosedError, TimedOut
+from embedlog.transport import InProcessTransport
 from embedlog.user_warnings import warn_user
 
 TYPE_CHECKING = False
@@ -60,7 +60,10 @@ if TYPE_CHECKING:
     from embedlog.client.producer.column_sends import Given
     from embedlog.client.producer.delivery import DeliveryCallback
     from embedlog.client.producer.producer_batch import Headers, ProducerBatch
+    from embedlog.client.producer.request_sender import RequestSender
+    from embedlog.client.producer.transaction_manager import TransactionManager
     from embedlog.client.settings import Settings
+    from embedlog.transport import Transport
 
 _THREAD_STOP_MS = 10_000
 _LEAST_USUAL_SIZE = 16_384
@@ -106,17 +109,15 @@ class Producer:
             settings, self, runtime, is_exact=not transport.in_process
         )
         numbers = transactions(transport, settings)
-        self._sender = Sender(
-            transport, self._metadata, self._accumulator, settings, transactions=numbers
+        self._sender = sender = _sender(
+            transport, self._metadata, self._accumulator, settings, numbers
         )
         threaded = not transport.in_process and (settings["linger.ms"] > 0 or self._is_attended)
         self._is_threaded = threaded
         self._is_eager = not transport.in_process and not threaded
         """Does every `send` make a pass, or only one that filled a batch?"""
-        passes = InterruptiblePasses(self._sender, self._accumulator)
-        step = self._sender.run_once if threaded else passes.run_once
-        self._driver = Driver(transport, step, passes.cut_short, threaded=threaded)
-        self._sender.arrived = self._driver.arrived
+        self._driver = Driver(transport, sender.run_once, sender.recover, threaded=threaded)
+        sender.on_arrival(self._driver.arrived)
         self._destinations = Destinations(
             self._metadata, self._accumulator, self._driver, settings, transport
         )
@@ -138,7 +139,7 @@ class Producer:
             failures=self._sender.outcomes.failures,
         )
         self._records = RecordSends(parts)
-        self._columns = ColumnSends(parts, is_built=self._sender.has_short_way)
+        self._columns = ColumnSends(parts, is_built=sender.encodes_at_once)
         self._flush_ns = 0
         self._unattended: UnattendedPasses | None = None
         if not threaded and not self._is_attended:
@@ -444,6 +445,21 @@ class Producer:
     def _check_open(self) -> None:
         if self._is_closed:
             raise ClosedError("the producer is closed")
+
+
+def _sender(
+    transport: Transport,
+    metadata: Metadata,
+    accumulator: RecordAccumulator,
+    settings: Settings,
+    numbers: TransactionManager | None,
+) -> InProcessSender | RequestSender:
+    """The sender for what is behind the transport."""
+    if isinstance(transport, InProcessTransport) and transport.appends:
+        return InProcessSender(transport, metadata, accumulator, settings, transactions=numbers)
+    from embedlog.client.producer.request_sender import RequestSender
+
+    return RequestSender(transport, metadata, accumulator, settings, transactions=numbers)
 
 
 def _milliseconds(seconds: float | None, call: str) -> int | None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.client.producer.in_process_sender import InProcessSender
     from embedlog.client.producer.producer_batch import ProducerBatch
     from embedlog.client.producer.record_accumulator import RecordAccumulator
-    from embedlog.client.producer.sender import Sender
+    from embedlog.client.producer.request_sender import RequestSender
 
 
 class RequestMetrics:
-    """What a sender's passes count. What goes the short way is no request."""
+    """What is counted of requests. A batch that is appended in process is none."""
 
     __slots__ = (
         "answer_count",
@@ -65,7 +66,9 @@ class RequestMetrics:
         self.throttle_max_ms = max(self.throttle_max_ms, throttle_ms)
 
 
-def described(accumulator: RecordAccumulator, sender: Sender) -> dict[str, float]:
+def described(
+    accumulator: RecordAccumulator, sender: InProcessSender | RequestSender
+) -> dict[str, float]:
     """All of it by name. Times are in ms unless the name says otherwise."""
     requests, outcomes, pool = sender.metrics, sender.outcomes, accumulator.pool
     answers = max(requests.answer_count, 1)
@@ -82,7 +85,7 @@ def described(accumulator: RecordAccumulator, sender: Sender) -> dict[str, float
         "record-queue-time-avg": requests.queue_total_ms / batches,
         "record-queue-time-max": requests.queue_max_ms,
         "record-retry-total": outcomes.retried_count,
-        "record-send-total": outcomes.written_count + sender.sent_count,
+        "record-send-total": outcomes.written_count,
         "records-per-request-avg": requests.record_count / answers,
         "request-latency-avg": requests.latency_total_ms / answers,
         "request-latency-max": requests.latency_max_ms,

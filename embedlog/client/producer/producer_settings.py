@@ -43,11 +43,45 @@ PRODUCER: Definitions = {
     "value.serializer": ("converter", None, None),
 }
 
+_CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+_ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
+_REQUEST_OVERHEAD = 1024
+"""Room for what surrounds a batch in its request."""
 _NETWORK_LINGER_MS = 5
 _NETWORK_BATCH_SIZE = 16_384
 _IN_PROCESS_BATCH_SIZE = 65_536
 _DELIVERY_TIMEOUT_MS = 120_000
 _IDEMPOTENT_IN_FLIGHT_MAX = 5
+
+
+class SenderSettings:
+    """What a sender reads of a producer's settings."""
+
+    __slots__ = (
+        "acks",
+        "codec",
+        "in_flight_max",
+        "level",
+        "linger_ms",
+        "part_size_max",
+        "request_size_max",
+        "request_timeout_ms",
+    )
+
+    def __init__(self, settings: Settings, *, in_process: bool) -> None:
+        codec: str = settings["compression.type"]
+        self.codec = _CODECS[codec]
+        self.level: int | None = settings.get(f"compression.{codec}.level")
+        self.acks = _ACKS[settings["acks"]]
+        self.linger_ms: int = settings["linger.ms"]
+        if in_process:
+            # A pass for a full batch must not also send the one that was begun a moment ago.
+            self.linger_ms = max(self.linger_ms, 1)
+        self.in_flight_max: int = settings["max.in.flight.requests.per.connection"]
+        self.request_timeout_ms: int = settings["request.timeout.ms"]
+        self.request_size_max: int = settings["max.request.size"]
+        self.part_size_max = max(self.request_size_max - _REQUEST_OVERHEAD, 1)
+        """Of the parts of a batch that is larger than a request may be."""
 
 
 def complete(given: Settings, *, in_process: bool) -> Settings:

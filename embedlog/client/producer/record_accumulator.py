@@ -18,26 +18,23 @@ from embedlog.client.producer.record_sizes import BATCH_OVERHEAD as BATCH_OVERHE
 from embedlog.client.producer.record_sizes import SMALL_VALUE_MAX
 from embedlog.client.producer.record_sizes import headers_size as headers_size
 from embedlog.client.producer.topic_queues import PartitionQueue, TopicQueues
-from embedlog.common import deque
 from embedlog.errors import ClosedError
 from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from embedlog.client.metadata import PartitionInfo, TopicInfo
     from embedlog.client.producer.delivery import DeliveryCallback
     from embedlog.client.producer.producer_batch import Delivery, Headers
+    from embedlog.client.producer.transaction_manager import TransactionManager
     from embedlog.client.settings import Settings
     from embedlog.runtime import Runtime
 
     LeaderOf = Callable[[str, int], PartitionInfo | None]
     MayBeSent = Callable[[ProducerBatch, int], bool]
-    RoomAt = Callable[[int], int]
-    """By node: how many batches it takes now; negative when it is not to be had."""
-    Claim = Callable[[ProducerBatch], bool]
-    """May the batch be sent, after all that were claimed before it? Then it will be."""
+    """By node: may the batch go there?"""
 
 _RATIO_MARGIN = 1.05
 NEVER = 1 << 62
@@ -71,6 +68,9 @@ class RecordAccumulator:
         self.pool = BufferPool(settings["buffer.memory"])
         self.incomplete: dict[ProducerBatch, None] = {}
         """Every batch whose callbacks have not run, waiting here or sent."""
+        self.next_due_ms = NEVER
+        self.lacks_leader: dict[str, None] = {}
+        """What the last `take_ready` found: see there."""
         self.active: dict[PartitionQueue, None] = {}
         """The queues that hold a batch; those that were served last come last."""
         self.has_sendable = False
@@ -289,14 +289,13 @@ class RecordAccumulator:
                     found.next_ms = min(found.next_ms, due_ms)
                     continue
                 node_id = leader.leader
+                size = found.sizes.get(node_id, 0) + batch.size
+                if node_id in found.batches and size > size_max:
+                    full.add(node_id)
                 if queue.is_muted or node_id in full or not may_be_sent(batch, node_id):
                     continue
-                size = found.sizes.get(node_id, 0) + batch.size
                 if node_id not in found.batches:
                     found.batches[node_id] = []
-                elif size > size_max:
-                    full.add(node_id)
-                    continue
                 found.batches[node_id].append(self.take_first(queue))
                 found.sizes[node_id] = size
                 batch.leader_epoch = leader.leader_epoch
@@ -305,41 +304,53 @@ class RecordAccumulator:
                     self.active[queue] = None
         return found
 
-    def take_lone(
-        self, leader_of: LeaderOf, room_at: RoomAt, claim: Claim | None, size_max: int
-    ) -> tuple[int, deque[ProducerBatch], bool] | None:
-        """As `drain`, when a single queue holds anything and begins with a batch that is closed.
+    def take_ready(
+        self,
+        now_ms: int,
+        linger_ms: int,
+        topics: Mapping[str, TopicInfo],
+        transactions: TransactionManager | None,
+    ) -> ProducerBatch | None:
+        """Take the next batch that is due and may be sent, closed; None when there is none.
 
-        The node; batches for it of at most `size_max` bytes, no more than `room_at(node)`, while
-        `claim(batch)` agrees; and whether others only wait for room. None when `drain` has to look.
+        Then `next_due_ms` says when there is one, and `lacks_leader` which topics lack one. With
+        `transactions` only a batch that has its turn there, which gets its numbers.
         """
+        self.next_due_ms = NEVER
+        self.lacks_leader.clear()
         with self.lock:
-            if len(self.active) != 1:
-                return None
-            (queue,) = self.active
-            waiting = queue.batches
-            batch = waiting[0]
-            if not _is_plain(batch, size_max) or queue.is_muted:
-                return None
-            leader = leader_of(batch.topic, batch.partition)
-            if leader is None:
-                return None
-            node_id, epoch = leader.leader, leader.leader_epoch
-            room = room_at(node_id)
-            if room < 0:
-                return None
-            taken: deque[ProducerBatch] = deque()
-            while room and (claim is None or claim(batch)):
-                taken.append(waiting.popleft())
-                batch.leader_epoch = epoch
-                if not waiting:
+            if self.pool.waiting:
+                linger_ms = 0
+            for queue in self.active:
+                batch = queue.batches[0]
+                if len(batch.values) == 0:
+                    self._discard(queue)
+                    return self.take_ready(now_ms, linger_ms, topics, transactions)
+                topic = topics.get(batch.topic)
+                if topic is None or batch.partition >= len(topic.partitions):
+                    self.lacks_leader[batch.topic] = None
+                    continue
+                leader = topic.partitions[batch.partition]
+                if leader.leader < 0:
+                    self.lacks_leader[batch.topic] = None
+                    continue
+                if batch.retry_at_ms or not (batch.is_closed or batch.is_wanted):
+                    due_ms = _due_ms(batch, linger_ms, leader)
+                    if due_ms > now_ms:
+                        self.next_due_ms = min(self.next_due_ms, due_ms)
+                        continue
+                if queue.is_muted or (transactions is not None and not transactions.may_drain(batch)):
+                    continue
+                self.take_first(queue)
+                if queue.batches:
                     del self.active[queue]
-                    return node_id, taken, False
-                batch = waiting[0]
-                if not _is_plain(batch, size_max):
-                    return node_id, taken, False
-                room -= 1
-        return node_id, taken, True
+                    self.active[queue] = None  # it is the last one now
+                if transactions is not None:
+                    transactions.number(batch)
+                batch.leader_epoch = leader.leader_epoch
+                batch.topic_id = topic.topic_id
+                return batch
+        return None
 
     def closed_first(self, count: int) -> list[ProducerBatch]:
         """The first closed batches of the queue that was served longest ago, at most `count`."""
@@ -465,16 +476,6 @@ class RecordAccumulator:
 
     def _choose_sticky(self, topic: TopicQueues) -> PartitionQueue:
         return topic.choose_sticky(self.latencies, adaptive=self._adaptive)
-
-
-def _is_plain(batch: ProducerBatch, size_max: int) -> bool:
-    """Is the batch closed, small enough, and not one that is sent again?"""
-    return (
-        batch.is_closed
-        and not batch.retry_at_ms
-        and batch.size <= size_max
-        and len(batch.values) > 0
-    )
 
 
 def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:

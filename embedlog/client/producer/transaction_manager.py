@@ -160,13 +160,6 @@ class TransactionManager:
             sequences.last_acked >= 0 and sequences.has_room and self._is_current(sequences)
         )
 
-    def claim(self, batch: ProducerBatch) -> bool:
-        """`may_drain`, and then `number`."""
-        if not self.may_drain(batch):
-            return False
-        self.number(batch)
-        return True
-
     def number(self, batch: ProducerBatch) -> None:
         """Give a drained batch its numbers, unless a former attempt has."""
         batch.is_on_wire = True

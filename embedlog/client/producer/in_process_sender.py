@@ -1,0 +1,279 @@
+"""The sender of a producer whose broker is in this process: a batch becomes an append, in the call.
+
+There is no request, no connection and nothing to pipeline: what is due is taken from its queue,
+encoded, appended, and has its outcome, unless the broker waits for its disk or for replicas. While
+somebody intercepts the broker's requests, batches go as such.
+"""
+
+from __future__ import annotations
+
+from embedlog.client.producer.batch_outcomes import BatchOutcomes
+from embedlog.client.producer.producer_metrics import RequestMetrics
+from embedlog.client.producer.producer_settings import SenderSettings
+from embedlog.client.producer.record_accumulator import NEVER
+from embedlog.client.producer.sent_request import SentRequest
+from embedlog.client.producer.upkeep import Upkeep, sooner
+from embedlog.common import deque
+from embedlog.errors import EmbedlogError
+from embedlog.pending import Pending
+from wire.schemas.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from embedlog.client.metadata import Metadata
+    from embedlog.client.producer.producer_batch import ProducerBatch
+    from embedlog.client.producer.record_accumulator import RecordAccumulator
+    from embedlog.client.producer.transaction_manager import TransactionManager
+    from embedlog.client.settings import Settings
+    from embedlog.transport import InProcessTransport
+
+
+class InProcessSender:
+    """Drains the accumulator of one producer. One thread at a time makes its passes."""
+
+    def __init__(
+        self,
+        transport: InProcessTransport,
+        metadata: Metadata,
+        accumulator: RecordAccumulator,
+        settings: Settings,
+        *,
+        transactions: TransactionManager | None,
+    ) -> None:
+        self._transport = transport
+        self._metadata = metadata
+        self._accumulator = accumulator
+        self._transactions = transactions
+        self._clock = transport.runtime.clock
+        self._settings = SenderSettings(settings, in_process=True)
+        self.outcomes = BatchOutcomes(accumulator, metadata, transactions, settings, transport)
+        self._upkeep = Upkeep(
+            transport, metadata, accumulator, self.outcomes, transactions, settings
+        )
+        self._sent: dict[SentRequest, None] = {}
+        """What is not committed yet."""
+        self._answers: deque[SentRequest] = deque()
+        self.encodes_at_once = not self._settings.codec
+        """Is a complete batch encoded in the call that made it? There is nothing to wait for."""
+        self.metrics = RequestMetrics()
+
+    @property
+    def request_count(self) -> int:
+        """Batches that wait to be committed."""
+        return len(self._sent)
+
+    def on_arrival(self, arrived: Callable[[], None]) -> None:
+        """Call `arrived`, in whichever thread, when there is news for a pass or a waiter."""
+        self._upkeep.arrived = arrived
+
+    def run_once(self) -> int | None:
+        """One pass; milliseconds until time itself makes the next one useful, None if never.
+
+        A user's callback that raises ends the pass with its exception; the next one goes on with
+        the callback after it.
+        """
+        now_ms = self._clock.monotonic_ms()
+        accumulator = self._accumulator
+        accumulator.has_sendable = False
+        upkeep = self._upkeep
+        delay: int | None = None
+        if (
+            now_ms >= upkeep.quiet_until_ms
+            or self._metadata.is_asking
+            or self._transactions is not None
+        ):
+            try:
+                delay = upkeep.advance(now_ms, self._sent)
+            except EmbedlogError as error:
+                self._fail_waiting(error)
+        has_asked = False
+        settled = self.outcomes.settled
+        while True:
+            if self._answers or settled:
+                self._settle(now_ms)
+            if not upkeep.may_send:
+                return delay
+            batch = accumulator.take_ready(
+                now_ms, self._settings.linger_ms, self._metadata.topics, self._transactions
+            )
+            if batch is not None:
+                self._append(batch, now_ms)
+            elif accumulator.lacks_leader:
+                later, has_asked = upkeep.find_leaders(
+                    accumulator.lacks_leader, now_ms, has_asked=has_asked
+                )
+                if not has_asked:
+                    return sooner(delay, later)
+            elif not self._answers and not settled:
+                break
+        if not accumulator.active and not self._sent:
+            return None
+        if accumulator.next_due_ms != NEVER:
+            delay = sooner(delay, accumulator.next_due_ms - now_ms)
+        return sooner(delay, upkeep.expiry_ms - now_ms)
+
+    def abort_all(self, error: EmbedlogError) -> None:
+        """Give up everything that has no outcome, and tell the callbacks."""
+        self._fail_waiting(error)
+        for sent in list(self._sent):
+            for batch in sent.batches:
+                if batch.error is None:
+                    self.outcomes.failed(batch, error)
+            self._forget(sent)
+        self._answers.clear()
+        self._tell()
+
+    def recover(self) -> None:
+        """Ctrl-C has ended a pass between any two steps: give every batch it held an outcome."""
+        known = {batch for sent in self._sent for batch in sent.batches}
+        self._answers.clear()
+        for sent in self._sent:
+            # Again: the interrupt may have come before anybody listened.
+            self._await(sent)
+        self.outcomes.settle_lost(known)
+
+    # A batch
+
+    def _append(self, batch: ProducerBatch, now_ms: int) -> None:
+        settings = self._settings
+        is_asked = False
+        try:
+            encoded = batch.encoded
+            if encoded is None:
+                encoded = None if settings.codec else batch.encode_built()
+                if encoded is None:
+                    encoded = batch.encode(settings.codec, settings.level)
+                    batch.queue.topic.learn_ratio(batch.observed_ratio)
+            if batch.encoded_size > settings.request_size_max and batch.record_count > 1:
+                self.outcomes.split(batch, settings.part_size_max)
+                return
+            is_asked = True
+            answer: Any = self._transport.append(
+                (batch.topic, batch.topic_id, batch.partition),
+                encoded,
+                acks=settings.acks,
+                timeout_ms=settings.request_timeout_ms,
+                is_awaited=batch.is_wanted,
+            )
+            if answer is None:
+                answer = self._ask(batch, now_ms)
+        except EmbedlogError as error:
+            self.outcomes.attempt_failed(batch, error, now_ms)
+            return
+        except BaseException as error:
+            # A defect, of this client or of the broker: its caller shall see it, and so shall
+            # whoever waits for the records.
+            if is_asked or isinstance(error, Exception):
+                self.outcomes.defect(batch, error)
+            else:
+                self._accumulator.put_back(batch)  # Ctrl-C came in time
+            raise
+        if type(answer) is Pending:
+            batch.queue.is_muted = settings.in_flight_max == 1
+            sent = SentRequest(-1, [batch], now_ms, self._answers)
+            sent.pending = answer
+            self._sent[sent] = None
+            self._await(sent)
+            return
+        first_offset, _, append_ms, _, is_duplicate, latest, _ = answer
+        if not settings.acks:
+            first_offset = -1
+        elif is_duplicate:
+            append_ms = latest
+        outcomes = self.outcomes
+        if (
+            batch.callbacks is not None
+            or self._transactions is not None
+            or self._sent
+            or outcomes.settled
+        ):
+            outcomes.written(batch, first_offset, append_ms)
+            return
+        # As nearly all: nobody is to be told before it, and nothing besides the batch.
+        batch.succeed(first_offset, append_ms)
+        batch.finish()
+        self._accumulator.finished(batch)
+        outcomes.written_count += batch.record_count
+        self._upkeep.arrived()
+
+    def _ask(self, batch: ProducerBatch, now_ms: int) -> Pending[ProduceResponse]:
+        """Append by a request, for who looks at those."""
+        data = PartitionProduceData(index=batch.partition, records=bytes(batch.encoded or b""))
+        topic = TopicProduceData(
+            name=batch.topic, topic_id=batch.topic_id, partition_data=[data]
+        )
+        request = ProduceRequest(
+            acks=self._settings.acks,
+            timeout_ms=self._settings.request_timeout_ms,
+            topic_data=[topic],
+        )
+        self.metrics.batch_sent(batch, now_ms)
+        node_id = self._metadata.topics[batch.topic].partitions[batch.partition].leader
+        return self._transport.send(node_id, request)
+
+    def _await(self, sent: SentRequest) -> None:
+        pending = sent.pending
+        assert pending is not None, sent
+        if pending.done():
+            self._answers.append(sent)
+        else:
+            pending.add_callback(lambda _: self._answer_arrived(sent))
+
+    def _answer_arrived(self, sent: SentRequest) -> None:
+        self._answers.append(sent)
+        self._upkeep.arrived()
+
+    # Outcomes
+
+    def _settle(self, now_ms: int) -> None:
+        while self._answers:
+            sent = self._answers.popleft()
+            if sent in self._sent:  # else it was given up already
+                self._forget(sent)
+                self._take_answer(sent, now_ms)
+        if self.outcomes.settled:
+            self._tell()
+
+    def _take_answer(self, sent: SentRequest, now_ms: int) -> None:
+        assert sent.pending is not None, sent
+        batches = [batch for batch in sent.batches if batch.error is None]
+        error = sent.pending.error()
+        if error is not None:
+            for batch in batches:
+                self.outcomes.attempt_failed(batch, error, now_ms)
+            return
+        answer: Any = sent.pending.result()
+        if isinstance(answer, ProduceResponse):
+            self.metrics.throttled(answer.throttle_time_ms)
+            self.outcomes.take_response(answer, batches, now_ms)
+            return
+        for batch in batches:
+            offset, stamp = (-1, -1) if answer is None else (answer[0], answer[2])
+            self.outcomes.written(batch, offset, stamp)
+
+    def _forget(self, sent: SentRequest) -> None:
+        del self._sent[sent]
+        for batch in sent.batches:
+            batch.is_on_wire = False
+            batch.queue.is_muted = False
+        if sent.memory:
+            self._accumulator.give_back(sent.memory)
+
+    def _fail_waiting(self, error: EmbedlogError) -> None:
+        waiting, _ = self._accumulator.take_expired(NEVER)
+        for batch in waiting:
+            self.outcomes.failed(batch, error)
+
+    def _tell(self) -> None:
+        try:
+            self.outcomes.tell()
+        finally:
+            self._upkeep.arrived()

@@ -1,0 +1,295 @@
+"""The sender of a producer whose brokers are elsewhere: batches become produce requests.
+
+It is a state machine that one thread at a time runs (see `driver`). A pass does everything that
+can be done without waiting: take the answers that arrived, tell the callbacks, refresh metadata,
+give up what is too old, drain, send.
+"""
+
+from __future__ import annotations
+
+from embedlog.client.producer.batch_outcomes import BatchOutcomes
+from embedlog.client.producer.produce_targets import ProduceTargets
+from embedlog.client.producer.producer_metrics import RequestMetrics
+from embedlog.client.producer.producer_settings import SenderSettings
+from embedlog.client.producer.record_accumulator import NEVER
+from embedlog.client.producer.sent_request import SentRequest
+from embedlog.client.producer.upkeep import Upkeep, sooner
+from embedlog.common import deque
+from embedlog.errors import EmbedlogError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from embedlog.client.metadata import Metadata
+    from embedlog.client.producer.producer_batch import ProducerBatch
+    from embedlog.client.producer.record_accumulator import RecordAccumulator
+    from embedlog.client.producer.transaction_manager import TransactionManager
+    from embedlog.client.settings import Settings
+    from embedlog.pending import Pending
+    from embedlog.transport import Transport
+
+
+class RequestSender:
+    """Drains the accumulator of one producer. One thread at a time makes its passes."""
+
+    encodes_at_once = False
+    """Is a complete batch encoded in the call that made it? Here while brokers are at work."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        metadata: Metadata,
+        accumulator: RecordAccumulator,
+        settings: Settings,
+        *,
+        transactions: TransactionManager | None,
+    ) -> None:
+        self._transport = transport
+        self._metadata = metadata
+        self._accumulator = accumulator
+        self._transactions = transactions
+        self._clock = transport.runtime.clock
+        self._settings = SenderSettings(settings, in_process=transport.in_process)
+        self.outcomes = BatchOutcomes(accumulator, metadata, transactions, settings, transport)
+        self._upkeep = Upkeep(
+            transport, metadata, accumulator, self.outcomes, transactions, settings
+        )
+        self._targets = ProduceTargets(transport, metadata, self._settings)
+        self._in_flight: dict[int, int] = {}
+        self._sent: dict[SentRequest, None] = {}
+        self._answers: deque[SentRequest] = deque()
+        self._unready: dict[int, None] = {}
+        """Nodes that batches wait for."""
+        self._now_ms = 0
+        self.metrics = RequestMetrics()
+
+    @property
+    def request_count(self) -> int:
+        """Requests without an answer."""
+        return len(self._sent)
+
+    def on_arrival(self, arrived: Callable[[], None]) -> None:
+        """Call `arrived`, in whichever thread, when there is news for a pass or a waiter."""
+        self._upkeep.arrived = arrived
+
+    def run_once(self) -> int | None:
+        """One pass; milliseconds until time itself makes the next one useful, None if never.
+
+        A user's callback that raises ends the pass with its exception; the next one goes on with
+        the callback after it.
+        """
+        now_ms = self._now_ms = self._clock.monotonic_ms()
+        settled = self.outcomes.settled
+        self._accumulator.has_sendable = False
+        while True:
+            if self._answers:
+                while self._answers:
+                    self._take_answer(self._answers.popleft(), now_ms)
+                if now_ms < self._upkeep.quiet_until_ms and self._upkeep.may_send:
+                    # First this: the broker works while the outcomes are told.
+                    self._drain_and_send(now_ms)
+            if settled:
+                self._tell()
+                if (
+                    not self._accumulator.active
+                    and not self._sent
+                    and not self._metadata.is_asking
+                ):
+                    return None
+            delay = self._advance(now_ms)
+            if not self._answers and not settled:
+                self._encode_ahead()
+                return delay
+
+    def abort_all(self, error: EmbedlogError) -> None:
+        """Give up everything that has no outcome, and tell the callbacks."""
+        self._fail_waiting(error)
+        for sent in list(self._sent):
+            for batch in sent.batches:
+                if batch.error is None:
+                    self.outcomes.failed(batch, error)
+            self._forget(sent)
+        self._answers.clear()
+        self._tell()
+
+    def recover(self) -> None:
+        """Ctrl-C has ended a pass between any two steps: give every batch it held an outcome.
+
+        What was on a network is sent again, as after any lost connection.
+        """
+        self._transport.drop_requests("interrupted")
+        awaited = [sent for sent in self._sent if sent.pending is not None or sent.done()]
+        self._sent = dict.fromkeys(awaited)
+        self._in_flight.clear()
+        for sent in awaited:
+            self._in_flight[sent.node_id] = self._in_flight.get(sent.node_id, 0) + 1
+        self._answers.clear()
+        for sent in awaited:
+            if sent.pending is None:
+                self._answers.append(sent)
+            else:
+                # Again: the interrupt may have come before anybody listened to it.
+                self._await(sent, sent.pending)
+        self.outcomes.settle_lost({batch for sent in awaited for batch in sent.batches})
+
+    # A pass
+
+    def _advance(self, now_ms: int) -> int | None:
+        try:
+            delay = self._upkeep.advance(now_ms, self._sent)
+            if self._upkeep.may_send and self._accumulator.active:
+                delay = sooner(delay, self._drain_and_send(now_ms))
+        except EmbedlogError as error:
+            self._fail_waiting(error)
+            return None
+        return delay
+
+    def _drain_and_send(self, now_ms: int) -> int | None:
+        """Send what may be sent; milliseconds until more may be, if time decides."""
+        has_asked = False
+        drain, settings = self._accumulator.drain, self._settings
+        self._targets.hold()
+        try:
+            while True:
+                drained = drain(
+                    now_ms,
+                    settings.linger_ms,
+                    settings.request_size_max,
+                    self._metadata.leader,
+                    self._may_be_sent,
+                )
+                for node_id, batches in drained.batches.items():
+                    self._send(node_id, batches)
+                delay = None if drained.next_ms == NEVER else drained.next_ms - now_ms
+                while self._unready:
+                    delay = sooner(delay, self._transport.prepare(self._unready.popitem()[0]))
+                if drained.lacks_leader:
+                    later, has_asked = self._upkeep.find_leaders(
+                        drained.lacks_leader, now_ms, has_asked=has_asked
+                    )
+                    delay = sooner(delay, later)
+                    if has_asked:
+                        continue
+                if not drained.batches or self._answers or self.outcomes.settled:
+                    return delay
+        finally:
+            self._targets.release()
+
+    def _encode_ahead(self) -> None:
+        """Make the bytes of what is sent next, while the broker is at work.
+
+        Without that one of them works and the other waits, in turns.
+        """
+        settings = self._settings
+        if self._sent:
+            for batch in self._accumulator.closed_first(settings.in_flight_max):
+                batch.encode(settings.codec, settings.level)
+
+    def _may_be_sent(self, batch: ProducerBatch, node_id: int) -> bool:
+        """Does the node take a batch now, and does the order of numbers allow this one?"""
+        is_ready = self._transport.is_ready(node_id)
+        if not is_ready:
+            self._unready[node_id] = None
+        elif self._in_flight.get(node_id, 0) >= self._settings.in_flight_max:
+            is_ready = False
+        latencies = self._accumulator.latencies
+        if latencies.is_watching:
+            latencies.batch_was_ready(node_id, self._now_ms, could_be_sent=is_ready)
+        return is_ready and (self._transactions is None or self._transactions.may_drain(batch))
+
+    # A request
+
+    def _send(self, node_id: int, batches: list[ProducerBatch]) -> None:
+        sent = SentRequest(node_id, batches, self._clock.monotonic_ms(), self._answers)
+        self._sent[sent] = None
+        self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
+        try:
+            for batch in list(batches):
+                batch.queue.is_muted = self._settings.in_flight_max == 1
+                if self._transactions is not None:
+                    self._transactions.number(batch)
+                if self._fits(batch):
+                    self.metrics.batch_sent(batch, sent.sent_ms)
+                else:
+                    batches.remove(batch)
+            if not batches:
+                self._forget(sent)
+                return
+            pending = self._targets.send(node_id, batches, sent)
+        except BaseException as error:
+            # A defect of this client: its caller shall see it, and so shall whoever waits for the
+            # records.
+            self._forget(sent)
+            for batch in batches:
+                self.outcomes.defect(batch, error)
+            raise
+        if pending is not None:
+            self._await(sent, pending)
+
+    def _fits(self, batch: ProducerBatch) -> bool:
+        """Encode the batch; when it is too large for a request, queue its parts instead."""
+        settings = self._settings
+        encoded = batch.encode(settings.codec, settings.level)
+        if settings.codec:
+            batch.queue.topic.learn_ratio(batch.observed_ratio)
+        if len(encoded) <= settings.request_size_max or batch.record_count == 1:
+            return True
+        batch.queue.is_muted = batch.is_on_wire = False
+        self.outcomes.split(batch, settings.part_size_max)
+        return False
+
+    def _await(self, sent: SentRequest, pending: Pending[Any]) -> None:
+        sent.pending = pending
+        if pending.done():
+            self._answers.append(sent)
+        else:
+            pending.add_callback(lambda _: self._answer_arrived(sent))
+
+    # Answers
+
+    def _answer_arrived(self, sent: SentRequest) -> None:
+        self._answers.append(sent)
+        self._upkeep.arrived()
+
+    def _take_answer(self, sent: SentRequest, now_ms: int) -> None:
+        if sent not in self._sent:
+            return  # given up already
+        self._forget(sent)
+        batches = [batch for batch in sent.batches if batch.error is None]
+        pending = sent.pending or sent
+        error = pending.error()
+        self.metrics.answered(now_ms - sent.sent_ms)
+        if error is not None:
+            for batch in batches:
+                self.outcomes.attempt_failed(batch, error, now_ms)
+            return
+        response = pending.result()
+        if response is None or type(response) is int:
+            # Nobody was asked (acks 0), or there is nothing to tell but the offset.
+            for batch in batches:
+                self.outcomes.written(batch, -1 if response is None else response, -1)
+            return
+        self.metrics.throttled(response.throttle_time_ms)
+        self.outcomes.take_response(response, batches, now_ms)
+
+    def _forget(self, sent: SentRequest) -> None:
+        """The request has ended, well or not."""
+        self._sent.pop(sent, None)
+        self._in_flight[sent.node_id] -= 1
+        for batch in sent.batches:
+            batch.is_on_wire = batch.queue.is_muted = False
+        if sent.memory:
+            self._accumulator.give_back(sent.memory)
+
+    def _fail_waiting(self, error: EmbedlogError) -> None:
+        waiting, _ = self._accumulator.take_expired(NEVER)
+        for batch in waiting:
+            self.outcomes.failed(batch, error)
+
+    def _tell(self) -> None:
+        try:
+            self.outcomes.tell()
+        finally:
+            self._upkeep.arrived()
