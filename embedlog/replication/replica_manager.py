@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from embedlog.replication.delayed_produce import AppendedPartition
     from embedlog.runtime import Runtime
     from embedlog.storage.log import Log
-    from embedlog.storage.log_values import LogAppendInfo
+    from embedlog.storage.log_values import LogAppendInfo as LogAppendInfo
     from wire.records.built import BuiltBatch
     from wire.schemas.delete_records import DeleteRecordsResponse
     from wire.schemas.produce import ProduceResponse

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from embedlog.pending import Pending
     from embedlog.replication.partition import Partition
-    from embedlog.storage.log_values import LogAppendInfo
+    from embedlog.replication.replica_manager import LogAppendInfo
     from wire.records.built import BuiltBatch
     from wire.schema import Payload
     from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.transaction_manager import TransactionManager
     from embedlog.client.settings import Settings
     from embedlog.transport import InProcessTransport
+    from wire.records.built import BuiltBatch
 
 
 class InProcessSender:
@@ -81,9 +82,10 @@ class InProcessSender:
         the callback after it.
         """
         now_ms = self._clock.monotonic_ms()
-        accumulator = self._accumulator
+        accumulator, upkeep = self._accumulator, self._upkeep
         accumulator.has_sendable = False
-        upkeep = self._upkeep
+        if self._answers or self.outcomes.settled:
+            self._settle(now_ms)
         delay: int | None = None
         if (
             now_ms >= upkeep.quiet_until_ms
@@ -95,10 +97,10 @@ class InProcessSender:
             except EmbedlogError as error:
                 self._fail_waiting(error)
         has_asked = False
-        settled = self.outcomes.settled
-        while True:
-            if self._answers or settled:
+        while accumulator.active or self._answers or self.outcomes.settled:
+            if self._answers or self.outcomes.settled:
                 self._settle(now_ms)
+                continue
             if not upkeep.may_send:
                 return delay
             batch = accumulator.take_ready(
@@ -112,12 +114,12 @@ class InProcessSender:
                 )
                 if not has_asked:
                     return sooner(delay, later)
-            elif not self._answers and not settled:
+            else:
+                if accumulator.next_due_ms != NEVER:
+                    delay = sooner(delay, accumulator.next_due_ms - now_ms)
                 break
         if not accumulator.active and not self._sent:
             return None
-        if accumulator.next_due_ms != NEVER:
-            delay = sooner(delay, accumulator.next_due_ms - now_ms)
         return sooner(delay, upkeep.expiry_ms - now_ms)
 
     def abort_all(self, error: EmbedlogError) -> None:
@@ -146,12 +148,7 @@ class InProcessSender:
         settings = self._settings
         is_asked = False
         try:
-            encoded = batch.encoded
-            if encoded is None:
-                encoded = None if settings.codec else batch.encode_built()
-                if encoded is None:
-                    encoded = batch.encode(settings.codec, settings.level)
-                    batch.queue.topic.learn_ratio(batch.observed_ratio)
+            encoded = batch.encoded or self._encode(batch)
             if batch.encoded_size > settings.request_size_max and batch.record_count > 1:
                 self.outcomes.split(batch, settings.part_size_max)
                 return
@@ -177,39 +174,43 @@ class InProcessSender:
                 self._accumulator.put_back(batch)  # Ctrl-C came in time
             raise
         if type(answer) is Pending:
-            batch.queue.is_muted = settings.in_flight_max == 1
-            sent = SentRequest(-1, [batch], now_ms, self._answers)
-            sent.pending = answer
-            self._sent[sent] = None
-            self._await(sent)
+            self._follow(batch, answer, now_ms)
             return
         first_offset, _, append_ms, _, is_duplicate, latest, _ = answer
         if not settings.acks:
             first_offset = -1
         elif is_duplicate:
             append_ms = latest
-        outcomes = self.outcomes
-        if (
-            batch.callbacks is not None
-            or self._transactions is not None
-            or self._sent
-            or outcomes.settled
-        ):
-            outcomes.written(batch, first_offset, append_ms)
-            return
-        # As nearly all: nobody is to be told before it, and nothing besides the batch.
-        batch.succeed(first_offset, append_ms)
-        batch.finish()
-        self._accumulator.finished(batch)
-        outcomes.written_count += batch.record_count
-        self._upkeep.arrived()
+        self.outcomes.written(batch, first_offset, append_ms)
+        if batch.callbacks is None and not self._sent and len(self.outcomes.settled) == 1:
+            # As nearly all: nobody is to be told, of this one or one before it.
+            self.outcomes.settled.pop()
+            batch.finish()
+            self._accumulator.finished(batch)
+            self._upkeep.arrived()
+
+    def _encode(self, batch: ProducerBatch) -> bytes | BuiltBatch:
+        settings = self._settings
+        if not settings.codec:
+            built = batch.encode_built()
+            if built is not None:
+                return built
+        encoded = batch.encode(settings.codec, settings.level)
+        batch.queue.topic.learn_ratio(batch.observed_ratio)
+        return encoded
+
+    def _follow(self, batch: ProducerBatch, answer: Pending[Any], now_ms: int) -> None:
+        """See to a batch that is not committed yet."""
+        batch.queue.is_muted = self._settings.in_flight_max == 1
+        sent = SentRequest(-1, [batch], now_ms, self._answers)
+        sent.pending = answer
+        self._sent[sent] = None
+        self._await(sent)
 
     def _ask(self, batch: ProducerBatch, now_ms: int) -> Pending[ProduceResponse]:
         """Append by a request, for who looks at those."""
         data = PartitionProduceData(index=batch.partition, records=bytes(batch.encoded or b""))
-        topic = TopicProduceData(
-            name=batch.topic, topic_id=batch.topic_id, partition_data=[data]
-        )
+        topic = TopicProduceData(name=batch.topic, topic_id=batch.topic_id, partition_data=[data])
         request = ProduceRequest(
             acks=self._settings.acks,
             timeout_ms=self._settings.request_timeout_ms,

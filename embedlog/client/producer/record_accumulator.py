@@ -339,7 +339,9 @@ class RecordAccumulator:
                     if due_ms > now_ms:
                         self.next_due_ms = min(self.next_due_ms, due_ms)
                         continue
-                if queue.is_muted or (transactions is not None and not transactions.may_drain(batch)):
+                if queue.is_muted:
+                    continue
+                if transactions is not None and not transactions.may_drain(batch):
                     continue
                 self.take_first(queue)
                 if queue.batches:

@@ -92,11 +92,7 @@ class RequestSender:
                     self._drain_and_send(now_ms)
             if settled:
                 self._tell()
-                if (
-                    not self._accumulator.active
-                    and not self._sent
-                    and not self._metadata.is_asking
-                ):
+                if not self._accumulator.active and not self._sent and not self._metadata.is_asking:
                     return None
             delay = self._advance(now_ms)
             if not self._answers and not settled:
