@@ -3,7 +3,9 @@
 `KafkaError` has one subclass for each error code of the protocol, named as the code is:
 `UNKNOWN_TOPIC_OR_PARTITION` is `UnknownTopicOrPartition`. They are made from the table in
 `wire.error_codes` when they are first named, because 137 classes cost more time than opening a
-log. What has no code on the wire derives from `EmbedlogError` alone.
+log. Who knows the error raises its class, `errors.InvalidRequest(message)`; `error_for` is for the
+code that a response brings, or a variable holds. What has no code on the wire derives from
+`EmbedlogError` alone.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ def error_class(code: int) -> type[KafkaError]:
         return known
     row = _rows.get(code)
     if row is None:
-        return error_class(-1)
+        return error_class(ErrorCode.UNKNOWN_SERVER_ERROR)
     _, name, retriable, meaning = row
     made = type(
         _class_name(name),
@@ -94,7 +96,7 @@ def error_class(code: int) -> type[KafkaError]:
 
 
 def error_for(code: int, message: str | None = None) -> KafkaError:
-    """An exception for a wire error code other than 0."""
+    """An exception for a code other than 0 that is not known before it is seen."""
     assert code != 0, "error code 0 is success"
     return error_class(code)(message)
 

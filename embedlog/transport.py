@@ -7,10 +7,10 @@ message after it was sent only reads it: in process both sides hold the same one
 
 from __future__ import annotations
 
-from embedlog.errors import ClosedError, KafkaError, error_for
+from embedlog import errors
+from embedlog.errors import ClosedError, KafkaError
 from embedlog.pending import Pending
 from embedlog.runtime.forks import stays_in_parent
-from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -298,8 +298,7 @@ def newest_common(kind: type[Message], served: tuple[int, int] | None) -> int:
         version = min(known.last_version, served[1])
         if version >= max(known.first_version, served[0]):
             return version
-    raise error_for(
-        ErrorCode.UNSUPPORTED_VERSION,
+    raise errors.UnsupportedVersion(
         f"{known.name}: this client knows versions {known.first_version}-{known.last_version}, "
         f"the broker {'none' if served is None else f'{served[0]}-{served[1]}'}",
     )

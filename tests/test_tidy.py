@@ -8,6 +8,9 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from embedlog import errors
+from wire.error_codes import ErrorCode
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(
     path
@@ -294,3 +297,45 @@ def test_the_api_folder_mirrors_the_schemas() -> None:
     schemas = {path.stem for path in (ROOT / "wire/schemas").glob("*.py")}
     apis = {path.stem for path in (ROOT / "embedlog/broker/apis").glob("*.py")}
     assert apis <= schemas | {"__init__"}, apis - schemas
+
+
+def _error_code(name: str) -> int | None:
+    """What `_INVALID_REQUEST` or `INVALID_TOPIC` stands for, when it is an error's name."""
+    known = vars(ErrorCode)
+    bare = name.lstrip("_")
+    found = known.get(bare, known.get(f"{bare}_EXCEPTION"))
+    return found if isinstance(found, int) and bare != "NONE" else None
+
+
+def _numbers(path: Path) -> Iterator[tuple[int, str, int]]:
+    """Line, name and value of every constant of a module or class that is a number."""
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            text = ast.unparse(node.value)
+            if isinstance(target, ast.Name) and re.fullmatch(r"-?\d+", text):
+                yield node.lineno, target.id, int(text)
+
+
+def test_error_codes_have_one_vocabulary() -> None:
+    """A code is `ErrorCode.X`, an error of that code `errors.X`; `error_for` is for a peer's."""
+    found = [
+        f"{_name(path)}:{line} {name} retypes ErrorCode"
+        for path in CODE
+        if _name(path) != "wire/error_codes.py"
+        for line, name, value in _numbers(path)
+        if value == _error_code(name)
+    ]
+    for path in CODE:
+        calls = [node for node in _nodes(path) if isinstance(node, ast.Call)]
+        for node in calls:
+            place, called = f"{_name(path)}:{node.lineno}", ast.unparse(node.func)
+            code = ast.unparse(node.args[0]) if node.args else ""
+            is_known = re.fullmatch(r"-?\d+|ErrorCode\.\w+", code)
+            if called.rpartition(".")[2] == "error_for" and is_known:
+                found.append(f"{place} error_for({code}) has a class")
+            # The type checker believes in every name: they come from `errors.__getattr__`.
+            named = re.fullmatch(r"errors\.([A-Z]\w+)", called)
+            if named and not hasattr(errors, named[1]):
+                found.append(f"{place} there is no {called}")
+    assert not found

@@ -92,7 +92,7 @@ def call(broker: Broker, context: RequestContext, request: Any) -> Answer:
         if context.in_process:
             raise
         broker.report(context, error)
-        return error_response(request, context, errors.error_for(-1))
+        return error_response(request, context, errors.UnknownServerError())
 
 
 def error_response(request: Any, context: RequestContext, error: Exception) -> Answer:
@@ -134,14 +134,10 @@ def as_kafka_error(error: Exception) -> errors.KafkaError:
     if isinstance(error, errors.KafkaError):
         return error
     if isinstance(error, errors.StorageFailed | errors.CorruptRecord | errors.ClosedError):
-        return errors.error_for(_KAFKA_STORAGE_ERROR, str(error))
+        return errors.KafkaStorageError(str(error))
     if isinstance(error, errors.ConfigError):
-        return errors.error_for(_INVALID_CONFIG, str(error))
-    return errors.error_for(-1, str(error))
-
-
-_KAFKA_STORAGE_ERROR = 56
-_INVALID_CONFIG = 40
+        return errors.InvalidConfig(str(error))
+    return errors.UnknownServerError(str(error))
 
 
 def _module(api_key: int) -> ModuleType:

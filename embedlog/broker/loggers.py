@@ -6,8 +6,8 @@ application to say.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.controller import config_changes
-from embedlog.errors import error_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 ROOT = "root"
 LEVELS = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
 
-_INVALID_CONFIG = 40
-_INVALID_REQUEST = 42
 _NOT_FOR_LOGGERS = {config_changes.APPEND: "APPEND", config_changes.SUBTRACT: "SUBTRACT"}
 
 
@@ -43,10 +41,9 @@ def alter(
 def _check_node(config: BrokerConfig, resource_name: str) -> None:
     digits = resource_name.removeprefix("-")
     if not (digits.isdigit() and digits.isascii()):
-        raise error_for(_INVALID_REQUEST, f"Node id must be an integer, but it is: {resource_name}")
+        raise errors.InvalidRequest(f"Node id must be an integer, but it is: {resource_name}")
     if int(resource_name) != config.node_id:
-        raise error_for(
-            _INVALID_REQUEST,
+        raise errors.InvalidRequest(
             f"Unexpected node id. Expected {config.node_id}, but received {resource_name}",
         )
 
@@ -55,17 +52,14 @@ def _check(config: BrokerConfig, operation: int, name: str, level: str | None) -
     if operation not in (config_changes.SET, config_changes.DELETE):
         known = _NOT_FOR_LOGGERS.get(operation)
         shown = f"{known} operation" if known else f"Unknown operation type {operation}"
-        raise error_for(_INVALID_REQUEST, f"{shown} is not allowed for the BROKER_LOGGER resource")
+        raise errors.InvalidRequest(f"{shown} is not allowed for the BROKER_LOGGER resource")
     if name not in config.logger_levels:
-        raise error_for(_INVALID_CONFIG, f"Logger {name} does not exist!")
+        raise errors.InvalidConfig(f"Logger {name} does not exist!")
     if operation == config_changes.DELETE:
         # There is no other logger to remove.
-        raise error_for(
-            _INVALID_REQUEST, f"Removing the log level of the {name} logger is not allowed"
-        )
+        raise errors.InvalidRequest(f"Removing the log level of the {name} logger is not allowed")
     if level not in LEVELS:
-        raise error_for(
-            _INVALID_CONFIG,
+        raise errors.InvalidConfig(
             f"Cannot set the log level of {name} to {level} as it is not a supported log level."
             f" Valid log levels are {', '.join(LEVELS)}",
         )

@@ -11,6 +11,7 @@ another cluster, all of it is doubted and the first addresses are asked again (K
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.client.backoff import Backoff
 from embedlog.errors import KafkaError, error_for
 from embedlog.transport import ANY_NODE
@@ -351,7 +352,7 @@ class Metadata:
         response = pending.result()
         if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
             self._transport.bootstrap_again()
-            self._take_failure(error_for(ErrorCode.NETWORK_EXCEPTION, "another cluster"), now_ms)
+            self._take_failure(errors.Network("another cluster"), now_ms)
             return
         if response.error_code:
             self.failure = error_for(response.error_code)
@@ -466,7 +467,7 @@ class Metadata:
 
 def as_kafka_error(error: BaseException) -> KafkaError:
     """`error`, or an UnknownServerError that quotes it."""
-    return error if isinstance(error, KafkaError) else error_for(-1, repr(error))
+    return error if isinstance(error, KafkaError) else errors.UnknownServerError(repr(error))
 
 
 def _text_of(name: str, code: int) -> str:

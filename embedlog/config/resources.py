@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.config.definitions import CLIENT_METRICS, GROUP
-from embedlog.errors import ConfigError, error_for
+from embedlog.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
     from embedlog.config.broker_config import BrokerConfig
     from embedlog.config.types import Value
 
-_INVALID_CONFIG = 40
-_INVALID_REQUEST = 42
 
 GROUP_BROKER_NAMES = {
     "consumer.assignment.interval.ms": "group.consumer.assignment.interval.ms",
@@ -107,18 +106,17 @@ def validate_group(texts: Mapping[str, str], broker: BrokerConfig) -> None:
     """Raise InvalidConfig unless a group can have these settings."""
     for name in texts:
         if GROUP.find(name) is None:
-            raise error_for(_INVALID_CONFIG, f"Unknown group config name: {name}")
+            raise errors.InvalidConfig(f"Unknown group config name: {name}")
     try:
         values = {name: GROUP[name].parse(text) for name, text in texts.items()}
     except ConfigError as error:
-        raise error_for(_INVALID_CONFIG, str(error)) from None
+        raise errors.InvalidConfig(str(error)) from None
     for name, value in values.items():
         _check_bounds(name, value, broker)
     assignor = values.get("streams.assignor.name")
     known = broker.group_streams_assignors
     if assignor is not None and assignor not in known:
-        raise error_for(
-            _INVALID_CONFIG,
+        raise errors.InvalidConfig(
             f"streams.assignor.name '{assignor}' is not a registered task assignor."
             f" Registered assignors are: [{', '.join(known)}].",
         )
@@ -131,17 +129,17 @@ def _check_bounds(name: str, value: Value, broker: BrokerConfig) -> None:
         high = broker.value(_BOUNDED[name].format("max"))
         if not _integer(low) <= _integer(value) <= _integer(high):
             message = f"{name} must be in the range {low} to {high} inclusive."
-            raise error_for(_INVALID_CONFIG, message)
+            raise errors.InvalidConfig(message)
     elif name in _UPPER_ONLY:
         high = broker.value(_UPPER_ONLY[name])
         if _integer(value) > _integer(high):
             message = f"{name} must be less than or equal to {high}"
-            raise error_for(_INVALID_CONFIG, message)
+            raise errors.InvalidConfig(message)
     elif name in _LOWER_ONLY:
         low = broker.value(_LOWER_ONLY[name])
         if _integer(value) < _integer(low):
             message = f"{name} must be greater than or equal to {low}"
-            raise error_for(_INVALID_CONFIG, message)
+            raise errors.InvalidConfig(message)
 
 
 def _integer(value: Value) -> int:
@@ -154,14 +152,13 @@ def validate_client_metrics(texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         key = CLIENT_METRICS.find(name)
         if key is None:
-            raise error_for(_INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
+            raise errors.InvalidRequest(f"Unknown client metrics configuration: {name}")
         try:
             value = key.parse(text)
         except ConfigError as error:
-            raise error_for(_INVALID_CONFIG, str(error)) from None
+            raise errors.InvalidConfig(str(error)) from None
         if isinstance(value, int) and not _INTERVAL_MIN_MS <= value <= _INTERVAL_MAX_MS:
-            raise error_for(
-                _INVALID_REQUEST,
+            raise errors.InvalidRequest(
                 f"Invalid value {value} for interval.ms, interval must be between"
                 f" {_INTERVAL_MIN_MS} and {_INTERVAL_MAX_MS} (1 hour)",
             )
@@ -174,4 +171,4 @@ def validate_client_metrics(texts: Mapping[str, str]) -> None:
 def _check_match(pattern: str) -> None:
     key, equals, expression = pattern.partition("=")
     if not equals or key.strip() not in _MATCH_KEYS or not expression.strip():
-        raise error_for(_INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")
+        raise errors.InvalidConfig(f"Illegal client matching pattern: {pattern}")

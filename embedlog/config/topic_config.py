@@ -5,10 +5,11 @@ A topic's own setting wins; else the broker's setting of the same meaning; else 
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.config.broker_config import CHAINS, BrokerConfig
 from embedlog.config.definitions import TOPIC
 from embedlog.config.topic_synonyms import BROKER_NAMES
-from embedlog.errors import ConfigError, KafkaError, error_for
+from embedlog.errors import ConfigError, KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ _OF_THE_BROKER = (
 )
 """What logs obey although no topic can set it."""
 _TEST_SEGMENT_BYTES = "internal.segment.bytes"
-_INVALID_CONFIG = 40
 
 
 def validate(configs: Mapping[str, str | None], broker: BrokerConfig) -> dict[str, str]:
@@ -121,4 +121,4 @@ def _refuse_conflicts(texts: Mapping[str, str], broker: BrokerConfig) -> None:
 
 
 def _refuse(message: str) -> KafkaError:
-    return error_for(_INVALID_CONFIG, message)
+    return errors.InvalidConfig(message)

@@ -6,6 +6,7 @@ each kind is checked in another place.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.config import resources, topic_config, types
 from embedlog.config.definitions import BROKER, TOPIC, Definitions
 from embedlog.controller import topic_names
@@ -15,7 +16,7 @@ from embedlog.controller.metadata import (
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
 )
-from embedlog.errors import ConfigError, KafkaError, error_for
+from embedlog.errors import ConfigError, KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,10 +34,6 @@ DELETE = 1
 APPEND = 2
 SUBTRACT = 3
 
-_UNKNOWN_SERVER_ERROR = -1
-_UNKNOWN_TOPIC_OR_PARTITION = 3
-_INVALID_CONFIG = 40
-_INVALID_REQUEST = 42
 
 _WITH_LISTS: dict[int, Definitions] = {RESOURCE_TOPIC: TOPIC, RESOURCE_BROKER: BROKER}
 """Kafka knows the lists of these only; groups and subscriptions take no list operations."""
@@ -55,7 +52,7 @@ def apply(resource_type: int, before: Texts, changes: Sequence[Change]) -> dict[
     refuse_duplicates(name for _, name, _ in changes)
     refuse_nulls(changes)
     if any(operation not in (SET, DELETE, APPEND, SUBTRACT) for operation, _, _ in changes):
-        raise error_for(_UNKNOWN_SERVER_ERROR)
+        raise errors.UnknownServerError()
     after = dict(before)
     for operation, name, value in changes:
         if operation == DELETE:
@@ -77,7 +74,7 @@ def replacement(configs: Sequence[tuple[str, str | None]]) -> dict[str, str]:
     refuse_duplicates(name for name, _ in configs)
     nulls = [name for name, value in configs if value is None]
     if nulls:
-        raise error_for(_INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
+        raise errors.InvalidRequest(f"Null value not supported for : {','.join(nulls)}")
     return {name: value for name, value in configs if value is not None}
 
 
@@ -101,12 +98,12 @@ def validate(
         _validate_broker(image, config, resource_name, before=before, after=after)
     elif resource_type == RESOURCE_GROUP:
         if not resource_name:
-            raise error_for(_INVALID_REQUEST, "Default group resources are not allowed.")
+            raise errors.InvalidRequest("Default group resources are not allowed.")
         resources.validate_group(after, config)
     else:
         assert resource_type == RESOURCE_CLIENT_METRICS, resource_type
         if not resource_name:
-            raise error_for(_INVALID_REQUEST, "Subscription name can't be empty")
+            raise errors.InvalidRequest("Subscription name can't be empty")
         resources.validate_client_metrics(after)
 
 
@@ -115,7 +112,7 @@ def refuse_duplicates(names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise error_for(_INVALID_REQUEST, "Error due to duplicate config keys")
+            raise errors.InvalidRequest("Error due to duplicate config keys")
         seen.add(name)
 
 
@@ -123,7 +120,7 @@ def refuse_nulls(changes: Sequence[Change]) -> None:
     """Raise InvalidRequest when a value is missing that is not to be deleted."""
     nulls = [name for operation, name, value in changes if value is None and operation != DELETE]
     if nulls:
-        raise error_for(_INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
+        raise errors.InvalidRequest(f"Null value not supported for : {','.join(nulls)}")
 
 
 def _change_list(
@@ -136,7 +133,7 @@ def _change_list(
         message = f"Can't {verb} to key {name} because its type is not LIST."
         if resource_type == RESOURCE_BROKER:
             message = f"Config value {verb.lower()} is not allowed for config key: {name}"
-        raise error_for(_INVALID_CONFIG, message)
+        raise errors.InvalidConfig(message)
     # Kafka starts from the default when the resource has no list of its own.
     text = present if present is not None else key.default or ""
     items = [item for item in text.split(",") if item]
@@ -151,10 +148,10 @@ def _change_list(
 
 def _validate_topic(image: MetadataImage, config: BrokerConfig, name: str, after: Texts) -> None:
     if not name:
-        raise error_for(_INVALID_REQUEST, "Default topic resources are not allowed.")
+        raise errors.InvalidRequest("Default topic resources are not allowed.")
     topic_names.validate_name(name)
     if name not in image.topics_by_name:
-        raise error_for(_UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        raise errors.UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
     topic_config.validate(after, config)
 
 
@@ -216,8 +213,8 @@ def _check_min_isr(resource_name: str, before: Texts, after: Texts) -> None:
         message = f"Cluster-level {_MIN_ISR} cannot be removed while ELR is enabled."
     else:
         return
-    raise error_for(_INVALID_CONFIG, message)
+    raise errors.InvalidConfig(message)
 
 
 def _refuse(message: str) -> KafkaError:
-    return error_for(_INVALID_REQUEST, message)
+    return errors.InvalidRequest(message)

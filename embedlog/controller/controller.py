@@ -9,6 +9,7 @@ that holds it, because what a change completes may ask for another one.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.config import topic_config
 from embedlog.controller import placement, topic_names
@@ -30,7 +31,7 @@ from embedlog.controller.metadata_records import (
     RemoveTopicRecord,
 )
 from embedlog.controller.replay import ImageBuilder, partition_state, topic_record
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError
 from embedlog.logs import Log
 from embedlog.runtime.locks import Rank, ranked_rlock
 
@@ -48,14 +49,6 @@ _log = Log("controller")
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
 PRODUCER_ID_BLOCK_SIZE = 1000
-
-_UNKNOWN_TOPIC_OR_PARTITION = 3
-_TOPIC_ALREADY_EXISTS = 36
-_INVALID_PARTITIONS = 37
-_INVALID_REPLICA_ASSIGNMENT = 39
-_INVALID_REQUEST = 42
-_POLICY_VIOLATION = 44
-_UNKNOWN_TOPIC_ID = 100
 
 
 class NewTopic:
@@ -197,7 +190,7 @@ class Controller:
         with self._lock:
             topic = self.image.topics_by_id.get(topic_id)
             if topic is None:
-                raise error_for(_UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+                raise errors.UnknownTopicId("This server does not host this topic ID.")
             self._change([RemoveTopicRecord(topic_id=topic_id)], deleted=[topic])
         _log.info("deleted topic %s", topic.name)
         return topic
@@ -218,7 +211,7 @@ class Controller:
         with self._lock:
             topic = self.image.topics_by_name.get(name)
             if topic is None:
-                raise error_for(_UNKNOWN_TOPIC_OR_PARTITION)
+                raise errors.UnknownTopicOrPartition()
             present = len(topic.partitions)
             _check_new_count(name, present, count)
             added = count - present
@@ -383,9 +376,7 @@ class Controller:
             for topic in topics
         )
         if total > PARTITIONS_PER_REQUEST_MAX:
-            raise error_for(
-                _POLICY_VIOLATION, "Excessively large number of partitions per request."
-            )
+            raise errors.PolicyViolation("Excessively large number of partitions per request.")
 
     def _plan_topic(
         self, topic: NewTopic, collisions: topic_names.Collisions
@@ -393,7 +384,7 @@ class Controller:
         topic_names.refuse_metadata_topic(topic.name)
         topic_names.validate_name(topic.name)
         if topic.name in self.image.topics_by_name:
-            raise error_for(_TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+            raise errors.TopicAlreadyExists(f"Topic '{topic.name}' already exists.")
         collisions.refuse(topic.name)
         configs = topic_config.validate(topic.configs, self._config)
         nodes = self._place(topic)
@@ -422,8 +413,7 @@ class Controller:
         self, topic: TopicImage, added: int, assignments: Sequence[Sequence[int]]
     ) -> list[placement.Assignment]:
         if len(assignments) != added:
-            raise error_for(
-                _INVALID_REPLICA_ASSIGNMENT,
+            raise errors.InvalidReplicaAssignment(
                 f"Attempted to add {added} additional partition(s), but only"
                 f" {len(assignments)} assignment(s) were specified.",
             )
@@ -443,16 +433,15 @@ def _tell_changed(resource_type: int, resource_name: str, names: Sequence[str]) 
 
 def _check_new_count(name: str, present: int, count: int) -> None:
     if count == present:
-        raise error_for(_INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
+        raise errors.InvalidPartitions(f"Topic already has {present} partition(s).")
     if count < present:
-        raise error_for(
-            _INVALID_PARTITIONS,
+        raise errors.InvalidPartitions(
             f"The topic {name} currently has {present} partition(s);"
             f" {count} would not be an increase.",
         )
     if count - present > PARTITIONS_PER_REQUEST_MAX:
-        raise error_for(
-            _POLICY_VIOLATION, "Excessively large number of additional partitions per request."
+        raise errors.PolicyViolation(
+            "Excessively large number of additional partitions per request."
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.errors import error_for
+from embedlog import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,22 +13,16 @@ if TYPE_CHECKING:
 
     Assignment = tuple[int, ...]
 
-_INVALID_PARTITIONS = 37
-_INVALID_REPLICATION_FACTOR = 38
-_INVALID_REPLICA_ASSIGNMENT = 39
-_INVALID_REQUEST = 42
-
 
 def validate_counts(partition_count: int, replication_factor: int) -> None:
     """Raise what Kafka answers to counts that are neither positive nor -1 (the default)."""
     if replication_factor < -1 or replication_factor == 0:
-        raise error_for(
-            _INVALID_REPLICATION_FACTOR,
+        raise errors.InvalidReplicationFactor(
             "Replication factor must be larger than 0, or -1 to use the default value.",
         )
     if partition_count < -1 or partition_count == 0:
-        raise error_for(
-            _INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
+        raise errors.InvalidPartitions(
+            "Number of partitions was set to an invalid non-positive value."
         )
 
 
@@ -49,8 +43,7 @@ def place(
     """
     nodes = sorted(brokers)
     if replication_factor > len(nodes):
-        raise error_for(
-            _INVALID_REPLICATION_FACTOR,
+        raise errors.InvalidReplicationFactor(
             f"Unable to replicate the partition {replication_factor} time(s): The target"
             f" replication factor of {replication_factor} cannot be reached because only"
             f" {len(nodes)} broker(s) are registered or some brokers have all their log"
@@ -77,30 +70,26 @@ def manual_assignments(
         InvalidReplicaAssignment: partitions are not 0..n-1, or a list of replicas is wrong.
     """
     if replication_factor != -1:
-        raise error_for(
-            _INVALID_REQUEST,
+        raise errors.InvalidRequest(
             "A manual partition assignment was specified, but replication factor was not set"
             " to -1.",
         )
     if partition_count != -1:
-        raise error_for(
-            _INVALID_REQUEST,
+        raise errors.InvalidRequest(
             "A manual partition assignment was specified, but numPartitions was not set to -1.",
         )
     by_partition: dict[int, Assignment] = {}
     size = None
     for partition, nodes in assignments:
         if partition in by_partition:
-            raise error_for(
-                _INVALID_REPLICA_ASSIGNMENT,
+            raise errors.InvalidReplicaAssignment(
                 f"Found multiple manual partition assignments for partition {partition}",
             )
         validate_assignment(brokers, nodes, replication_factor=size)
         size = len(nodes)
         by_partition[partition] = tuple(nodes)
     if sorted(by_partition) != list(range(len(by_partition))):
-        raise error_for(
-            _INVALID_REPLICA_ASSIGNMENT,
+        raise errors.InvalidReplicaAssignment(
             "partitions should be a consecutive 0-based integer sequence",
         )
     return [by_partition[number] for number in range(len(by_partition))]
@@ -135,4 +124,4 @@ def validate_assignment(
 
 
 def _refuse(message: str) -> Exception:
-    return error_for(_INVALID_REPLICA_ASSIGNMENT, message)
+    return errors.InvalidReplicaAssignment(message)

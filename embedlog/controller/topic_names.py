@@ -5,7 +5,7 @@ The messages are Kafka's, word for word.
 
 from __future__ import annotations
 
-from embedlog.errors import error_for
+from embedlog import errors
 from embedlog.topic_names import problem_of
 
 TYPE_CHECKING = False
@@ -13,15 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 METADATA_TOPIC = "__cluster_metadata"
-_INVALID_TOPIC = 17
-_INVALID_REQUEST = 42
 
 
 def validate_name(name: str) -> None:
     """Raise InvalidTopic when no topic can have this name."""
     problem = problem_of(name)
     if problem is not None:
-        raise error_for(_INVALID_TOPIC, f"Topic name is invalid: {problem}")
+        raise errors.InvalidTopic(f"Topic name is invalid: {problem}")
 
 
 def is_valid_name(name: str) -> bool:
@@ -32,9 +30,7 @@ def is_valid_name(name: str) -> bool:
 def refuse_metadata_topic(name: str) -> None:
     """Raise InvalidRequest for the metadata log's own topic."""
     if name == METADATA_TOPIC:
-        raise error_for(
-            _INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited."
-        )
+        raise errors.InvalidRequest(f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
 
 
 class Collisions:
@@ -60,4 +56,4 @@ class Collisions:
             self._by_metric_name = {each.replace(".", "_"): each for each in names}
         other = self._by_metric_name.get(name.replace(".", "_"))
         if other is not None:
-            raise error_for(_INVALID_TOPIC, f"Topic '{name}' collides with existing topic: {other}")
+            raise errors.InvalidTopic(f"Topic '{name}' collides with existing topic: {other}")

@@ -30,7 +30,7 @@ def as_coordinator_error(error: errors.EmbedlogError) -> errors.KafkaError:
         return errors.UnknownServerError(str(error))
     if not isinstance(error, errors.KafkaError):
         # The disk refused, or the log was closed: another coordinator may have better luck.
-        return errors.error_for(ErrorCode.NOT_COORDINATOR)
+        return errors.NotCoordinator()
     return errors.error_for(_TOLD_AS[error.code]) if error.code in _TOLD_AS else error
 
 

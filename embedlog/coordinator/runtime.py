@@ -17,13 +17,14 @@ operation could have seen. At the levels `memory` and `os` that is no wait at al
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.common import Generic
 from embedlog.coordinator.answers import failed
 from embedlog.coordinator.append_errors import as_coordinator_error
 from embedlog.coordinator.loading import replay_log
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.shard_context import ShardContext
-from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError, error_for
+from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError
 from embedlog.logs import Log
 from embedlog.pending import Pending
 from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
@@ -137,16 +138,14 @@ class CoordinatorRuntime(Generic[S]):
     def unload_all(self) -> None:
         """Drop every shard: the topic is gone. Whoever is parked there must look elsewhere."""
         for slot in self._take_slots():
-            self._locked(slot, lambda slot: slot.unload(error_for(ErrorCode.NOT_COORDINATOR)))
+            self._locked(slot, lambda slot: slot.unload(errors.NotCoordinator()))
 
     def close(self) -> None:
         """End: whoever is parked, and whoever comes after this, is told that there is nobody."""
         with self._lock:
             self._is_closed = True
         for slot in self._take_slots():
-            self._locked(
-                slot, lambda slot: slot.unload(error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-            )
+            self._locked(slot, lambda slot: slot.unload(errors.CoordinatorNotAvailable()))
 
     def _take_slots(self) -> list[_Slot[S]]:
         with self._lock:
@@ -166,7 +165,7 @@ class CoordinatorRuntime(Generic[S]):
             KafkaError: its log cannot be opened.
         """
         if self._is_closed:
-            raise error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            raise errors.CoordinatorNotAvailable()
         slot = self._slots.get(index)
         if slot is not None and not slot.partition.is_deleted:
             return slot
@@ -174,7 +173,7 @@ class CoordinatorRuntime(Generic[S]):
             partition = self._replica_manager.partition(self.topic, index)
         except KafkaError as error:
             if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise error_for(ErrorCode.NOT_COORDINATOR) from error
+                raise errors.NotCoordinator() from error
             raise
         with self._lock:
             former = self._slots.get(index)
@@ -183,7 +182,7 @@ class CoordinatorRuntime(Generic[S]):
             slot = self._slots[index] = _Slot(index, partition)
         if former is not None:
             # The topic was deleted and made again.
-            self._locked(former, lambda slot: slot.unload(error_for(ErrorCode.NOT_COORDINATOR)))
+            self._locked(former, lambda slot: slot.unload(errors.NotCoordinator()))
         return slot
 
     # How an operation runs
@@ -241,7 +240,7 @@ class CoordinatorRuntime(Generic[S]):
             KafkaError: what the operation raised, or what clients are told of a log's refusal.
         """
         if write.context is not None and write.context is not slot.context:
-            raise error_for(ErrorCode.NOT_COORDINATOR)
+            raise errors.NotCoordinator()
         shard = self._load(slot)
         write.context = slot.context
         write.result = result = write.operation(shard)
@@ -328,9 +327,9 @@ class CoordinatorRuntime(Generic[S]):
             if partition.is_leader and partition.leader_epoch == slot.leader_epoch:
                 return shard
             # Another leader may have appended since this shard was loaded.
-            slot.unload(error_for(ErrorCode.NOT_COORDINATOR))
+            slot.unload(errors.NotCoordinator())
         if self._is_closed:
-            raise error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            raise errors.CoordinatorNotAvailable()
         try:
             leader_epoch = partition.leader_epoch
             partition.check_leader()

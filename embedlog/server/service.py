@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from struct import Struct
 
+from embedlog import errors
 from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
-from embedlog.errors import error_for
 from embedlog.pending import Pending
 from embedlog.server.heavy_requests import (
     LIGHT_PRODUCE_SIZE_MAX,
@@ -281,8 +281,7 @@ class BrokerService:
         try:
             return self._respond(*arguments, answer, size_max=self._answer_size_max)
         except MessageTooLarge as too_large:
-            error = error_for(
-                ErrorCode.POLICY_VIOLATION,
+            error = errors.PolicyViolation(
                 f"The answer has more than the {too_large.size_max} bytes of "
                 "embedlog.max.response.bytes: ask for less at a time.",
             )

@@ -6,9 +6,10 @@ resource named twice is refused, where Kafka never answers.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.common import repeated
 from embedlog.controller.metadata import CONFIG_ATTRIBUTES
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError
 from wire.schemas.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 VERSIONS = (0, 2)
 
-_INVALID_REQUEST = 42
-
 
 def handle(
     broker: Broker, _context: RequestContext, request: AlterConfigsRequest
@@ -35,7 +34,7 @@ def handle(
     for key, resource in zip(keys, request.resources, strict=True):
         try:
             if key in named_twice:
-                raise error_for(_INVALID_REQUEST, "Each resource must appear at most once.")
+                raise errors.InvalidRequest("Each resource must appear at most once.")
             _replace(broker, resource, validate_only=request.validate_only)
         except KafkaError as error:
             responses.append(_response(resource, error))
@@ -53,7 +52,7 @@ def refused(request: AlterConfigsRequest, _version: int, error: KafkaError) -> A
 
 def _replace(broker: Broker, resource: AlterConfigsResource, *, validate_only: bool) -> None:
     if resource.resource_type not in CONFIG_ATTRIBUTES:
-        raise error_for(_INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
+        raise errors.InvalidRequest(f"Unknown resource type {resource.resource_type}")
     broker.controller.replace_configs(
         resource.resource_type,
         resource.resource_name,

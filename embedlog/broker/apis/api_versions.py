@@ -7,8 +7,8 @@ answers it in the format of v0.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.broker import dispatch
-from embedlog.errors import error_for
 from wire.schemas.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -38,8 +38,6 @@ FEATURES = (
 _FIRST_WITH_SOFTWARE = 3
 _FIRST_WITH_ZERO_FEATURES = 4
 _FIRST_WITH_CLUSTER = 5
-_INVALID_REQUEST = 42
-_REBOOTSTRAP_REQUIRED = 129
 _LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _INNER = _LETTERS | {"-", "."}
 
@@ -83,9 +81,9 @@ def _response(broker: Broker, version: int) -> ApiVersionsResponse:
 def _check_software(request: ApiVersionsRequest) -> None:
     for text in (request.client_software_name, request.client_software_version):
         if not text or text[0] not in _LETTERS or text[-1] not in _LETTERS:
-            raise error_for(_INVALID_REQUEST)
+            raise errors.InvalidRequest()
         if not _INNER.issuperset(text):
-            raise error_for(_INVALID_REQUEST)
+            raise errors.InvalidRequest()
 
 
 def _check_identity(broker: Broker, request: ApiVersionsRequest) -> None:
@@ -93,6 +91,6 @@ def _check_identity(broker: Broker, request: ApiVersionsRequest) -> None:
     if request.cluster_id is None and request.node_id == -1:
         return
     if request.cluster_id is None or request.node_id == -1:
-        raise error_for(_INVALID_REQUEST)
+        raise errors.InvalidRequest()
     if request.cluster_id != broker.cluster_id or request.node_id != broker.node_id:
-        raise error_for(_REBOOTSTRAP_REQUIRED)
+        raise errors.RebootstrapRequired()

@@ -7,9 +7,10 @@ or of another type, are GROUP_ID_NOT_FOUND; the empty id is INVALID_GROUP_ID.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.broker.topics import GROUP_OPERATIONS
 from embedlog.coordinator.answers import combined
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError
 from wire.error_codes import ErrorCode
 from wire.schemas.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -30,7 +31,7 @@ def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse | Pending[ConsumerGroupDescribeResponse]:
     if "consumer" not in broker.config.group_coordinator_rebalance_protocols:
-        raise error_for(ErrorCode.UNSUPPORTED_VERSION)
+        raise errors.UnsupportedVersion()
     named = [group_id for group_id in request.group_ids if group_id]
     # Those without an id are answered first, as in Kafka.
     nameless = [DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID)]

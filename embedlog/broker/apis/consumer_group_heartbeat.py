@@ -8,9 +8,9 @@ of the request come first, in the order of the coordinator's `request_checks`, t
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.broker.error_texts import message_of
-from embedlog.errors import KafkaError, error_for
-from wire.error_codes import ErrorCode
+from embedlog.errors import KafkaError
 from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
     if "consumer" not in broker.config.group_coordinator_rebalance_protocols:
-        raise error_for(ErrorCode.UNSUPPORTED_VERSION)
+        raise errors.UnsupportedVersion()
     return broker.group_coordinator.consumer_group_heartbeat(context, request)
 
 

@@ -6,7 +6,8 @@ REQUEST_TIMED_OUT.
 
 from __future__ import annotations
 
-from embedlog.errors import KafkaError, error_for
+from embedlog import errors
+from embedlog.errors import KafkaError
 from wire.schemas.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 VERSIONS = (0, 3)
 
-_REQUEST_TIMED_OUT = 7
-_INVALID_REQUEST = 42
-
 
 def handle(
     broker: Broker, _context: RequestContext, request: CreatePartitionsRequest
@@ -35,13 +33,13 @@ def handle(
             duplicates[topic.name] = None
         by_name[topic.name] = topic
     results = [
-        _failure(name, error_for(_INVALID_REQUEST, "Duplicate topic name.")) for name in duplicates
+        _failure(name, errors.InvalidRequest("Duplicate topic name.")) for name in duplicates
     ]
     for name, topic in by_name.items():
         if name in duplicates:
             continue
         if request.timeout_ms <= 0:
-            results.append(_failure(name, error_for(_REQUEST_TIMED_OUT)))
+            results.append(_failure(name, errors.RequestTimedOut()))
         else:
             results.append(_add(broker, topic, validate_only=request.validate_only))
     return CreatePartitionsResponse(results=results)

@@ -8,11 +8,12 @@ A time-out of zero or less creates nothing and says REQUEST_TIMED_OUT.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.broker.error_texts import message_of
 from embedlog.config.describe import describe_topic
 from embedlog.controller import topic_names
 from embedlog.controller.controller import NewTopic
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError
 from wire.schemas.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -31,17 +32,14 @@ if TYPE_CHECKING:
 
 VERSIONS = (0, 7)
 
-_REQUEST_TIMED_OUT = 7
-_INVALID_REQUEST = 42
-
 
 def handle(
     broker: Broker, _context: RequestContext, request: CreateTopicsRequest
 ) -> CreateTopicsResponse:
     if request.timeout_ms <= 0:
-        return refused(request, 0, error_for(_REQUEST_TIMED_OUT))
-    errors = _refused_by_name(request)
-    wanted = [topic for topic in request.topics if topic.name not in errors]
+        return refused(request, 0, errors.RequestTimedOut())
+    refusals = _refused_by_name(request)
+    wanted = [topic for topic in request.topics if topic.name not in refusals]
     try:
         made = broker.controller.create_topics(
             [_new_topic(topic) for topic in wanted], validate_only=request.validate_only
@@ -55,7 +53,7 @@ def handle(
         else _success(described, broker, topic, result)
         for topic in wanted
     ]
-    results.extend(_failure(name, error) for name, error in errors.items())
+    results.extend(_failure(name, error) for name, error in refusals.items())
     return CreateTopicsResponse(topics=results)
 
 
@@ -66,18 +64,18 @@ def refused(request: CreateTopicsRequest, _version: int, error: KafkaError) -> C
 
 def _refused_by_name(request: CreateTopicsRequest) -> dict[str, KafkaError]:
     """Names that never reach the controller: twice in the request, or the metadata log's."""
-    errors: dict[str, KafkaError] = {}
+    refusals: dict[str, KafkaError] = {}
     seen: set[str] = set()
     for topic in request.topics:
         if topic.name in seen:
-            errors[topic.name] = error_for(_INVALID_REQUEST, "Duplicate topic name.")
+            refusals[topic.name] = errors.InvalidRequest("Duplicate topic name.")
             continue
         seen.add(topic.name)
         try:
             topic_names.refuse_metadata_topic(topic.name)
         except KafkaError as error:
-            errors[topic.name] = error
-    return errors
+            refusals[topic.name] = error
+    return refusals
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:

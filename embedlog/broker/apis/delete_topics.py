@@ -7,9 +7,10 @@ A time-out of zero or less deletes nothing and says REQUEST_TIMED_OUT.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.broker.error_texts import message_of
 from embedlog.common import ZERO_UUID
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError
 from wire.schemas.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
 VERSIONS = (0, 6)
 
 _FIRST_WITH_DISABLED = 3
-_UNKNOWN_TOPIC_OR_PARTITION = 3
-_REQUEST_TIMED_OUT = 7
-_INVALID_REQUEST = 42
-_TOPIC_DELETION_DISABLED = 73
-_UNKNOWN_TOPIC_ID = 100
 
 
 def handle(
@@ -39,8 +35,8 @@ def handle(
 ) -> DeleteTopicsResponse:
     if not broker.config.delete_topic_enable:
         if context.api_version < _FIRST_WITH_DISABLED:
-            raise error_for(_INVALID_REQUEST, "Topic deletion is disabled.")
-        raise error_for(_TOPIC_DELETION_DISABLED)
+            raise errors.InvalidRequest("Topic deletion is disabled.")
+        raise errors.TopicDeletionDisabled()
     plan = _Plan(broker.controller.image)
     for topic in _asked(request):
         plan.add(topic)
@@ -88,13 +84,13 @@ class _Plan:
             elif topic_id in self._image.topics_by_id:
                 self.wanted[topic_id] = None
             else:
-                self.refused.append(_failure(None, topic_id, error_for(_UNKNOWN_TOPIC_ID)))
+                self.refused.append(_failure(None, topic_id, errors.UnknownTopicId()))
         for name, count in self._names.items():
             topic = self._image.topics_by_name.get(name)
             if count > 1:
                 self._refuse(DeleteTopicState(name=name), "Duplicate topic name.")
             elif topic is None:
-                error = error_for(_UNKNOWN_TOPIC_OR_PARTITION)
+                error = errors.UnknownTopicOrPartition()
                 self.refused.append(_failure(name, ZERO_UUID, error))
             elif topic.topic_id in self._ids:
                 self.wanted.pop(topic.topic_id, None)
@@ -109,10 +105,10 @@ class _Plan:
         """REQUEST_TIMED_OUT, under what the client asked for."""
         name = self.wanted[topic_id]
         shown = topic_id if name is None else ZERO_UUID
-        return _failure(name, shown, error_for(_REQUEST_TIMED_OUT))
+        return _failure(name, shown, errors.RequestTimedOut())
 
     def _refuse(self, topic: DeleteTopicState, message: str) -> None:
-        error = error_for(_INVALID_REQUEST, message)
+        error = errors.InvalidRequest(message)
         self.refused.append(_failure(topic.name, topic.topic_id, error))
 
 

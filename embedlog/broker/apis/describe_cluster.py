@@ -6,8 +6,9 @@ are none. A controller is always named: librdkafka's admin client waits for one 
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.broker import topics
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError
 from wire.schemas.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -23,23 +24,18 @@ VERSIONS = (0, 2)
 
 _BROKERS = 1
 _CONTROLLERS = 2
-_MISMATCHED_ENDPOINT_TYPE = 114
-_UNSUPPORTED_ENDPOINT_TYPE = 115
 
 
 def handle(
     broker: Broker, context: RequestContext, request: DescribeClusterRequest
 ) -> DescribeClusterResponse:
     if request.endpoint_type == _CONTROLLERS:
-        raise error_for(
-            _MISMATCHED_ENDPOINT_TYPE,
+        raise errors.MismatchedEndpointType(
             "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of"
             " type CONTROLLER",
         )
     if request.endpoint_type != _BROKERS:
-        raise error_for(
-            _UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
-        )
+        raise errors.UnsupportedEndpointType(f"Unsupported endpoint type {request.endpoint_type}")
     node = topics.this_node(broker, context)
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,

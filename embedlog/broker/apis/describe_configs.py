@@ -8,6 +8,7 @@ described whether or not they exist.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.broker.error_texts import message_of
 from embedlog.common import few_of_each
 from embedlog.config import describe, types
@@ -21,7 +22,7 @@ from embedlog.controller.metadata import (
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
 )
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError
 from wire.schemas.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -44,8 +45,6 @@ VERSIONS = (0, 4)
 SOURCE_LOGGER = 6
 
 _FIRST_WITH_SOURCE = 1
-_UNKNOWN_TOPIC_OR_PARTITION = 3
-_INVALID_REQUEST = 42
 _DEFINITIONS = {
     RESOURCE_TOPIC: TOPIC,
     RESOURCE_BROKER: BROKER,
@@ -59,7 +58,7 @@ def handle(
 ) -> DescribeConfigsResponse:
     if any(resource.resource_type not in _DESCRIBE for resource in request.resources):
         # One unknown type spoils the whole request, as in Kafka.
-        raise error_for(_INVALID_REQUEST)
+        raise errors.InvalidRequest()
     results = []
     for resource in few_of_each(request.resources, _question):
         try:
@@ -138,7 +137,7 @@ def _topic(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntr
     topic_names.validate_name(name)
     image = broker.controller.image
     if name not in image.topics_by_name:
-        raise error_for(_UNKNOWN_TOPIC_OR_PARTITION)
+        raise errors.UnknownTopicOrPartition()
     texts = image.topic_configs.get(name, {})
     return describe.describe_topic(texts, broker.config, resource.configuration_keys or None)
 
@@ -150,8 +149,7 @@ def _broker(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEnt
         return describe.describe_cluster_defaults(broker.config, texts, names)
     node_id = _node_id(resource.resource_name)
     if node_id != broker.node_id:
-        raise error_for(
-            _INVALID_REQUEST,
+        raise errors.InvalidRequest(
             f"Unexpected broker id, expected {broker.node_id} or empty string, but received"
             f" {resource.resource_name}",
         )
@@ -160,10 +158,9 @@ def _broker(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEnt
 
 def _broker_logger(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
     if resource.resource_name == "":
-        raise error_for(_INVALID_REQUEST, "Broker id must not be empty")
+        raise errors.InvalidRequest("Broker id must not be empty")
     if _node_id(resource.resource_name) != broker.node_id:
-        raise error_for(
-            _INVALID_REQUEST,
+        raise errors.InvalidRequest(
             f"Unexpected broker id, expected {broker.node_id} but received"
             f" {resource.resource_name}",
         )
@@ -179,21 +176,19 @@ def _node_id(text: str) -> int:
     try:
         return int(str(types.parse("", types.INT, text)))
     except ValueError:
-        raise error_for(
-            _INVALID_REQUEST, f"Broker id must be an integer, but it is: {text}"
-        ) from None
+        raise errors.InvalidRequest(f"Broker id must be an integer, but it is: {text}") from None
 
 
 def _group(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
     if resource.resource_name == "":
-        raise error_for(_INVALID_REQUEST, "Group name must not be empty")
+        raise errors.InvalidRequest("Group name must not be empty")
     texts = broker.controller.image.group_configs.get(resource.resource_name, {})
     return describe.describe_group(texts, broker.config, resource.configuration_keys or None)
 
 
 def _client_metrics(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
     if resource.resource_name == "":
-        raise error_for(_INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        raise errors.InvalidRequest("Client metrics subscription name must not be empty")
     texts = broker.controller.image.client_metrics_configs.get(resource.resource_name, {})
     return describe.describe_client_metrics(texts, resource.configuration_keys or None)
 

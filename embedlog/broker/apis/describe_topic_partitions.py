@@ -7,10 +7,12 @@ page begins. No topics in the request means all.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.broker import topics
 from embedlog.controller import topic_names
 from embedlog.controller.metadata import INTERNAL_TOPICS
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError
+from wire.error_codes import ErrorCode
 from wire.schemas.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -26,12 +28,6 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import PartitionImage, TopicImage
 
 VERSIONS = (0, 0)
-
-_UNKNOWN_SERVER_ERROR = -1
-_UNKNOWN_TOPIC_OR_PARTITION = 3
-_LEADER_NOT_AVAILABLE = 5
-_INVALID_TOPIC = 17
-_INVALID_REQUEST = 42
 
 
 def handle(
@@ -80,13 +76,13 @@ def _names(request: DescribeTopicPartitionsRequest, existing: list[str]) -> list
     """
     asked = [topic.name for topic in request.topics]
     if "" in asked:
-        raise error_for(_UNKNOWN_SERVER_ERROR)
+        raise errors.UnknownServerError()
     names = sorted(set(asked or existing))
     cursor = request.cursor
     if cursor is None:
         return names
     if cursor.partition_index < 0 or (asked and cursor.topic_name not in asked):
-        raise error_for(_INVALID_REQUEST)
+        raise errors.InvalidRequest()
     return [name for name in names if name >= cursor.topic_name]
 
 
@@ -101,7 +97,9 @@ def _page(
 def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
     is_valid = topic_names.is_valid_name(name)
     return DescribeTopicPartitionsResponseTopic(
-        error_code=_UNKNOWN_TOPIC_OR_PARTITION if is_valid else _INVALID_TOPIC,
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if is_valid
+        else ErrorCode.INVALID_TOPIC_EXCEPTION,
         name=name,
         is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=topics.TOPIC_OPERATIONS,
@@ -120,7 +118,7 @@ def _topic(topic: TopicImage, numbers: range) -> DescribeTopicPartitionsResponse
 
 def _partition(partition: PartitionImage) -> DescribeTopicPartitionsResponsePartition:
     return DescribeTopicPartitionsResponsePartition(
-        error_code=0 if partition.leader >= 0 else _LEADER_NOT_AVAILABLE,
+        error_code=0 if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=partition.partition,
         leader_id=partition.leader,
         leader_epoch=partition.leader_epoch,

@@ -9,10 +9,12 @@ saying COORDINATOR_NOT_AVAILABLE first, as Kafka does while it creates them.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.broker import topics
 from embedlog.broker.error_texts import message_of
 from embedlog.common import uuid_from_text
 from embedlog.errors import KafkaError, error_for
+from wire.error_codes import ErrorCode
 from wire.schemas.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -30,8 +32,6 @@ _FIRST_WITH_MESSAGE = 1
 _FIRST_WITH_BATCH = 4
 _FIRST_WITH_SHARE = 6
 _SHARE = 2
-_COORDINATOR_NOT_AVAILABLE = 15
-_INVALID_REQUEST = 42
 _TOPICS = {0: "__consumer_offsets", 1: "__transaction_state", _SHARE: "__share_group_state"}
 
 
@@ -45,7 +45,7 @@ def handle(
             coordinators=[_find(broker, context, request, key) for key in request.coordinator_keys]
         )
     if request.key_type == _SHARE:
-        raise error_for(_INVALID_REQUEST)
+        raise errors.InvalidRequest()
     _check_key_type(request.key_type)
     found = _find(broker, context, request, request.key)
     if found.error_code:
@@ -78,7 +78,7 @@ def refused(
 
 def _check_key_type(key_type: int) -> None:
     if key_type not in _TOPICS:
-        raise error_for(_INVALID_REQUEST)
+        raise errors.InvalidRequest()
 
 
 def _find(
@@ -87,9 +87,9 @@ def _find(
     if request.key_type == _SHARE and (
         context.api_version < _FIRST_WITH_SHARE or not _is_share_key(key)
     ):
-        return _nobody(key, _INVALID_REQUEST, "")
+        return _nobody(key, ErrorCode.INVALID_REQUEST, "")
     if not topics.ensure_internal_topic(broker, _TOPICS[request.key_type]):
-        return _nobody(key, _COORDINATOR_NOT_AVAILABLE, "")
+        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "")
     node = topics.this_node(broker, context)
     return Coordinator(
         key=key, node_id=node.node_id, host=node.host, port=node.port, error_message=""

@@ -6,10 +6,11 @@ v1 flexible. Each resource has its own success or error; one that is named twice
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.broker import loggers
 from embedlog.common import repeated
 from embedlog.controller.metadata import CONFIG_ATTRIBUTES, RESOURCE_BROKER_LOGGER
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError
 from wire.schemas.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 VERSIONS = (0, 1)
 
-_INVALID_REQUEST = 42
-
 
 def handle(
     broker: Broker, _context: RequestContext, request: IncrementalAlterConfigsRequest
@@ -36,7 +35,7 @@ def handle(
     for key, resource in zip(keys, request.resources, strict=True):
         try:
             if key in named_twice:
-                raise error_for(_INVALID_REQUEST, "Each resource must appear at most once.")
+                raise errors.InvalidRequest("Each resource must appear at most once.")
             _alter(broker, resource, validate_only=request.validate_only)
         except KafkaError as error:
             responses.append(_response(resource, error))
@@ -66,7 +65,7 @@ def _alter(broker: Broker, resource: AlterConfigsResource, *, validate_only: boo
             validate_only=validate_only,
         )
     else:
-        raise error_for(_INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
+        raise errors.InvalidRequest(f"Unknown resource type {resource.resource_type}")
 
 
 def _response(

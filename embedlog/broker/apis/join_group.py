@@ -11,8 +11,8 @@ Errors of the request itself; the group's own come after them, see the coordinat
 
 from __future__ import annotations
 
-from embedlog.errors import KafkaError, error_for
-from wire.error_codes import ErrorCode
+from embedlog import errors
+from embedlog.errors import KafkaError
 from wire.schemas.join_group import JoinGroupResponse
 
 TYPE_CHECKING = False
@@ -31,11 +31,11 @@ def handle(
     broker: Broker, context: RequestContext, request: JoinGroupRequest
 ) -> JoinGroupResponse | Pending[JoinGroupResponse]:
     if not request.group_id:
-        raise error_for(ErrorCode.INVALID_GROUP_ID)
+        raise errors.InvalidGroupId()
     config = broker.config
     shortest_ms = config.group_min_session_timeout_ms
     if not shortest_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
-        raise error_for(ErrorCode.INVALID_SESSION_TIMEOUT)
+        raise errors.InvalidSessionTimeout()
     return broker.group_coordinator.join_group(context, request)
 
 

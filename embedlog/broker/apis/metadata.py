@@ -16,6 +16,7 @@ from embedlog.broker import topics
 from embedlog.common import ZERO_UUID
 from embedlog.controller import topic_names
 from embedlog.controller.metadata import INTERNAL_TOPICS
+from wire.error_codes import ErrorCode
 from wire.schemas.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -39,12 +40,6 @@ VERSIONS = (0, 13)
 _FIRST_WITH_NULL = 1
 _FIRST_BY_ID = 12
 _FIRST_WITH_ERROR = 13
-_UNKNOWN_SERVER_ERROR = -1
-_UNKNOWN_TOPIC_OR_PARTITION = 3
-_LEADER_NOT_AVAILABLE = 5
-_INVALID_TOPIC = 17
-_INVALID_REQUEST = 42
-_UNKNOWN_TOPIC_ID = 100
 
 
 def handle(broker: Broker, context: RequestContext, request: MetadataRequest) -> MetadataResponse:
@@ -99,9 +94,9 @@ def _refusal(version: int, asked: Sequence[MetadataRequestTopic] | None) -> int 
         return None
     if version < _FIRST_BY_ID:
         if any(topic.name is None or topic.topic_id != ZERO_UUID for topic in asked):
-            return _INVALID_REQUEST
+            return ErrorCode.INVALID_REQUEST
     elif any(topic.name is None and topic.topic_id == ZERO_UUID for topic in asked):
-        return _UNKNOWN_SERVER_ERROR
+        return ErrorCode.UNKNOWN_SERVER_ERROR
     return None
 
 
@@ -124,7 +119,9 @@ def _by_id(
     return [
         _topic(by_id[topic_id], operations)
         if topic_id in by_id
-        else MetadataResponseTopic(error_code=_UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+        else MetadataResponseTopic(
+            error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
+        )
         for topic_id in ids
     ]
 
@@ -151,7 +148,9 @@ def _by_name(
 def _missing(name: str, operations: int) -> MetadataResponseTopic:
     is_valid = topic_names.is_valid_name(name)
     return MetadataResponseTopic(
-        error_code=_UNKNOWN_TOPIC_OR_PARTITION if is_valid else _INVALID_TOPIC,
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if is_valid
+        else ErrorCode.INVALID_TOPIC_EXCEPTION,
         name=name,
         is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=operations,
@@ -165,7 +164,7 @@ def _topic(topic: TopicImage, operations: int) -> MetadataResponseTopic:
         is_internal=topic.is_internal,
         partitions=[
             MetadataResponsePartition(
-                error_code=0 if partition.leader >= 0 else _LEADER_NOT_AVAILABLE,
+                error_code=0 if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
                 partition_index=partition.partition,
                 leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,

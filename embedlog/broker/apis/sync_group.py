@@ -10,8 +10,7 @@ Errors of the request itself; the group's own come after them, see the coordinat
 
 from __future__ import annotations
 
-from embedlog.errors import error_for
-from wire.error_codes import ErrorCode
+from embedlog import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,5 +29,5 @@ def handle(
 ) -> SyncGroupResponse | Pending[SyncGroupResponse]:
     says_both = request.protocol_type is not None and request.protocol_name is not None
     if context.api_version >= _FIRST_WITH_PROTOCOL and not says_both:
-        raise error_for(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        raise errors.InconsistentGroupProtocol()
     return broker.group_coordinator.sync_group(context, request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.client.errors import because
 from embedlog.client.metadata import Metadata
 from embedlog.client.waiting import Waiter
@@ -167,7 +168,7 @@ class AdminCalls:
                     by_leader.setdefault(leader.leader, []).append(key)
                 elif key.topic in self.metadata.topics:
                     again.append(key)
-                    outcomes[key] = error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, str(key))
+                    outcomes[key] = errors.UnknownTopicOrPartition(str(key))
                 else:
                     outcomes[key] = self.metadata.errors[key.topic]
             for node_id, keys in by_leader.items():
@@ -227,7 +228,7 @@ class AdminCalls:
     def _learn_nodes(self, node_id: int, deadline: int) -> None:
         self.describe_all(self.left_ms(deadline))
         if node_id not in self.metadata.nodes:
-            raise error_for(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no broker {node_id}")
+            raise errors.BrokerNotAvailable(f"there is no broker {node_id}")
 
     def describe_all(self, timeout_ms: int | None) -> None:
         """Ask for every topic of the cluster, and for its nodes."""

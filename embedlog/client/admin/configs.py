@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.client import arguments
 from embedlog.client.admin.part import AdminPart, in_turn, text
 from embedlog.client.admin.results import (
@@ -11,9 +12,8 @@ from embedlog.client.admin.results import (
     ItemResults,
     ResourceType,
 )
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError
 from embedlog.transport import ANY_NODE
-from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _operation_error(settings: Mapping[str, Any]) -> KafkaError | None:
         if type(operation) is not int or operation not in _OPERATIONS:
             known = ", ".join(f"AlterOperation.{each}" for each in _OPERATIONS.values())
             text = f"{name}: {operation!r} is no operation on a setting: give one of {known}"
-            return error_for(ErrorCode.INVALID_CONFIG, text)
+            return errors.InvalidConfig(text)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.client.admin.coordinators import CoordinatorCalls
 from embedlog.client.admin.group_results import (
     GroupDescription,
@@ -104,7 +105,7 @@ def describe_groups(
         describe = _classic_group if group in classic else _consumer_group
         if found.group_state == _DEAD:
             # Before version 6 a group that is not there is described as dead.
-            results.failures[group] = error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group!r}")
+            results.failures[group] = errors.GroupIdNotFound(f"group {group!r}")
         else:
             results.values[group] = describe(found, coordinators.coordinators[group])
     return results
@@ -185,7 +186,7 @@ def _remove_one(
     instance_id = leaving.group_instance_id
     if instance_id is not None:
         too_old = f"the broker cannot remove the static member {instance_id!r}"
-        results.failures[instance_id] = error_for(ErrorCode.UNSUPPORTED_VERSION, too_old)
+        results.failures[instance_id] = errors.UnsupportedVersion(too_old)
         return
     try:
         coordinators.ask_one(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.client import arguments
 from embedlog.client.connect import connect
 from embedlog.client.consumer.consumer_guard import Guard
@@ -19,8 +20,6 @@ from embedlog.client.metadata import Metadata
 from embedlog.client.settings import parse
 from embedlog.client.waiting import Waiter
 from embedlog.common import TopicPartition
-from embedlog.errors import error_for
-from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -189,7 +188,7 @@ class ConsumerCore:
 
     def _group(self) -> ConsumerCoordinator:
         if self._coordinator is None:
-            raise error_for(ErrorCode.INVALID_GROUP_ID, "the consumer has no group.id")
+            raise errors.InvalidGroupId("the consumer has no group.id")
         return self._coordinator
 
     def _state(self, partition: TopicPartition | tuple[str, int], call: str) -> PartitionState:

@@ -9,6 +9,7 @@ fetch would wait for new records of the other partitions, and keep this one wait
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.client.consumer.completed_fetch import CompletedFetch
 from embedlog.client.consumer.consumer_record import (
     JOINED_SIZE_MAX,
@@ -273,9 +274,15 @@ class Fetcher:
         Those that were read from a follower are read from their leaders, at once. In process a
         KeyboardInterrupt may end the broker's part of it, and whoever was interrupted knows.
         """
-        may_be_cured = isinstance(error, KafkaError) and (error.retriable or error.code == -1)
+        may_be_cured = isinstance(error, KafkaError) and (
+            error.retriable or error.code == ErrorCode.UNKNOWN_SERVER_ERROR
+        )
         if isinstance(error, Exception) and not may_be_cured:
-            reason = error if isinstance(error, EmbedlogError) else error_for(-1, repr(error))
+            reason = (
+                error
+                if isinstance(error, EmbedlogError)
+                else errors.UnknownServerError(repr(error))
+            )
             self._errors.append(reason)
         self._metadata.request_update()
         self._backs_off = True
@@ -345,8 +352,7 @@ class Fetcher:
             self._goes_on = True
             return
         self._errors.append(
-            error_for(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
+            errors.OffsetOutOfRange(
                 f"offset {state.offset} of {state.topic_partition} is not in the log, and "
                 f"auto.offset.reset=none: seek to one that is",
             )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from embedlog import errors
 from embedlog.client.metadata import STALE_METADATA, as_kafka_error
 from embedlog.errors import error_for
 
@@ -86,7 +87,7 @@ class LeaderLookup:
         for key in asked:
             answer = answers.get((key.topic, key.partition))
             if answer is None:
-                self._refused(key, error_for(-1, "the response leaves it out"), now_ms)
+                self._refused(key, errors.UnknownServerError("the response leaves it out"), now_ms)
             elif answer.error_code:
                 self._refused(key, error_for(answer.error_code, str(key)), now_ms)
             else:

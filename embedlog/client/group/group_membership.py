@@ -12,6 +12,7 @@ user's thread is not: see `membership_duty`. Requests go to the coordinator's ow
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.client.backoff import Backoff, Retry
 from embedlog.client.errors import CommitFailed
 from embedlog.client.group.coordinator_lookup import LOST_COORDINATOR
@@ -434,8 +435,7 @@ class GroupMembership:
         if self.state == MemberState.STABLE:
             return self.metadata()
         if self.is_rebalancing:
-            raise error_for(
-                ErrorCode.REBALANCE_IN_PROGRESS,
+            raise errors.RebalanceInProgress(
                 "offsets cannot be committed while the group rebalances: poll until it is over",
             )
         raise CommitFailed("the consumer is not a member of the group: the next poll joins")
@@ -453,7 +453,7 @@ class GroupMembership:
         if error.code == ErrorCode.FENCED_INSTANCE_ID and is_current:
             return error
         if not is_current and self.is_rebalancing:
-            return error_for(ErrorCode.REBALANCE_IN_PROGRESS, "the group rebalances: poll")
+            return errors.RebalanceInProgress("the group rebalances: poll")
         if is_current and error.code in _EXPELLED:
             self.expelled(keep_id=error.code == ErrorCode.ILLEGAL_GENERATION)
         return CommitFailed(

@@ -8,12 +8,12 @@ and longer before it tries a node that cannot be reached. One thread at a time m
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.client.backoff import Backoff
 from embedlog.client.network.node_connection import PROTOCOL_ERRORS, ConnectionState, NodeConnection
 from embedlog.errors import ClosedError, ConfigError, KafkaError, error_for
 from embedlog.pending import Pending
 from embedlog.transport import ANY_NODE, BOOTSTRAP_NODES, COORDINATOR_NODES
-from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,9 +155,7 @@ class NetworkClient:
             found = self._nodes.get(node_id) or self._coordinators.get(node_id)
             found = found or self._bootstrap.get(node_id)
             if found is None:
-                return _failed(
-                    error_for(ErrorCode.NETWORK_EXCEPTION, f"node {node_id} is not known")
-                )
+                return _failed(errors.Network(f"node {node_id} is not known"))
             connection = found
         limit = self._request_timeout_ms if timeout_ms is None else timeout_ms
         pending: Pending[Any] = Pending()
@@ -339,7 +337,7 @@ class NetworkClient:
         told = f"connection to {connection.address} (node {connection.node_id}): {reason}"
         for request in connection.disconnected():
             self._has_news = True
-            request.pending.fail(refusal or error_for(ErrorCode.NETWORK_EXCEPTION, told))
+            request.pending.fail(refusal or errors.Network(told))
 
     def _failed(
         self,
@@ -450,7 +448,7 @@ class NetworkClient:
             for request in overdue:
                 self._has_news = True
                 waited = f"{connection.address} did not answer {request.name} in time"
-                request.pending.fail(error_for(ErrorCode.REQUEST_TIMED_OUT, waited))
+                request.pending.fail(errors.RequestTimedOut(waited))
             if hangs:
                 self._failed(connection, "a request timed out", now_ms)
             elif connection.state == ConnectionState.READY:

@@ -10,6 +10,7 @@ authenticates. A node may want it again after a while (KIP-368): then requests w
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.common import deque
 from embedlog.errors import KafkaError, error_for
 from embedlog.pending import Pending
@@ -315,7 +316,7 @@ class NodeConnection:
             request.pending.fail(error)
             return
         except UnsupportedField as error:
-            refusal = error_for(ErrorCode.UNSUPPORTED_VERSION, f"{self.address}: {error}")
+            refusal = errors.UnsupportedVersion(f"{self.address}: {error}")
             request.pending.fail(refusal)
             return
         self.used_ms = now_ms
@@ -417,7 +418,7 @@ class NodeConnection:
         served = self.versions.get(type(request).__declaration__.api)
         version = newest_common(type(request), served)
         if type(request).__declaration__.api == _SASL_HANDSHAKE and not version:
-            raise error_for(ErrorCode.UNSUPPORTED_VERSION, "SASL as before Kafka 1.0")
+            raise errors.UnsupportedVersion("SASL as before Kafka 1.0")
         write(self._protocol.send(request, version))
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ line. `ALIASES` are what librdkafka and kafka-python call the same things.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.errors import ConfigError, KafkaError, error_for
 from wire.error_codes import ErrorCode
 from wire.sasl import PlainClient, SaslError, ScramClient
@@ -180,7 +181,7 @@ class SaslExchange:
         try:
             answer = self._client.respond(bytes(response.auth_bytes))
         except SaslError as error:
-            raise error_for(ErrorCode.SASL_AUTHENTICATION_FAILED, str(error)) from None
+            raise errors.SaslAuthenticationFailed(str(error)) from None
         if self._client.is_complete:
             self.session_lifetime_ms = response.session_lifetime_ms
             return None

@@ -12,13 +12,14 @@ records, then those who wait.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.client.backoff import Backoff
 from embedlog.client.metadata import STALE_METADATA
 from embedlog.client.producer.failures import Failures
 from embedlog.client.producer.produce_answers import by_partition, error_of, leaders_in
 from embedlog.client.user_code import describe
 from embedlog.common import deque
-from embedlog.errors import EmbedlogError, KafkaError, TimedOut, error_for
+from embedlog.errors import EmbedlogError, KafkaError, TimedOut
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -87,7 +88,7 @@ class BatchOutcomes:
         """Take what a response says of the batch's partition; None if it says nothing."""
         if answer is None:
             batch.may_be_written = True
-            self.failed(batch, error_for(-1, "the response leaves the partition out"))
+            self.failed(batch, errors.UnknownServerError("the response leaves the partition out"))
         elif answer.error_code in _WRITTEN:
             self.written(batch, answer.base_offset, answer.log_append_time_ms)
         else:
@@ -109,14 +110,13 @@ class BatchOutcomes:
             self.refused(batch, error, now_ms)
         else:
             batch.may_be_written = True
-            self.failed(
-                batch, error if isinstance(error, EmbedlogError) else error_for(-1, repr(error))
-            )
+            known = isinstance(error, EmbedlogError)
+            self.failed(batch, error if known else errors.UnknownServerError(repr(error)))
 
     def defect(self, batch: ProducerBatch, error: BaseException) -> None:
         """Sending the batch raised: let those who wait for its records know."""
         batch.may_be_written = True
-        self.failed(batch, error_for(-1, repr(error)), is_told=True)
+        self.failed(batch, errors.UnknownServerError(repr(error)), is_told=True)
 
     def settle_lost(self, known: set[ProducerBatch]) -> None:
         """Give batches an outcome that Ctrl-C took from between a queue and their end.
@@ -139,7 +139,7 @@ class BatchOutcomes:
             else:
                 batch.close()
                 batch.may_be_written = True
-                self.failed(batch, error_for(-1, _INTERRUPTED), is_told=True)
+                self.failed(batch, errors.UnknownServerError(_INTERRUPTED), is_told=True)
 
     def written(self, batch: ProducerBatch, base_offset: int, log_append_ms: int) -> None:
         """The broker has the batch (base_offset -1: somewhere)."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.client.producer.partitioner import ChosenPartitioner
 from embedlog.errors import ClosedError, TimedOut, error_for
-from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class Destinations:
             return queues
         text = f"topic {name!r} has no partition {partition}, only {count}"
         if self._is_in_process:
-            raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+            raise errors.UnknownTopicOrPartition(text)
         raise TimedOut(f"{text}, also after max.block.ms={self._max_block_ms}")
 
     def _wait(self, is_done: Callable[[], bool]) -> None:

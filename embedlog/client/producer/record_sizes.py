@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from _operator import add
 
-from embedlog.errors import error_for
-from wire.error_codes import ErrorCode
+from embedlog import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,8 +53,7 @@ class RecordLimits:
         size = size_upper_bound(key, value, headers)
         for name, limit in self._limits.items():
             if size > limit:
-                raise error_for(
-                    ErrorCode.MESSAGE_TOO_LARGE,
+                raise errors.MessageTooLarge(
                     f"a record of up to {size} bytes is larger than {name}={limit}: send less, or "
                     f"raise {name} (and, for the broker, max.message.bytes of the topic)",
                 )

@@ -5,9 +5,9 @@ Requires for every function: the shard's lock.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup
 from embedlog.coordinator.group.offsets.records import offset_tombstone
-from embedlog.errors import error_for
 from wire.error_codes import ErrorCode
 from wire.schemas.describe_groups import DescribedGroup
 from wire.schemas.list_groups import ListedGroup
@@ -79,7 +79,7 @@ def deletion(
     """
     group = groups.get(group_id)
     if group is None:
-        raise error_for(ErrorCode.GROUP_ID_NOT_FOUND)
+        raise errors.GroupIdNotFound()
     group.validate_delete()
     places = {
         (topic, number): None

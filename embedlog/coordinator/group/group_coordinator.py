@@ -8,6 +8,7 @@ must not wait for.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.common import deque, few_of_each
 from embedlog.coordinator.answers import answered, combined, failed
 from embedlog.coordinator.group.group_shard import GroupShard
@@ -15,11 +16,10 @@ from embedlog.coordinator.placement import partition_of
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.runtime import CoordinatorRuntime
 from embedlog.coordinator.shard_context import CoordinatorWorld
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError
 from embedlog.purgatory.purgatory import DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer
 from embedlog.runtime.locks import Rank, ranked_rlock
-from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class GroupCoordinator:
         if place is None:
             topic = self._broker.metadata().topics_by_name.get(OFFSETS_TOPIC)
             if topic is None:
-                raise error_for(ErrorCode.NOT_COORDINATOR)
+                raise errors.NotCoordinator()
             if len(self._places) >= _PLACES_MAX:
                 self._places.clear()
             place = self._places[group_id] = partition_of(group_id, len(topic.partitions))
@@ -200,7 +200,7 @@ class GroupCoordinator:
         operation: Callable[[GroupShard], Result[R]],
     ) -> R | Pending[R]:
         if not request.group_id:
-            raise error_for(ErrorCode.INVALID_GROUP_ID)
+            raise errors.InvalidGroupId()
         return self._write(context, request, request.group_id, operation)
 
     def _write(

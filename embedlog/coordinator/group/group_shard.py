@@ -11,11 +11,10 @@ of them comes.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
 from embedlog.coordinator.group.offsets.store import OffsetStore
 from embedlog.coordinator.result import Result
-from embedlog.errors import error_for
-from wire.error_codes import ErrorCode
 from wire.schema import declaration
 
 TYPE_CHECKING = False
@@ -130,8 +129,7 @@ class GroupShard:
             return
         count_max: int = self.context.config.embedlog_max_groups
         if self._group_count() >= count_max:
-            raise error_for(
-                ErrorCode.POLICY_VIOLATION,
+            raise errors.PolicyViolation(
                 f"There are {count_max} groups; no more than embedlog.max.groups can be made.",
             )
 

@@ -12,6 +12,7 @@ do all know) are answered from counts, so that a member costs the same in a grou
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.coordinator.group.group import Group
 from embedlog.errors import error_for
 from wire.error_codes import ErrorCode
@@ -358,7 +359,7 @@ class ClassicGroup(Group):
         """May that member commit now? Without members, anyone may that claims no generation."""
         del api_version, partitions  # the rules are the same for all
         if self.state == GroupState.DEAD:
-            raise error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            raise errors.CoordinatorNotAvailable()
         if generation_or_epoch < 0 and self.state == GroupState.EMPTY:
             return
         if generation_or_epoch >= 0 or member_id or instance_id is not None:
@@ -366,11 +367,11 @@ class ClassicGroup(Group):
             if code:
                 raise error_for(code)
             if generation_or_epoch != self.generation_id:
-                raise error_for(ErrorCode.ILLEGAL_GENERATION)
+                raise errors.IllegalGeneration()
         elif not is_transactional:
-            raise error_for(ErrorCode.UNKNOWN_MEMBER_ID)
+            raise errors.UnknownMemberId()
         if not is_transactional and self.state == GroupState.COMPLETING_REBALANCE:
-            raise error_for(ErrorCode.REBALANCE_IN_PROGRESS)
+            raise errors.RebalanceInProgress()
 
     def offset_commit_accepted(self, member_id: str) -> None:
         """A commit keeps the session alive."""
@@ -381,21 +382,21 @@ class ClassicGroup(Group):
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Anyone may ask while the group lives."""
         if self.state == GroupState.DEAD:
-            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND)
+            raise errors.GroupIdNotFound()
 
     def validate_offset_delete(self) -> None:
         """Consumers say what they read; what other members use offsets for nobody knows."""
         if self.state == GroupState.DEAD:
-            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND)
+            raise errors.GroupIdNotFound()
         if self.state != GroupState.EMPTY and self._protocol_type != CONSUMER_PROTOCOL_TYPE:
-            raise error_for(ErrorCode.NON_EMPTY_GROUP)
+            raise errors.NonEmptyGroup()
 
     def validate_delete(self) -> None:
         """Only an empty group may be deleted."""
         if self.state == GroupState.DEAD:
-            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND)
+            raise errors.GroupIdNotFound()
         if self.state != GroupState.EMPTY:
-            raise error_for(ErrorCode.NON_EMPTY_GROUP)
+            raise errors.NonEmptyGroup()
 
     def note_subscriptions(self) -> None:
         """Remember what this generation's consumers asked for, to be read when it matters."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
 from embedlog.coordinator.group.classic.heartbeat import heartbeat
 from embedlog.coordinator.group.classic.join import Joins
@@ -10,7 +11,6 @@ from embedlog.coordinator.group.classic.rebalances import Rebalances
 from embedlog.coordinator.group.classic.records import group_from
 from embedlog.coordinator.group.classic.sync import Syncs
 from embedlog.coordinator.group.group import is_in_process
-from embedlog.errors import error_for
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -87,7 +87,7 @@ class ClassicGroups:
                 group_id, state_timestamp_ms=self._context.wall_ms()
             )
         if not isinstance(group, ClassicGroup):
-            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic one.")
+            raise errors.GroupIdNotFound(f"Group {group_id} is not a classic one.")
         return group
 
     # Groups that change their type (KIP-848)

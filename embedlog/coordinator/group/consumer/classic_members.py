@@ -11,6 +11,7 @@ joins again without owning them.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.common import uuid_to_text
 from embedlog.coordinator.group.classic import answers
 from embedlog.coordinator.group.classic.classic_member import protocols_of
@@ -22,7 +23,7 @@ from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMem
 from embedlog.coordinator.group.consumer.membership import JOIN, SYNC
 from embedlog.coordinator.group.consumer.update import MemberUpdate
 from embedlog.coordinator.result import Result
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError
 from wire.error_codes import ErrorCode
 from wire.schemas.heartbeat import HeartbeatResponse
 from wire.schemas.join_group import JoinGroupResponse
@@ -84,7 +85,7 @@ class ClassicMembers:
         protocols = protocols_of(request.protocols)
         names = frozenset(name for name, _ in protocols)
         if not group.supports_protocols(request.protocol_type, names):
-            raise error_for(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            raise errors.InconsistentGroupProtocol()
         if is_unknown and instance_id is None and version >= _FIRST_WITH_REQUIRED_ID:
             code = ErrorCode.MEMBER_ID_REQUIRED
             return Result((), answers.join_refused(version, code, member_id))
@@ -156,10 +157,10 @@ class ClassicMembers:
                 request.protocol_type not in (None, PROTOCOL_TYPE)
                 or request.protocol_name not in (None, name)
             ):  # fmt: skip
-                raise error_for(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+                raise errors.InconsistentGroupProtocol()
             if group.target_epoch > member.epoch and member.state != states.UNREVOKED_PARTITIONS:
                 self._membership.start_join(group.group_id, member)
-                raise error_for(ErrorCode.REBALANCE_IN_PROGRESS)
+                raise errors.RebalanceInProgress()
         except KafkaError as error:
             return Result((), answers.sync_refused(error.code))
         self._membership.cancel(SYNC, group.group_id, member.member_id)
@@ -235,7 +236,7 @@ class ClassicMembers:
         # Without a member id it is an administrator, who need not know it.
         found = group.static_member(instance_id)
         if found is None:
-            raise error_for(ErrorCode.UNKNOWN_MEMBER_ID)
+            raise errors.UnknownMemberId()
         return found
 
     def _member(
@@ -248,8 +249,7 @@ class ClassicMembers:
 
 def _facts_of(member: ConsumerMember) -> ClassicFacts:
     if member.classic is None:
-        raise error_for(
-            ErrorCode.UNKNOWN_MEMBER_ID,
+        raise errors.UnknownMemberId(
             f"Member {member.member_id} does not use the classic protocol.",
         )
     return member.classic
@@ -257,7 +257,7 @@ def _facts_of(member: ConsumerMember) -> ClassicFacts:
 
 def _check_generation(member: ConsumerMember, generation_id: int) -> None:
     if generation_id != member.epoch:
-        raise error_for(ErrorCode.ILLEGAL_GENERATION)
+        raise errors.IllegalGeneration()
 
 
 def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:

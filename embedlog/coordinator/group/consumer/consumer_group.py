@@ -12,11 +12,10 @@ Stable       all have
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.coordinator.group.consumer.member import ConsumerMember
 from embedlog.coordinator.group.consumer.subscriptions import Subscriptions
 from embedlog.coordinator.group.group import Group
-from embedlog.errors import error_for
-from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,8 +116,7 @@ class ConsumerGroup(Group):
         """
         found = self.members.get(member_id)
         if found is None:
-            raise error_for(
-                ErrorCode.UNKNOWN_MEMBER_ID,
+            raise errors.UnknownMemberId(
                 f"Member {member_id} is not a member of group {self.group_id}.",
             )
         return found
@@ -189,8 +187,7 @@ class ConsumerGroup(Group):
             return
         member = self.member(member_id)
         if member.classic is None and not is_transactional and api_version < _FIRST_COMMIT_VERSION:
-            raise error_for(
-                ErrorCode.UNSUPPORTED_VERSION,
+            raise errors.UnsupportedVersion(
                 "OffsetCommit version 9 or above must be used by members using the modern group"
                 " protocol",
             )
@@ -212,7 +209,7 @@ class ConsumerGroup(Group):
     def validate_delete(self) -> None:
         """Only without members."""
         if self.members:
-            raise error_for(ErrorCode.NON_EMPTY_GROUP)
+            raise errors.NonEmptyGroup()
 
     def is_subscribed_to(self, topic: str) -> bool:
         """By name or by pattern."""
@@ -309,13 +306,11 @@ def _check_epoch(member: ConsumerMember, epoch: int) -> None:
     if epoch == member.epoch:
         return
     if member.classic is not None:
-        raise error_for(
-            ErrorCode.ILLEGAL_GENERATION,
+        raise errors.IllegalGeneration(
             f"The received generation id {epoch} does not match the expected member epoch"
             f" {member.epoch}.",
         )
-    raise error_for(
-        ErrorCode.STALE_MEMBER_EPOCH,
+    raise errors.StaleMemberEpoch(
         f"The received member epoch {epoch} does not match the expected member epoch"
         f" {member.epoch}.",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.common import uuid_to_text
 from embedlog.coordinator.group import assignors
 from embedlog.coordinator.group.consumer import member as states
@@ -11,9 +12,7 @@ from embedlog.coordinator.group.consumer.member import ConsumerMember
 from embedlog.coordinator.group.consumer.membership import REBALANCE
 from embedlog.coordinator.group.consumer.update import MemberUpdate
 from embedlog.coordinator.result import Result
-from embedlog.errors import error_for
 from embedlog.logs import Log
-from wire.error_codes import ErrorCode
 from wire.schemas.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatResponse,
@@ -232,8 +231,7 @@ def _check_epoch(member: ConsumerMember, epoch: int, owned: Partitions | None) -
         if epoch == member.previous_epoch and owned is not None and _within(owned, member.assigned):
             return
         compared = "smaller"
-    raise error_for(
-        ErrorCode.FENCED_MEMBER_EPOCH,
+    raise errors.FencedMemberEpoch(
         f"The consumer group member has a {compared} member epoch ({epoch}) than the one known by"
         f" the group coordinator ({member.epoch}). The member must abandon all its partitions and"
         " rejoin.",

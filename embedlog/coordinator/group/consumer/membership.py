@@ -9,6 +9,7 @@ sync           its JoinGroup's answer             removed: it has not asked for 
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer import member_records
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
@@ -16,9 +17,7 @@ from embedlog.coordinator.group.consumer.member import ConsumerMember
 from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
 from embedlog.coordinator.group.group import is_in_process
 from embedlog.coordinator.result import Result
-from embedlog.errors import error_for
 from embedlog.logs import Log
-from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class Membership:
         """
         found = self.groups.get(group_id)
         if found is None:
-            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"{absent} {group_id} not found.")
+            raise errors.GroupIdNotFound(f"{absent} {group_id} not found.")
         if not isinstance(found, ConsumerGroup):
             raise not_a_consumer_group(group_id)
         return found
@@ -80,8 +79,7 @@ class Membership:
             return
         size_max = self.context.config.group_consumer_max_size
         if len(group.members) >= size_max:
-            raise error_for(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
+            raise errors.GroupMaxSizeReached(
                 f"The consumer group has reached its maximum capacity of {size_max} members.",
             )
 
@@ -95,10 +93,9 @@ class Membership:
         """
         found = group.static_member(instance_id)
         if found is None:
-            raise error_for(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+            raise errors.UnknownMemberId(f"Instance id {instance_id} is unknown.")
         if found.member_id != member_id:
-            raise error_for(
-                ErrorCode.FENCED_INSTANCE_ID,
+            raise errors.FencedInstanceId(
                 f"Static member {member_id} with instance id {instance_id} was fenced by member"
                 f" {found.member_id}.",
             )
@@ -122,8 +119,7 @@ class Membership:
         if former is None:
             return group.members.get(member_id) or ConsumerMember(member_id)
         if not is_classic and former.classic is None and former.epoch != states.LEAVE_STATIC_EPOCH:
-            raise error_for(
-                ErrorCode.UNRELEASED_INSTANCE_ID,
+            raise errors.UnreleasedInstanceId(
                 f"Static member {member_id} with instance id {instance_id} cannot join the group"
                 f" because the instance id is owned by {former.member_id} member.",
             )
@@ -282,7 +278,7 @@ class Membership:
 
 def not_a_consumer_group(group_id: str) -> Exception:
     """What is said of a group of another type."""
-    return error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    return errors.GroupIdNotFound(f"Group {group_id} is not a consumer group.")
 
 
 def _never(_group: ConsumerGroup, _leaving: Sequence[str]) -> None:

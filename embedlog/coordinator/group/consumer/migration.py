@@ -10,6 +10,7 @@ classic group is; the consumer group comes back when its records cannot be appen
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.coordinator.group.classic import records as classic_records
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
 from embedlog.coordinator.group.classic.classic_member import ClassicMember
@@ -19,7 +20,7 @@ from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMem
 from embedlog.coordinator.group.consumer.membership import not_a_consumer_group
 from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
 from embedlog.coordinator.result import Result
-from embedlog.errors import KafkaError, error_for
+from embedlog.errors import KafkaError
 from embedlog.logs import Log
 from wire.error_codes import ErrorCode
 
@@ -138,7 +139,7 @@ class Migration:
             InconsistentGroupProtocol: not without migration.
         """
         if self._context.config.group_consumer_migration_policy.lower() == _DISABLED:
-            raise error_for(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            raise errors.InconsistentGroupProtocol()
 
     def downgrade_leaving(self, group: ConsumerGroup, leaving: Sequence[str]) -> Result[Any] | None:
         """The group without `leaving`, as a classic one in a rebalance. None: it stays as it is."""
@@ -233,8 +234,7 @@ class Migration:
 
 
 def _cannot_upgrade(group: Group, reason: str) -> KafkaError:
-    return error_for(
-        ErrorCode.GROUP_ID_NOT_FOUND,
+    return errors.GroupIdNotFound(
         f"Cannot upgrade classic group {group.group_id} to consumer group because {reason}.",
     )
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from struct import Struct
 
 import wire
-from embedlog.errors import error_for
-from wire.error_codes import ErrorCode
+from embedlog import errors
 from wire.schemas.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -89,6 +88,4 @@ def _read(message: type[M], data: bytes) -> M:
             raise wire.MalformedMessage(f"version {version}")
         return wire.decode(message, min(version, _LAST_VERSION), data, _VERSION.size)
     except wire.MalformedMessage as error:
-        raise error_for(
-            ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"malformed consumer protocol: {error}"
-        ) from error
+        raise errors.InconsistentGroupProtocol(f"malformed consumer protocol: {error}") from error

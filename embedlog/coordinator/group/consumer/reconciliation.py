@@ -13,10 +13,9 @@ target is made.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer.member import NO_PARTITIONS, ConsumerMember
-from embedlog.errors import error_for
-from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,8 +81,7 @@ class Reconciliation:
         if member.state == states.UNRELEASED_PARTITIONS:
             return self._next(member, member.epoch)
         if self.owned is None or self.owned:
-            raise error_for(
-                ErrorCode.FENCED_MEMBER_EPOCH,
+            raise errors.FencedMemberEpoch(
                 "The consumer group member is in a unknown state."
                 " The member must abandon all its partitions and rejoin.",
             )

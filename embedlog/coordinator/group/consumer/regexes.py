@@ -7,9 +7,8 @@ never matched, when the cluster's metadata has changed, or after the refresh int
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.coordinator.value import Value
-from embedlog.errors import error_for
-from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,8 +72,7 @@ def _compile(regex: str) -> Any:
         kind = text.partition(": ")[0]
         if text.startswith(_LOOK_BEHIND):
             kind = "invalid named capture group"
-        raise error_for(
-            ErrorCode.INVALID_REGULAR_EXPRESSION,
+        raise errors.InvalidRegularExpression(
             f"SubscribedTopicRegex `{regex}` is not a valid regular expression:"
             f" {_MESSAGES.get(kind, kind)}.",
         ) from None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.coordinator.group.consumer.member import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
 )
-from embedlog.errors import error_for
-from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +41,7 @@ def check(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Seque
     elif epoch < LEAVE_STATIC_EPOCH:
         raise _invalid("MemberEpoch is invalid.")
     if request.server_assignor is not None and request.server_assignor not in assignors:
-        raise error_for(
-            ErrorCode.UNSUPPORTED_ASSIGNOR,
+        raise errors.UnsupportedAssignor(
             f"ServerAssignor {request.server_assignor} is not supported."
             f" Supported assignors: {', '.join(assignors)}.",
         )
@@ -67,4 +65,4 @@ def _not_blank(text: str | None, message: str) -> None:
 
 
 def _invalid(message: str) -> Exception:
-    return error_for(ErrorCode.INVALID_REQUEST, message)
+    return errors.InvalidRequest(message)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.coordinator.group.offsets.records import offset_tombstone
 from embedlog.coordinator.result import Result
-from embedlog.errors import error_for
 from wire.error_codes import ErrorCode
 from wire.schemas.offset_delete import (
     OffsetDeleteResponse,
@@ -31,7 +31,7 @@ def delete_offsets(
         KafkaError: see `Group.validate_offset_delete`.
     """
     if group is None:
-        raise error_for(ErrorCode.GROUP_ID_NOT_FOUND)
+        raise errors.GroupIdNotFound()
     group.validate_offset_delete()
     records: list[CoordinatorRecord] = []
     topics = []
