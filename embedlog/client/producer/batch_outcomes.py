@@ -110,8 +110,9 @@ class BatchOutcomes:
             self.refused(batch, error, now_ms)
         else:
             batch.may_be_written = True
-            known = isinstance(error, EmbedlogError)
-            self.failed(batch, error if known else errors.UnknownServerError(repr(error)))
+            if not isinstance(error, EmbedlogError):
+                error = errors.UnknownServerError(repr(error))
+            self.failed(batch, error)
 
     def defect(self, batch: ProducerBatch, error: BaseException) -> None:
         """Sending the batch raised: let those who wait for its records know."""
