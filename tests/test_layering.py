@@ -51,7 +51,6 @@ BEING_REBUILT = (
     "embedlog.client",
     "embedlog.coordinator",
     "embedlog.storage",
-    "wire.net",
     "wire.records",
 )
 """Rooms where files still name each other in a circle. A room without one has to leave."""

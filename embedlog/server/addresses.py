@@ -119,7 +119,8 @@ class BrokerListener:
         owner: object = None,
     ) -> None:
         """`owner` is kept alive for as long as this object is."""
-        from wire.net.listener import Listener, RemoteAddress
+        from wire.net.acceptor import RemoteAddress
+        from wire.net.listener import Listener
         from wire.net.reports import Reports
 
         self._owner = owner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wire.net.channels import Channel
+    from wire.net.channel import Channel
 
 
 class EventKind:

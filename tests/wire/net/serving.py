@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -44,8 +45,20 @@ class Echo:
         self.duty: Callable[[], int | None] = lambda: None
 
     def connected(self, connection: Connection) -> None:
-        self.connections.append(connection)
+        with self._changed:
+            self.connections.append(connection)
+            self._changed.notify_all()
         self.on_connect.set()
+
+    def connection_of(self, client: Client) -> Connection:
+        """The listener's end of `client`'s connection."""
+
+        def found() -> list[Connection]:
+            return [each for each in self.connections if each.peer_port == client.port]
+
+        with self._changed:
+            assert self._changed.wait_for(found, timeout=10)
+            return found()[-1]
 
     def disconnected(self, connection: Connection) -> None:
         with self._changed:
@@ -121,9 +134,10 @@ class Served:
 
     def connect_narrow(self) -> Client:
         """A connection whose sockets hold a few kilobytes only, so that answers pile up."""
-        # An accepted socket has the size of the listening one.
-        self.listener._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
-        return self.connect(receive_buffer_size=4_096)
+        client = self.connect(receive_buffer_size=4_096)
+        with socket.socket(fileno=os.dup(self.service.connection_of(client).fd)) as accepted:
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        return client
 
     def pass_time(self, seconds: float) -> None:
         """Move the clock, and return when the listener has seen that.
@@ -133,7 +147,7 @@ class Served:
         self.clock.now += seconds
         for _ in range(10_000):
             self.listener.wake()
-            if self.listener.now == self.clock.now:
+            if self.listener.loop.now == self.clock.now:
                 return
             time.sleep(0.001)
         raise AssertionError("the listener does not look at the clock")

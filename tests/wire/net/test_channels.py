@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from wire.net.channels import Channel, ChannelEvent, EventKind, SocketChannels
+from wire.net.channel import Channel
+from wire.net.channel_events import ChannelEvent, EventKind
+from wire.net.channels import SocketChannels
 from wire.net.poller import EpollPoller, SelectorPoller
 
 WAIT_MS = 10_000
@@ -271,7 +273,7 @@ def test_the_next_connection_goes_to_the_next_address(
 def test_every_socket_has_keepalive(peer: Peer, sizes: dict[str, int]) -> None:
     channels = SocketChannels(**sizes)
     channel = channels.connect("127.0.0.1", peer.port)
-    sock = channel._sock
+    sock = channel.sock
     assert sock is not None
     assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
     assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

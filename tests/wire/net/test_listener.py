@@ -12,8 +12,9 @@ from hashlib import sha256
 import pytest
 
 from tests.wire.net.serving import Answer, Echo, Parking, Served, framed, request, serve
+from wire.net.acceptor import RemoteAddress
 from wire.net.connection import Connection
-from wire.net.listener import Listener, RemoteAddress
+from wire.net.listener import Listener
 from wire.net.poller import EpollPoller, SelectorPoller
 
 

@@ -121,6 +121,6 @@ def test_every_answer_arrives_once_and_in_order(seed: int) -> None:
         for client in clients:
             service.wait_for_end_of(client)
         served.settle()
-        assert served.listener.receive_size == 0
-        assert served.listener._unwritten_size == 0
-        assert not served.listener.starved
+        assert served.listener.memory.held_size == 0
+        assert served.listener.unread.size == 0
+        assert not served.listener.memory.starved

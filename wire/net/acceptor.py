@@ -1,0 +1,177 @@
+"""`Acceptor`: the socket that listens, and who is let in."""
+
+from __future__ import annotations
+
+import socket
+from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
+
+from wire.net.poller import READ
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wire.net.limits import ListenerLimits
+    from wire.net.loop import Loop
+    from wire.net.reports import Reports
+
+    Admit = Callable[[socket.socket, tuple[str, int]], None]
+
+_ACCEPT_COUNT_MAX = 64
+_BACKLOG = 1024
+_OUT_OF_RESOURCES = frozenset({EMFILE, ENFILE, ENOBUFS, ENOMEM})
+_PAUSE_S = 1.0
+_NEVER = float("inf")
+
+
+class RemoteAddress(ValueError):
+    """An address that other machines can reach, where only this one was meant to."""
+
+
+class Acceptor:
+    """Lets peers in, as far as the limits allow. Requires: the loop's thread.
+
+    Raises:
+        OSError: the address cannot be listened on.
+        RemoteAddress: it is not of this machine alone, and `allow_remote` is False.
+    """
+
+    __slots__ = (
+        "_accepted_count",
+        "_counts",
+        "_limits",
+        "_loop",
+        "_reports",
+        "_second",
+        "_sock",
+        "again_at",
+        "connection_count",
+        "fd",
+    )
+
+    def __init__(
+        self, sock: socket.socket, loop: Loop, limits: ListenerLimits, reports: Reports
+    ) -> None:
+        """`sock` listens, see `listening_socket`; it is this object's from here on."""
+        self._sock = sock
+        self.fd = sock.fileno()
+        self.connection_count = 0
+        """Peers that are let in and have not left."""
+        self.again_at = _NEVER
+        """When a pause ends; infinity while there is none."""
+        self._loop = loop
+        self._limits = limits
+        self._reports = reports
+        self._counts: dict[str, int] = {}
+        self._second = 0
+        self._accepted_count = 0
+        loop.poller.register(self.fd, READ)
+
+    @property
+    def is_open(self) -> bool:
+        """Does it listen still?"""
+        return self._sock.fileno() >= 0
+
+    def accept(self, admit: Admit) -> None:
+        """Let those in that wait: `admit(socket, address)` is called for each."""
+        for _ in range(_ACCEPT_COUNT_MAX):
+            if self.again_at != _NEVER:
+                return
+            try:
+                sock, peer = self._sock.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                # Without descriptors the connection stays ready, and asking again would spin.
+                if error.errno in _OUT_OF_RESOURCES:
+                    self._reports.short_of(error)
+                    self._pause(_PAUSE_S)
+                return
+            if not self._is_welcome(peer[0]):
+                sock.close()
+                continue
+            try:
+                sock.setblocking(False)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                admit(sock, peer)
+            except OSError:
+                sock.close()  # the peer has gone already
+
+    def entered(self, host: str) -> None:
+        """A peer was let in."""
+        self.connection_count += 1
+        self._counts[host] = self._counts.get(host, 0) + 1
+
+    def left(self, host: str) -> None:
+        """A peer has gone."""
+        self.connection_count -= 1
+        self._counts[host] -= 1
+        if not self._counts[host]:
+            del self._counts[host]
+
+    def resume(self) -> None:
+        """End a pause whose time has come."""
+        if self.again_at <= self._loop.now:
+            self.again_at = _NEVER
+            self._loop.poller.modify(self.fd, READ)
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._sock.close()
+
+    def _is_welcome(self, host: str) -> bool:
+        """May one more peer from `host` come in? Counts it for the rate if so."""
+        limits, now = self._limits, self._loop.now
+        if self.connection_count >= limits.connection_count_max:
+            self._reports.not_welcome(host, f"max.connections={limits.connection_count_max}")
+            return False
+        if is_loopback(host) and not limits.limit_loopback:
+            return True
+        if self._counts.get(host, 0) >= limits.address_connection_count_max:
+            limit = limits.address_connection_count_max
+            self._reports.not_welcome(host, f"max.connections.per.ip={limit}")
+            return False
+        second = int(now)
+        if second != self._second:
+            self._second, self._accepted_count = second, 0
+        self._accepted_count += 1
+        if self._accepted_count >= limits.accept_rate_max:
+            self._pause(second + 1 - now)
+        return True
+
+    def _pause(self, seconds: float) -> None:
+        self._loop.poller.modify(self.fd, 0)
+        self.again_at = self._loop.now + seconds
+
+
+def is_loopback(host: str) -> bool:
+    """Is this numeric address one of the machine itself?"""
+    return host.startswith(("127.", "::ffff:127.")) or host == "::1"
+
+
+def listening_socket(host: str, port: int, *, allow_remote: bool) -> socket.socket:
+    """A socket that listens. Of a name the first IPv4 address is taken, else the first address.
+
+    Raises:
+        OSError: the address cannot be listened on.
+        RemoteAddress: it is not of this machine alone, and `allow_remote` is False.
+    """
+    # As bytes: for text Python loads its tables of international names, which takes 1 MB and 3 ms.
+    name = (host.encode() if host.isascii() else host) or None
+    found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+    if not allow_remote and not is_loopback(str(address[0])):
+        raise RemoteAddress(str(address[0]))
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        # On Windows SO_REUSEADDR would let another program take the address over.
+        option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+        sock.setsockopt(socket.SOL_SOCKET, option, 1)
+        sock.bind(address)
+        sock.listen(_BACKLOG)
+        sock.setblocking(False)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
