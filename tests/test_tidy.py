@@ -50,12 +50,10 @@ STILL_MANY_METHODS = {
     "ProducerStateManager",
     "Rebalances",
     "RecordAccumulator",
-    "Scheduler",
     "Segment",
     "SharedConsumer",
     "SharedProducer",
     "SimFiles",
-    "SimScheduler",
     "Tasks",
 }
 """Classes with more methods than one concept needs. Whoever cuts one strikes it here."""
@@ -84,7 +82,6 @@ STILL_MANY_ATTRIBUTES = {
     "Segment",
     "SegmentCheck",
     "SharedProducer",
-    "SimScheduler",
     "Verification",
 }
 """Classes that store more on `self` than one concept needs. Whoever cuts one strikes it here."""

@@ -23,7 +23,7 @@ from _thread import get_ident
 from embedlog.common import T
 from embedlog.runtime.duty_thread import DutyThread
 from embedlog.runtime.locks import Rank, ranked_rlock
-from embedlog.runtime.threads import Parked, Thread
+from embedlog.runtime.threads import Parked, Thread, Waiting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ class Scheduler:
         self.failing: dict[Duty, tuple[int, Exception]] = {}
         """Duties that failed when they were last run -> since when, as wall time, and why."""
         self._listeners: list[Callable[[], None]] = []
-        self._parked: list[Parked] = []
-        self._driver: Parked | None = None
+        self._waiting = Waiting()
 
     def add(self, duty: Duty) -> None:
         """Run `duty` from now on, the first time at once."""
@@ -91,7 +90,7 @@ class Scheduler:
                 self._patient.setdefault(duty, due_ns // _NS)
             self.next_call_ns = min(self.next_call_ns, due_ns)
         self._hurried.add(duty)
-        driver = self._driver
+        driver = self._waiting.driver
         if driver is not None:
             driver.wake()
         for wake in self._listeners:
@@ -106,13 +105,15 @@ class Scheduler:
         with self._lock:
             self._listeners = [*self._listeners, wake]
             self.next_call_ns = _NEVER_NS
-            self._wake_driver()
+            if self._waiting.driver is not None:
+                self._waiting.driver.wake()
 
         def resign() -> None:
             with self._lock:
                 self._listeners = [other for other in self._listeners if other is not wake]
                 self._note_next_call(0 if self._hurried else _NEVER)
-                self._wake_someone()
+                if not self._listeners:
+                    self._waiting.wake_first()
 
         wake()
         return resign
@@ -157,7 +158,7 @@ class Scheduler:
 
         For clients of this process, after a call when `next_call_ns` has come.
         """
-        if not self._listeners and self._driver is None:
+        if not self._listeners and self._waiting.driver is None:
             self.run_due(self._clock.monotonic_ms(), is_call=True)
 
     def exclusively(self, step: Callable[[], T]) -> T:
@@ -187,7 +188,9 @@ class Scheduler:
             while not pending.done():
                 now_ms = clock.monotonic_ms()
                 until = deadline
-                if self._drives(parked):
+                with self._lock:
+                    drives = self._waiting.join(parked, may_drive=not self._listeners)
+                if drives:
                     delay = self.run_due(now_ms)
                     if delay is not None:
                         until = min(until, clock.monotonic_ms() + delay)
@@ -198,7 +201,11 @@ class Scheduler:
                     break
                 parked.sleep(until - now_ms)
         finally:
-            self._leave(parked)
+            with self._lock:
+                self._waiting.leave(parked)
+                if self._waiting.driver is None and not self._listeners:
+                    # Also when this thread was only asked to take over and had no time for it.
+                    self._waiting.wake_first()
         return pending.done()
 
     def start_thread(self, target: Callable[[], None], name: str) -> Thread:
@@ -218,7 +225,7 @@ class Scheduler:
     @property
     def is_watched(self) -> bool:
         """Does a thread wait here, or a listener serve others, so that delays would be seen?"""
-        return bool(self._parked or self._listeners)
+        return bool(self._waiting.parked or self._listeners)
 
     # Driving
 
@@ -271,37 +278,6 @@ class Scheduler:
         """Requires: the lock."""
         due_ms = _NEVER if self._listeners else min(self._next_due, latest_ms)
         self.next_call_ns = _NEVER_NS if due_ms == _NEVER else int(max(due_ms, 0.0)) * _NS
-
-    def _drives(self, parked: Parked) -> bool:
-        """Make `parked` the driver if there is none; also note that it waits."""
-        with self._lock:
-            if parked not in self._parked:
-                self._parked.append(parked)
-            if self._listeners:
-                if self._driver is parked:
-                    self._driver = None
-                return False
-            if self._driver is None:
-                self._driver = parked
-            return self._driver is parked
-
-    def _leave(self, parked: Parked) -> None:
-        with self._lock:
-            if parked in self._parked:
-                self._parked.remove(parked)
-            if self._driver is parked:
-                self._driver = None
-            if self._driver is None and self._parked:
-                # Also when this thread was only asked to take over and had no time for it.
-                self._wake_someone()
-
-    def _wake_driver(self) -> None:
-        if self._driver is not None:
-            self._driver.wake()
-
-    def _wake_someone(self) -> None:
-        if self._parked and not self._listeners:
-            self._parked[0].wake()
 
 
 def _delay(due: float, now_ms: int) -> int | None:

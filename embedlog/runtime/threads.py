@@ -48,6 +48,40 @@ class Parked:
         self._lock.acquire(timeout=max(0.0, min(delay_ms / 1000, _LONGEST_PARK_SECONDS)))
 
 
+class Waiting:
+    """The threads that wait for an answer, and which of them drives. Requires: its owner's lock."""
+
+    __slots__ = ("driver", "parked")
+
+    def __init__(self) -> None:
+        self.parked: list[Parked] = []
+        self.driver: Parked | None = None
+
+    def join(self, parked: Parked, *, may_drive: bool) -> bool:
+        """A thread waits, from here on or still: does it drive? The first does, if one may."""
+        if parked not in self.parked:
+            self.parked.append(parked)
+        if not may_drive:
+            if self.driver is parked:
+                self.driver = None
+            return False
+        if self.driver is None:
+            self.driver = parked
+        return self.driver is parked
+
+    def leave(self, parked: Parked) -> None:
+        """It waits no more."""
+        if parked in self.parked:
+            self.parked.remove(parked)
+        if self.driver is parked:
+            self.driver = None
+
+    def wake_first(self) -> None:
+        """Have the thread that waits longest see whether it should drive."""
+        if self.parked:
+            self.parked[0].wake()
+
+
 class Thread:
     """A started thread."""
 

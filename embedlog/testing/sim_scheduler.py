@@ -31,7 +31,7 @@ class SimScheduler(Scheduler):
 
     def __init__(self, clock: SimClock, random: Random) -> None:
         super().__init__(clock)
-        self._sim_clock = clock
+        self._clock: SimClock = clock
         self._random = random
 
     def wait(self, pending: Pending[object], timeout_ms: int | None) -> bool:
@@ -40,7 +40,7 @@ class SimScheduler(Scheduler):
         Raises:
             AssertionError: the wait has no end and nothing is left that could end it.
         """
-        clock = self._sim_clock
+        clock = self._clock
         deadline = None if timeout_ms is None else clock.monotonic_ms() + timeout_ms
         stalled = 0
         for _ in range(_STEPS_MAX):
@@ -62,7 +62,7 @@ class SimScheduler(Scheduler):
 
     def run_for(self, delay_ms: int) -> None:
         """Let `delay_ms` pass, running every duty when it is due."""
-        clock = self._sim_clock
+        clock = self._clock
         end = clock.monotonic_ms() + delay_ms
         for _ in range(_STEPS_MAX):
             now_ms = clock.monotonic_ms()
