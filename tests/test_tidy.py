@@ -19,6 +19,9 @@ SOURCES = sorted(
 )
 CODE = [path for path in SOURCES if path.parts[len(ROOT.parts)] in {"embedlog", "wire"}]
 
+NAMED_TUPLES = {"_replace", "_asdict", "_fields", "_make"}
+PATCHES = {"monkeypatch.setattr", "patch.object", "patch", "setattr", "getattr"}
+
 FILE_LINES_MAX = 700
 FUNCTION_LINES_MAX = 60
 LINE_LENGTH_MAX = 100
@@ -85,6 +88,48 @@ STILL_MANY_ATTRIBUTES = {
     "Verification",
 }
 """Classes that store more on `self` than one concept needs. Whoever cuts one strikes it here."""
+
+REACHES_INSIDE = {
+    "tests/crash/planted_bugs.py",  # breaks what it is told to break
+    "tests/interop/groups/workers/aio_kafka.py",  # another library's
+    "tests/aio/test_calls.py",
+    "tests/apis/test_dispatch.py",
+    "tests/client/test_buffer_pool.py",
+    "tests/client/test_commits.py",
+    "tests/client/test_consumer_lookups.py",
+    "tests/client/test_driver.py",
+    "tests/client/test_faults.py",
+    "tests/client/test_misuse.py",
+    "tests/client/test_network_client.py",
+    "tests/client/test_partitioner.py",
+    "tests/client/test_producer_design.py",
+    "tests/client/test_quick_send.py",
+    "tests/client/test_security_real_kafka.py",
+    "tests/client/test_subscription.py",
+    "tests/client/test_transaction_manager.py",
+    "tests/client/test_turn_lock.py",
+    "tests/cluster/test_fork.py",
+    "tests/coordinator/classic/test_heartbeat.py",
+    "tests/crash/interrupted.py",
+    "tests/replication/test_fetch_reader.py",
+    "tests/storage/adoption/test_adoption.py",
+    "tests/storage/cleaner/compaction.py",
+    "tests/storage/cleaner/test_cleaner.py",
+    "tests/storage/cleaner/test_filter.py",
+    "tests/storage/indexes/test_indexes.py",
+    "tests/storage/recovery/test_recovery.py",
+    "tests/storage/test_health.py",
+    "tests/storage/test_interrupt.py",
+    "tests/storage/test_log.py",
+    "tests/storage/test_running_short.py",
+    "tests/storage/validation/test_ordinary_batches.py",
+    "tests/wire/records/test_alike.py",
+    "tests/wire/records/test_legacy.py",
+    "tests/wire/records/test_shape_runs.py",
+    "tests/wire/records/test_shapes.py",
+}
+"""Tests that name what is private to a class or a module of the house. Whoever mends one strikes
+it here; but for the first none shall come in."""
 
 FORBIDDEN = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
 
@@ -206,6 +251,49 @@ def test_a_class_has_few_methods() -> None:
 
 def test_a_class_stores_few_attributes() -> None:
     _hold_to(CLASS_ATTRIBUTES_MAX, _attributes, STILL_MANY_ATTRIBUTES)
+
+
+@functools.cache
+def _private_names() -> frozenset[str]:
+    """What the house calls by a name with one underscore before it."""
+    found: set[str] = set()
+    for path in CODE:
+        for node in ast.walk(_tree(path)):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                found.add(node.attr)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found.add(node.name)
+    private = {name for name in found if name.startswith("_") and not name.startswith("__")}
+    return frozenset(private - NAMED_TUPLES)
+
+
+def _reached(path: Path) -> Iterator[str]:
+    """The private names of the house that a test names, but for its own objects' ones."""
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.Attribute):
+            owner = node.value
+            is_own = isinstance(owner, ast.Name) and owner.id in {"self", "cls"}
+            is_own |= isinstance(owner, ast.Call) and ast.unparse(owner.func) == "super"
+            if not is_own and node.attr in _private_names():
+                yield f"{_name(path)}:{node.lineno} {ast.unparse(node)}"
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in PATCHES:
+            for argument in node.args:
+                text = argument.value if isinstance(argument, ast.Constant) else None
+                if isinstance(text, str) and text.rpartition(".")[2] in _private_names():
+                    yield f"{_name(path)}:{node.lineno} {text!r}"
+
+
+def test_tests_do_not_reach_inside() -> None:
+    tests = [path for path in SOURCES if _name(path).startswith("tests/")]
+    found = {_name(path): list(_reached(path)) for path in tests}
+    broken = {name: places for name, places in found.items() if places}
+    assert not broken.keys() - REACHES_INSIDE, [
+        place for name in broken.keys() - REACHES_INSIDE for place in broken[name]
+    ]
+    done = REACHES_INSIDE - broken.keys()
+    assert not done, f"these reach inside no more: strike them from the table: {done}"
 
 
 def test_lines_fit() -> None:

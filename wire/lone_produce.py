@@ -61,16 +61,25 @@ _new: Any = object.__new__
 class LoneProduce:
     """What one server knows of the produce requests that come to it. Not for several threads."""
 
-    __slots__ = ("_answers", "_elements_max", "_heads", "_respond")
+    __slots__ = ("_answers", "_elements_max", "_heads", "_known_max", "_respond")
 
-    def __init__(self, elements_max: int | None = None) -> None:
-        """`elements_max` is that of `wire.compiler.decode_from`."""
+    def __init__(self, elements_max: int | None = None, *, known_max: int = _KNOWN_MAX) -> None:
+        """`elements_max` is that of `wire.compiler.decode_from`.
+
+        `known_max`: partitions that become known, by name and by id each.
+        """
+        self._known_max = known_max
         self._elements_max = elements_max
         self._respond = ServerConnection().respond
         # By the bytes before the records: what they say. Two kinds, without and with topic ids.
         self._heads: tuple[dict[bytes, ProduceTarget], dict[bytes, ProduceTarget]] = ({}, {})
         # By version, topic name and id, partition.
         self._answers: dict[tuple[int, str, bytes, int], _Packed] = {}
+
+    @property
+    def known_count(self) -> int:
+        """What is known of requests and of answers, in all."""
+        return sum(map(len, self._heads)) + len(self._answers)
 
     def decode(self, version: int, frame: Payload, position: int) -> ProduceRequest:
         """The request whose body starts at `position`; its records are a view of `frame`.
@@ -90,7 +99,7 @@ class LoneProduce:
         known = heads.get(head)
         if known is None:
             request = self._decode(version, frame, position)
-            target = _lone_target(request, head, version) if len(heads) < _KNOWN_MAX else None
+            target = _lone_target(request, head, version) if len(heads) < self._known_max else None
             if target is not None:
                 heads[head] = target
             return request
@@ -148,7 +157,7 @@ class LoneProduce:
         key = version, topic.name, topic.topic_id, answer.index
         known = self._answers.get(key)
         if known is None:
-            if len(self._answers) >= _KNOWN_MAX:
+            if len(self._answers) >= self._known_max:
                 return self._respond(correlation_id, ApiKey.PRODUCE, version, response)
             self._answers[key] = known = _packed(*key)
         pack, size, before, after = known

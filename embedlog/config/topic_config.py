@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _CHAIN_MEMBERS = {member: name for name, chain in CHAINS.items() for member, _ in chain}
 _TOPIC_NAMES = {broker: topic for topic, broker in BROKER_NAMES.items()}
-_NOT_OF_A_LOG = frozenset(
+NOT_OF_A_LOG = frozenset(
     (
         "errors.deadletterqueue.group.enable",
         "follower.replication.throttled.replicas",
@@ -89,7 +89,7 @@ def log_settings(texts: Mapping[str, str], broker: BrokerConfig) -> dict[str, ob
         if (primary := _CHAIN_MEMBERS.get(name, name)) in _TOPIC_NAMES
     }
     settings: dict[str, object] = {}
-    for name in (changed | texts.keys()) - _NOT_OF_A_LOG:
+    for name in (changed | texts.keys()) - NOT_OF_A_LOG:
         value = effective(name, texts, broker)
         if isinstance(value, tuple):
             value = ",".join(value)

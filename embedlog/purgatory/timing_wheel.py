@@ -123,7 +123,7 @@ class TimingWheel:
     __slots__ = (
         "_ends",
         "_expired_end",
-        "_levels",
+        "levels",
         "_ticks",
         "current_time_ms",
         "lock",
@@ -148,7 +148,7 @@ class TimingWheel:
         self.lock = ranked_rlock(Rank.TIMER) if lock is None else lock
         self.queue: list[tuple[int, int]] = []
         """A heap of (bucket expiration, level), one for each bucket."""
-        self._levels: list[dict[int, TimerTaskList]] = []
+        self.levels: list[dict[int, TimerTaskList]] = []
         self._ticks: list[int] = []
         self._ends: list[int] = []  # exclusive: what each level reaches; increasing
         self.current_time_ms = start_ms - start_ms % tick_ms
@@ -160,7 +160,7 @@ class TimingWheel:
     @property
     def size(self) -> int:
         """Tasks in the wheel. O(buckets), of which there are at most 399 a level."""
-        return sum(bucket.task_count for level in self._levels for bucket in level.values())
+        return sum(bucket.task_count for level in self.levels for bucket in level.values())
 
     def add(self, task: TimerTask, expiration_ms: int) -> bool:
         """Put `task` into the bucket of `expiration_ms`; False when that time has come already.
@@ -179,7 +179,7 @@ class TimingWheel:
             number = bisect_right(self._ends, expiration_ms)
         virtual_id = expiration_ms // self._ticks[number]
         try:
-            bucket = self._levels[number][virtual_id]
+            bucket = self.levels[number][virtual_id]
         except KeyError:
             bucket = self._add_bucket(number, virtual_id)
         bucket.append(task)
@@ -198,7 +198,7 @@ class TimingWheel:
         is_in_order = True
         while queue and queue[0][0] <= now_ms:
             expiration_ms, number = heappop(queue)
-            bucket = self._levels[number].pop(expiration_ms // self._ticks[number])
+            bucket = self.levels[number].pop(expiration_ms // self._ticks[number])
             if expired or number:
                 # Buckets of different levels overlap in time, a long jump skips the demotion, and
                 # in a coarse bucket the tasks stand as they came.
@@ -223,10 +223,10 @@ class TimingWheel:
         while queue:
             expiration_ms, number = queue[0]
             virtual_id = expiration_ms // self._ticks[number]
-            if self._levels[number][virtual_id].task_count > 0:
+            if self.levels[number][virtual_id].task_count > 0:
                 return expiration_ms
             heappop(queue)
-            del self._levels[number][virtual_id]
+            del self.levels[number][virtual_id]
         return None
 
     def move_time(self, now_ms: int) -> None:
@@ -271,18 +271,18 @@ class TimingWheel:
             task._bucket = target
 
     def _bucket(self, number: int, virtual_id: int) -> TimerTaskList:
-        bucket = self._levels[number].get(virtual_id)
+        bucket = self.levels[number].get(virtual_id)
         return self._add_bucket(number, virtual_id) if bucket is None else bucket
 
     def _add_bucket(self, number: int, virtual_id: int) -> TimerTaskList:
         expiration_ms = virtual_id * self._ticks[number]
-        bucket = self._levels[number][virtual_id] = TimerTaskList(expiration_ms, self.lock)
+        bucket = self.levels[number][virtual_id] = TimerTaskList(expiration_ms, self.lock)
         heappush(self.queue, (expiration_ms, number))
         return bucket
 
     def _add_level(self) -> None:
-        tick_ms = self.tick_ms * self.wheel_size ** len(self._levels)
-        self._levels.append({})
+        tick_ms = self.tick_ms * self.wheel_size ** len(self.levels)
+        self.levels.append({})
         self._ticks.append(tick_ms)
         now_ms = self.current_time_ms
         self._ends.append(now_ms - now_ms % tick_ms + tick_ms * self.wheel_size)

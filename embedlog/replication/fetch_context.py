@@ -115,15 +115,15 @@ class FullFetch:
 class IncrementalFetch:
     """A fetch that goes on with a session; `epoch` is the one that the next request must carry."""
 
-    __slots__ = ("_epoch", "_session")
+    __slots__ = ("_epoch", "session")
 
     def __init__(self, session: FetchSession, epoch: int) -> None:
-        self._session = session
+        self.session = session
         self._epoch = epoch
 
     def keys_at_end(self, partitions: Partitions, params: FetchParams) -> Sequence[Hashable]:
         """As `watch_keys` if reading would find no news; else none. Who has none is put to rest."""
-        session = self._session
+        session = self.session
         if params.isolation != session.isolation:
             return ()
         active = session.active
@@ -147,7 +147,7 @@ class IncrementalFetch:
 
     def read(self, partitions: Partitions, params: FetchParams, load: Load) -> FetchRead:
         """Read the active partitions, and put those to rest that have nothing to tell."""
-        session = self._session
+        session = self.session
         if params.isolation != session.isolation:
             # Another isolation ends elsewhere: rest under one is not rest under the other.
             session.isolation = params.isolation
@@ -173,7 +173,7 @@ class IncrementalFetch:
 
     def watch_keys(self, partitions: Partitions) -> Sequence[Hashable]:
         """What a parked fetch waits for: the session, unless none of its partitions exists."""
-        session = self._session
+        session = self.session
         active = list(session.active)
         if len(active) == len(session.partitions) and all(
             asked.key not in partitions for asked in active
@@ -184,7 +184,7 @@ class IncrementalFetch:
     def is_ready(self, partitions: Partitions, params: FetchParams) -> bool:
         """Is there enough to answer a parked fetch, or waiting pointless?"""
         missing = params.min_bytes
-        for asked in list(self._session.active):
+        for asked in list(self.session.active):
             partition = partitions.get(asked.key)
             if partition is None:
                 if asked.source is not None:
@@ -200,7 +200,7 @@ class IncrementalFetch:
 
     def respond(self, found: FetchRead) -> FetchResponse:
         """The response with the partitions that have news."""
-        session = self._session
+        session = self.session
         told: list[FetchPartition] = []
         news: list[PartitionData] = []
         with session.lock:

@@ -176,6 +176,10 @@ class FetchSessions:
         session.last_used_ms = self._clock.monotonic_ms()
         return session
 
+    def find(self, id: int) -> FetchSession | None:
+        """The session of that id, if there is one."""
+        return self._sessions.get(id)
+
     def size_of(self, id: int) -> int:
         """The partitions of a session; 0 when there is none."""
         session = self._sessions.get(id)

@@ -60,7 +60,7 @@ class ReplicaManager:
         self.delete_records_purgatory = self._purgatory("DeleteRecords", purge_interval=1)
         self._clock = runtime.clock
         self._wall_ms = runtime.clock.wall_ms
-        self._to_sync = PartitionDuty(runtime.scheduler, self._sync)
+        self.to_sync = PartitionDuty(runtime.scheduler, self._sync)
         self._to_wake = PartitionDuty(runtime.scheduler, self._complete_all)
 
     def _purgatory(
@@ -74,7 +74,7 @@ class ReplicaManager:
     def close(self) -> None:
         """Sync what waits for it, and answer every operation that still waits."""
         scheduler = self.runtime.scheduler
-        self._to_sync.close()
+        self.to_sync.close()
         for partition in list(self.partitions.values()):
             partition.retire()
             self._complete_all(partition)
@@ -115,7 +115,7 @@ class ReplicaManager:
         answered may want it.
         """
         if partition.syncs and partition.log.high_watermark < partition.log.log_end_offset:
-            self._to_sync.add(partition)
+            self.to_sync.add(partition)
         self._to_wake.add(partition)
 
     def retire(self, topic_partition: TopicPartition) -> Partition | None:
@@ -174,7 +174,7 @@ class ReplicaManager:
         elif is_awaited:
             self._sync(partition)
         else:
-            self._to_sync.add(partition)
+            self.to_sync.add(partition)
 
     def await_commit(
         self,
@@ -212,7 +212,7 @@ class ReplicaManager:
         except errors.KafkaStorageError:
             if partition.log.failure is None:
                 # Without a descriptor nothing was synced, nor lost: it is as if it took longer.
-                self._to_sync.try_again(partition)
+                self.to_sync.try_again(partition)
                 return
             # The log remembers, and refuses writes; those who wait learn of it below.
         self._wake_readers(partition)

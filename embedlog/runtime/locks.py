@@ -122,24 +122,25 @@ def checked_order() -> LockOrder:
     return LockOrder(vars(Rank), RING_FREE, SEVERAL_UNDER)
 
 
-_checked: Callable[[int, bool], Any] | None = None
+checked_lock: Callable[[int, bool], Any] | None = None
+"""Makes every lock, of a rank and re-entrant or not; None: they are the interpreter's own."""
 if os.environ.get("EMBEDLOG_CHECK_LOCKS"):
-    _checked = checked_order().lock
+    checked_lock = checked_order().lock
 
 
 def ranked_lock(rank: int) -> LockType:
     """A lock of that rank, which the thread that holds it cannot take again."""
-    if _checked is None:
+    if checked_lock is None:
         return allocate_lock()
-    lock: LockType = _checked(rank, False)
+    lock: LockType = checked_lock(rank, False)
     return lock
 
 
 def ranked_rlock(rank: int) -> RLock:
     """A lock of that rank, which the thread that holds it may take again."""
-    if _checked is None:
+    if checked_lock is None:
         return RLock()
-    lock: RLock = _checked(rank, True)
+    lock: RLock = checked_lock(rank, True)
     return lock
 
 
@@ -149,15 +150,16 @@ def process_wide(lock: L) -> L:
     For those that every object of the process shares. What belongs to one object is the parent's,
     and no child uses it: see `forks`.
     """
-    _process_wide.append(lock)
+    PROCESS_WIDE.append(lock)
     return lock
 
 
-_process_wide: list[Any] = []
+PROCESS_WIDE: list[Any] = []
+"""The locks that every object of the process shares."""
 
 
 def _free_in_child() -> None:
-    for lock in _process_wide:
+    for lock in PROCESS_WIDE:
         lock._at_fork_reinit()
 
 

@@ -143,7 +143,7 @@ class Scheduler:
                     if duty in self._due:
                         self._due[duty] = -_NEVER
                 hurried.discard(duty)
-            for duty, due in self._snapshot():
+            for duty, due in self.duties():
                 if due <= now_ms:
                     self._run(duty, now_ms)
         finally:
@@ -245,7 +245,8 @@ class Scheduler:
                 self._runner = 0
                 self._running.release()
 
-    def _snapshot(self) -> list[tuple[Duty, float]]:
+    def duties(self) -> list[tuple[Duty, float]]:
+        """Those that were added, each with the time at which it is due."""
         with self._lock:
             return list(self._due.items())
 

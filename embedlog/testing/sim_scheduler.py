@@ -98,8 +98,9 @@ class SimScheduler(Scheduler):
         """Always, by the test."""
         return True
 
-    def _snapshot(self) -> list[tuple[Duty, float]]:
-        duties = super()._snapshot()
+    def duties(self) -> list[tuple[Duty, float]]:
+        """As that of `Scheduler`, in an order drawn from the seed."""
+        duties = super().duties()
         shuffled = []
         while duties:
             shuffled.append(duties.pop(self._random.below(len(duties))))

@@ -72,7 +72,7 @@ class FaultProxy:
         self._selector.register(wake_end, selectors.EVENT_READ, lambda: None)
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._number = 0
-        self._pairs: set[_Pair] = set()
+        self.pairs: set[_Pair] = set()
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="fault-proxy", daemon=True)
         self._thread.start()
@@ -98,7 +98,7 @@ class FaultProxy:
         self._selector.register(sock, selectors.EVENT_READ, readable)
 
     def forget(self, pair: _Pair) -> None:
-        self._pairs.discard(pair)
+        self.pairs.discard(pair)
         for sock in (pair.client, pair.broker):
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(sock)
@@ -113,7 +113,7 @@ class FaultProxy:
                 while self._due and self._due[0][0] <= time.monotonic():
                     heapq.heappop(self._due)[2]()
         finally:
-            for pair in list(self._pairs):
+            for pair in list(self.pairs):
                 self.forget(pair)
             self._selector.close()
             for sock in (self._listener, self._waker, self._wake_end):
@@ -130,7 +130,7 @@ class FaultProxy:
             return
         for sock in (client, broker):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._pairs.add(_Pair(self, client, broker))
+        self.pairs.add(_Pair(self, client, broker))
 
 
 class _Pair:

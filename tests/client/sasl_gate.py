@@ -92,7 +92,7 @@ class SaslGate:
         if head.api_key == API_VERSIONS:
             return [self._with_sasl(head, forward(frame))], False
         if head.api_key in {HANDSHAKE, AUTHENTICATE}:
-            answer, hangs_up = self._step(head)
+            answer, hangs_up = self.step(head)
             framed = ServerConnection().respond(
                 head.correlation_id, head.api_key, head.api_version, answer
             )
@@ -116,7 +116,7 @@ class SaslGate:
         )
         return b"".join(map(bytes, framed))
 
-    def _step(self, head: RequestFrame) -> tuple[Any, bool]:
+    def step(self, head: RequestFrame) -> tuple[Any, bool]:
         request = head.decode()
         if head.api_key == HANDSHAKE:
             if not self.mechanisms:

@@ -98,7 +98,7 @@ def test_nothing_is_left_behind(proxy: FaultProxy, cluster: embedlog.Cluster) ->
         assert not set(threading.enumerate()) - before
         # The proxy and the broker notice the end of a connection when they come to it.
         for _ in range(1000):
-            if not proxy._pairs:
+            if not proxy.pairs:
                 break
             threading.Event().wait(0.01)
         if at == 0:

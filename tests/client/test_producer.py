@@ -600,11 +600,11 @@ def test_a_record_after_a_pause_is_sent_as_soon(
 
 
 def test_a_closed_producer_leaves_no_duty(broker: ScriptedBroker, runtime: SimRuntime) -> None:
-    before = len(runtime.scheduler._due)
+    before = len(runtime.scheduler.duties())
     with Producer(broker.transport()) as producer:
         producer.send("one", b"v")
-        assert len(runtime.scheduler._due) == before + 1
-    assert len(runtime.scheduler._due) == before
+        assert len(runtime.scheduler.duties()) == before + 1
+    assert len(runtime.scheduler.duties()) == before
 
 
 def test_a_defect_of_the_broker_reaches_caller_and_waiter(broker: ScriptedBroker) -> None:

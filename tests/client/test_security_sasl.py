@@ -200,7 +200,7 @@ def test_a_server_that_does_not_know_the_password_is_not_trusted(
 
 
 def test_a_server_that_is_silent_is_given_up(gated: Gated, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SaslGate, "_step", lambda self, head: (_ for _ in ()).throw(Silence))
+    monkeypatch.setattr(SaslGate, "step", lambda self, head: (_ for _ in ()).throw(Silence))
     monkeypatch.setattr(GatedChannels, "serve", silently(GatedChannels.serve))
     with (
         gated.admin({**logging_in("PLAIN"), "request.timeout.ms": 2_000}) as admin,

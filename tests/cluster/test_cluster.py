@@ -94,7 +94,7 @@ def test_somebody_elses_directory_is_refused(tmp_path: Path, content: str, messa
 
 def test_a_metadata_log_of_apache_kafka_is_refused(tmp_path: Path) -> None:
     with embedlog.open(tmp_path) as cluster:
-        log = cluster._log_manager.get(TopicPartition("__cluster_metadata", 0))
+        log = cluster.broker.log_manager.get(TopicPartition("__cluster_metadata", 0))
         assert log is not None
         from wire.records import build_batch
 

@@ -16,6 +16,7 @@ import pytest
 
 import embedlog
 import embedlog.aio
+from embedlog.runtime.locks import PROCESS_WIDE
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 
@@ -280,20 +281,11 @@ def test_children_of_a_process_whose_threads_are_in_the_middle_of_something(
             thread.join()
 
 
-def test_a_child_finds_what_the_process_shares_free() -> None:
-    from embedlog import pending
-    from embedlog.client import driver
-    from embedlog.runtime import descriptors, os_files
-    from embedlog.storage import segment
-
-    shared = [
-        pending._lock,
-        driver._starting,
-        descriptors._seeking,
-        os_files._locking,
-        segment._aborted_lock,
-    ]
-    for lock in shared:
+def test_a_child_finds_what_the_process_shares_free(cluster: embedlog.Cluster) -> None:
+    with cluster.producer() as producer:
+        producer.send("events", b"a").result()
+    assert len(PROCESS_WIDE) >= 4, "of answers, files and clients"
+    for lock in list(PROCESS_WIDE):
         is_taken, is_over = threading.Event(), threading.Event()
 
         def hold(lock: Any = lock, taken: Any = is_taken, over: Any = is_over) -> None:

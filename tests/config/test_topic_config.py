@@ -102,7 +102,7 @@ def test_every_topic_setting_has_its_place_in_the_log_or_a_reason_not_to() -> No
     for name in TOPIC.names():
         attribute = name.removeprefix("embedlog.").replace(".", "_")
         default = TOPIC[name].default_value()
-        if name in topic_config._NOT_OF_A_LOG or name == "internal.segment.bytes":
+        if name in topic_config.NOT_OF_A_LOG or name == "internal.segment.bytes":
             assert attribute not in DEFAULTS, name
         elif default is not None:
             shown = ",".join(default) if isinstance(default, tuple) else default

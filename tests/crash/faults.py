@@ -155,7 +155,7 @@ def _sweep(
 def _check(history: History, failed: list[tuple[str, str]], kind: Kind) -> None:
     cluster = history.cluster
     poisoned = set()
-    for log in cluster._log_manager.logs():
+    for log in cluster.broker.log_manager.logs():
         if log.failure is not None:
             poisoned.add(log.topic_partition.topic)
             is_own = any(

@@ -90,7 +90,7 @@ class WatchedFiles(SimFiles):
 def run(options: Options) -> Report:
     report = Report("images", options)
     silence()
-    with patch.object(locks, "_checked", None):
+    with patch.object(locks, "checked_lock", None):
         _run(report)
     return report
 
@@ -177,7 +177,7 @@ class Images:
 
     def _check_live(self, call: str) -> None:
         """Nothing that a loss of power may take is shown where a topic promises more."""
-        for log in self._history.cluster._log_manager.logs():
+        for log in self._history.cluster.broker.log_manager.logs():
             is_shown = log.high_watermark > log.synced_offset
             if log.config.durability == "fsync" and is_shown and log.failure is None:
                 self._report.fail(

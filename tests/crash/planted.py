@@ -84,7 +84,7 @@ def _run_part(report: Report, part: str) -> None:
     level, _, names = rest.partition(" ")
     operations = tuple(names.split(", "))
     if program == "images":
-        with patch.object(locks, "_checked", None):  # see `images`
+        with patch.object(locks, "checked_lock", None):  # see `images`
             images.Images(report, is_thorough=True).run(level, operations)
     else:
         faults.sweep(report, level, operations)

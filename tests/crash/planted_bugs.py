@@ -238,7 +238,7 @@ def _locks_swapped() -> Iterator[None]:
 
     right = log_manager.LogManager.checkpoint_positions
     with (
-        patch.object(locks, "_checked", locks.checked_order().lock),
+        patch.object(locks, "checked_lock", locks.checked_order().lock),
         patch.object(log_manager.LogManager, "checkpoint_positions", checkpoint),
         patch.object(lock_order, "print", lambda *_, **__: None, create=True),
     ):

@@ -74,11 +74,11 @@ def test_a_level_reaches_twenty_of_its_ticks(delay_ms, level_tick, start_ms):
 def test_levels_are_made_on_demand():
     wheel = TimingWheel(start_ms=0)
     add(wheel, 19)
-    assert len(wheel._levels) == 1
+    assert len(wheel.levels) == 1
     add(wheel, 20)
-    assert len(wheel._levels) == 2
+    assert len(wheel.levels) == 2
     add(wheel, 400 * 20 * 20)
-    assert len(wheel._levels) == 5
+    assert len(wheel.levels) == 5
 
 
 def test_what_is_due_within_the_present_tick_is_refused():
@@ -257,5 +257,5 @@ def test_a_level_never_has_more_than_399_buckets():
     most = 0
     while (due_ms := wheel.next_expiration_ms()) is not None:
         wheel.advance(due_ms)
-        most = max(most, *[len(level) for level in wheel._levels])
+        most = max(most, *[len(level) for level in wheel.levels])
     assert most == 399

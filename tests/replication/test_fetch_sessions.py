@@ -65,7 +65,7 @@ def wanted(fetch: FullFetch | IncrementalFetch) -> list[Wanted]:
     """All that a fetch looks at when nothing rests, in its order."""
     if isinstance(fetch, FullFetch):
         return list(fetch.wanted)
-    return sorted(fetch._session.partitions.values(), key=lambda asked: asked.rank)
+    return sorted(fetch.session.partitions.values(), key=lambda asked: asked.rank)
 
 
 def answer(partition: int = 0, records: bytes = b"", **values: int) -> PartitionData:
@@ -226,7 +226,9 @@ def test_the_initial_epoch_replaces_a_session(peer: Peer) -> None:
 
 def test_after_the_largest_epoch_comes_1(peer: Peer) -> None:
     id = peer.fetch(ask(("a", [0]))).session_id
-    peer.sessions._sessions[id].epoch = EPOCH_MAX
+    session = peer.sessions.find(id)
+    assert session is not None
+    session.epoch = EPOCH_MAX
     peer.fetch(ask(id=id, epoch=EPOCH_MAX))
     assert partitions_of(peer.fetch(ask(id=id, epoch=1))) == []
 
@@ -266,7 +268,7 @@ def begin_many(sessions: FetchSessions, *sizes: int, replica_id: int = -1) -> li
 
 
 def is_alive(sessions: FetchSessions, id: int) -> bool:
-    return id in sessions._sessions
+    return sessions.find(id) is not None
 
 
 def test_a_full_cache_gives_no_session(sessions: FetchSessions) -> None:

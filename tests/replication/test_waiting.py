@@ -150,7 +150,7 @@ def test_acks_0_does_not_wait_for_the_sync(make_rig: MakeRig) -> None:
 def test_a_produce_that_waits_too_long_times_out(make_rig: MakeRig) -> None:
     rig = make_rig("/data", durability="fsync")
     topic = make_topic(rig)
-    rig.runtime.scheduler.remove(rig.manager._to_sync)
+    rig.runtime.scheduler.remove(rig.manager.to_sync)
     waiting = rig.handle(produce(topic, 9, simple(b"a"), timeout_ms=500), 9)
     rig.runtime.scheduler.run_for(499)
     assert not waiting.done()

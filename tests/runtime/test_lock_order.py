@@ -153,7 +153,7 @@ def test_an_interrupt_leaves_no_lock_taken() -> None:
         try:
             lock.acquire()
         except Interrupted:
-            assert not lock._is_owned(), opcodes
+            assert not lock.locked(), opcodes
         finally:
             sys.settrace(None)
     assert opcodes > 20

@@ -137,15 +137,14 @@ def test_from_the_second_on_the_codec_is_not_asked(
     assert b"".join(lone.respond(1, version, good)) == answer
 
 
-def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lone_produce, "_KNOWN_MAX", 8)
-    lone = LoneProduce()
+def test_what_is_known_is_bounded() -> None:
+    lone = LoneProduce(known_max=8)
     for index in range(100):
         frame = wire.encode(_request(12, "topic", bytes(16), index, bytes(200)), 12)
         assert lone.decode(12, frame, 0).topic_data[0].partition_data[0].index == index
         lone.respond(1, 12, _good(12, 0, -1, 0, index=index))
-        assert len(lone._heads[0]) <= 8
-        assert len(lone._answers) <= 8
+        assert lone.known_count <= 16
+    assert lone.known_count == 16
 
 
 def _good(

@@ -261,7 +261,7 @@ class Gate:
 
 def _type(document: object, where: str) -> Type:
     if isinstance(document, str):
-        return _primitive(document, where)
+        return primitive(document, where)
     if not isinstance(document, Mapping):
         raise ProjectError(f"{where}: a type is needed, found {document!r}")
     match document.get("type"):
@@ -288,7 +288,12 @@ def _field(document: object, where: str) -> Field:
     return Field(name, kind, bool(document.get("nullable", True)))
 
 
-def _primitive(text: str, where: str) -> Primitive:
+def primitive(text: str, where: str) -> Primitive:
+    """The type that Spark calls `text`; `where` is named if there is none.
+
+    Raises:
+        ProjectError: there is none.
+    """
     if text in PRIMITIVES:
         return Primitive(text)
     if text.startswith("decimal(") and text.endswith(")"):

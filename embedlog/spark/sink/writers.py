@@ -69,22 +69,22 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
         `overwrite` is what Spark says for the output mode "complete": refused, too.
         """
-        self._options = _checked(options, schema, overwrite)
-        self._name = real_runtime().random.uuid().hex()
+        self.options = _checked(options, schema, overwrite)
+        self.name = real_runtime().random.uuid().hex()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stage, or send, the rows of one task of a batch."""
         query_id, version = _query()
-        job = f"{_digest(query_id)}-{version}-{self._name}"
-        return _write(self._options, job, query_id, version, iterator)
+        job = f"{_digest(query_id)}-{version}-{self.name}"
+        return _write(self.options, job, query_id, version, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Make what the tasks of a batch staged part of the log."""
-        _commit(self._options, messages)
+        _commit(self.options, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Remove what the tasks of a batch staged, unless it may be committed already."""
-        _abort(self._options, {path.partition("/")[0] for path in _paths(messages)})
+        _abort(self.options, {path.partition("/")[0] for path in _paths(messages)})
 
 
 # What both do

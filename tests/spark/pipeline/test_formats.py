@@ -160,7 +160,7 @@ class TestProtobuf:
             "`id` bigint, `note` string, `state` string, `at` timestamp, "
             "`lines` array<struct<`sku`:string>>, `counts` map<string,int>"
         )
-        message = made._decoder._message(id=7, state=1, counts={"a": 2})
+        message = made.decoder.message_type(id=7, state=1, counts={"a": 2})
         message.lines.add(sku="x")
         message.at.FromSeconds(10)
         # The index of the first message is one byte; as a list of one it is two.

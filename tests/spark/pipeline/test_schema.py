@@ -18,7 +18,7 @@ from embedlog.spark.pipeline.schema import Field, Gate, Primitive, Struct
 
 
 def gate(kind: str, nullable: bool = True) -> Gate:
-    return Gate(Struct((Field("c", schema._primitive(kind, "c"), nullable),)))
+    return Gate(Struct((Field("c", schema.primitive(kind, "c"), nullable),)))
 
 
 UTC = datetime.UTC
@@ -119,7 +119,7 @@ def test_integers_and_fractions_widen_and_new_columns_are_nullable() -> None:
 def test_a_type_that_spark_does_not_have_is_refused() -> None:
     for text in ("text", "decimal(39,0)", "decimal(3,4)", "decimal(a,b)"):
         with pytest.raises(ProjectError, match="unknown type"):
-            schema._primitive(text, "c")
+            schema.primitive(text, "c")
     with pytest.raises(ProjectError, match="a struct is needed"):
         schema.from_json("long")
     assert schema.ddl(Primitive("decimal", 5, 2)) == "decimal(5,2)"

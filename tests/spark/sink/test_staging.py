@@ -115,8 +115,8 @@ def test_jobs_without_a_version_are_all_written(data: str) -> None:
 
 
 def _stream_message(writer: StreamWriter, version: int, begin: int) -> StagedMessage:
-    job = f"{_digest('query')}-{version}-{writer._name}"
-    message = _write(writer._options, job, "query", version, _batches(begin, begin + 10))
+    job = f"{_digest('query')}-{version}-{writer.name}"
+    message = _write(writer.options, job, "query", version, _batches(begin, begin + 10))
     assert isinstance(message, StagedMessage)
     return message
 

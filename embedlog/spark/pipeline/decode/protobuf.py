@@ -58,7 +58,7 @@ class ProtobufDecoder:
             self._descriptor = descriptor(kind, content, decode.message)
         except DecodeError as error:
             raise ProjectError(f"{decode.schema}: {error}") from None
-        self._message: Any = message_factory.GetMessageClass(self._descriptor)
+        self.message_type: Any = message_factory.GetMessageClass(self._descriptor)
         whole = _struct(self._descriptor, decode.schema, ())
         is_enveloped = decode.envelope == "debezium"
         self.schema: Struct = row_of_envelope(whole, decode.schema) if is_enveloped else whole
@@ -72,7 +72,7 @@ class ProtobufDecoder:
             number, rest = split(value)
             _, value = split_message_indexes(rest)
             self._check_writer(number)
-        message = foreign.call(self._message.FromString, value, what="protobuf")
+        message = foreign.call(self.message_type.FromString, value, what="protobuf")
         return _row(message, "")
 
     def _check_writer(self, number: int) -> None:

@@ -31,7 +31,7 @@ class RowDecoder:
     """Decodes records of one project. For one thread."""
 
     def __init__(self, decode: Decode, maps: Sequence[Callable[[Any], Any]]) -> None:
-        self._decoder = decoder_for(decode)
+        self.decoder = decoder_for(decode)
         self._key = decode.key
         self._is_enveloped = decode.envelope == "debezium"
         self._maps = maps
@@ -46,7 +46,7 @@ class RowDecoder:
             if value is None:
                 return Decoded(columns, is_deleted=True)
             stage = "decode"
-            row = self._decoder.parse(value)
+            row = self.decoder.parse(value)
             operation, is_deleted = None, False
             if self._is_enveloped:
                 change = unwrap(row)
