@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from embedlog.runtime import Runtime
     from wire.records.built import BuiltBatch
-    from wire.schema import Message
+    from wire.schema import Message, R, Request
 
     Appended = tuple[int, int, int, int, bool, int, int]
     """First and last offset, append time (-1: the records'), log start offset, whether it was there
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     AppendOne = Callable[
         [str, bytes, int, bytes | BuiltBatch, int, int, bool], Appended | Pending[Appended] | None
     ]
+
+    class Door(Protocol):
+        """What `Broker.handle` is; the context is of the broker's making."""
+
+        def __call__(self, context: Any, request: Request[R], /) -> R | Pending[R]:
+            """Answer a request, or promise to."""
 
     class Transport(Protocol):
         """Requests to the nodes of one cluster, answered in order for each node.
@@ -55,11 +61,11 @@ if TYPE_CHECKING:
         def send(
             self,
             node_id: int,
-            request: Any,
+            request: Request[R],
             *,
             version: int | None = None,
             timeout_ms: int | None = None,
-        ) -> Pending[Any]:
+        ) -> Pending[R]:
             """Send to `node_id` (ANY_NODE: whichever is best) at `version` (None: the newest both
             sides know). Never waits.
 
@@ -135,7 +141,7 @@ class InProcessTransport:
 
     def __init__(
         self,
-        handle: Callable[[Any, Message], Any],
+        handle: Door,
         make_context: Callable[[int, int], Any],
         versions: Mapping[int, tuple[int, int]],
         runtime: Runtime,
@@ -169,11 +175,11 @@ class InProcessTransport:
     def send(
         self,
         node_id: int,
-        request: Any,
+        request: Request[R],
         *,
         version: int | None = None,
         timeout_ms: int | None = None,
-    ) -> Pending[Any]:
+    ) -> Pending[R]:
         """Ask the broker; the pending is done on return unless the broker has to wait."""
         context = self._contexts.get(type(request)) if version is None else None
         pending: Pending[Any]

@@ -28,9 +28,12 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar, dataclass_transform
+    from typing import Any, Generic, TypeVar, dataclass_transform
 
     T = TypeVar("T")
+    R = TypeVar("R")
+    """What a `Request` is answered by, where one passes."""
+    R_co = TypeVar("R_co", covariant=True)
 else:
 
     def dataclass_transform(**_options):
@@ -268,6 +271,22 @@ class Message:
             if getattr(self, field.name) != getattr(other, field.name):
                 return False
         return self.unknown_tags == other.unknown_tags
+
+
+if TYPE_CHECKING:
+
+    class Request(Message, Generic[R_co]):
+        """A message that is answered by an `R_co`: `FetchRequest` is a `Request[FetchResponse]`."""
+
+else:
+
+    class Request:
+        """For type checkers alone: `message` puts `Message` in its place."""
+
+        __slots__ = ()
+
+        def __class_getitem__(cls, _response):
+            return cls
 
 
 def bare(cls: type[T]) -> T:

@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataDelta
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
+    from embedlog.pending import Pending
     from embedlog.replication.delayed_fetch import DelayedFetch
     from embedlog.replication.fetch_sessions import FetchSessions
     from embedlog.replication.partition import Partition
     from embedlog.runtime import Runtime
     from embedlog.storage.log_manager import LogManager
+    from wire.schema import R, Request
     from wire.schemas.api_versions import ApiVersionsResponse
 
 _log = Log("broker")
@@ -76,7 +78,7 @@ class Broker:
         self.fetch_max_bytes: int = config.fetch_max_bytes
         self.api_versions: dict[int, ApiVersionsResponse] = {}
         """By version, what remote clients were told last; nobody changes it."""
-        self.interceptor: Callable[[RequestContext, Any], Any] | None = None
+        self.interceptor: Callable[[RequestContext, Request[Any]], Any] | None = None
         """Sees every request before its API does, also what producers of this process append; what
         it returns is the answer, None lets the broker answer."""
         self._lock = ranked_lock(Rank.BROKER)
@@ -106,7 +108,7 @@ class Broker:
             manager.cut_size,
         )
 
-    def handle(self, context: RequestContext, request: Any) -> Any:
+    def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]:
         """Answer a request: a response, a `Pending` of one, or None when there will be none.
 
         Callable from any thread; never waits. The request is only read, also after the return: its
@@ -114,9 +116,9 @@ class Broker:
         see `dispatch.served_versions`.
         """
         if self.interceptor is not None:
-            answer = self.interceptor(context, request)
-            if answer is not None:
-                return answer
+            instead: R | Pending[R] | None = self.interceptor(context, request)
+            if instead is not None:
+                return instead
         answer = dispatch.call(self, context, request)
         if self.log_manager.is_resting:
             self.log_manager.stir()

@@ -7,7 +7,6 @@ from embedlog.broker import dispatch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from embedlog.broker.context import RequestContext
     from embedlog.config import BrokerConfig
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
     from embedlog.storage.log_manager import LogManager
+    from wire.schema import R, Request
 
 
 class CoordinatorHost:
@@ -49,6 +49,8 @@ class CoordinatorHost:
         found = self._log_manager.partitions()
         return [index for name, index in found if name == topic and index < count]
 
-    def settle(self, context: RequestContext, request: Any, pending: Pending[Any]) -> Any:
+    def settle(
+        self, context: RequestContext, request: Request[R], pending: Pending[R]
+    ) -> R | Pending[R]:
         """The response in `pending`, or a pending of it; failures become error responses."""
         return dispatch.settle(context, request, pending)

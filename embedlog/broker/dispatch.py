@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from embedlog.broker.context import RequestContext
     from embedlog.pending import Pending
+    from wire.schema import R, Request
 
-    Answer = Any | Pending[Any] | None
-    Handler = Callable[[Any, RequestContext, Any], Answer]
+    Handler = Callable[[Any, RequestContext, Any], Any]
 
     class Broker(Protocol):
         """What is handed to the handlers, as this file knows it."""
@@ -77,13 +77,14 @@ def served_versions(api_key: int) -> tuple[int, int]:
     return first, last
 
 
-def call(broker: Broker, context: RequestContext, request: Any) -> Answer:
+def call(broker: Broker, context: RequestContext, request: Request[R]) -> R | Pending[R]:
     """Let the API's handler answer. Requires: it is among the `served_versions`."""
     handler = _handlers.get(context.api_key)
     if handler is None:
         handler = _load(context.api_key)
     try:
-        return handler(broker, context, request)
+        answer: R | Pending[R] = handler(broker, context, request)
+        return answer
     except errors.EmbedlogError as error:
         return error_response(request, context, error)
     except Exception as error:
@@ -95,21 +96,21 @@ def call(broker: Broker, context: RequestContext, request: Any) -> Answer:
         return error_response(request, context, errors.UnknownServerError())
 
 
-def error_response(request: Any, context: RequestContext, error: Exception) -> Answer:
+def error_response(request: Request[R], context: RequestContext, error: Exception) -> R:
     """The answer to a request whose handler raised `error`: the code wherever Kafka puts it.
 
-    None where there is no room for an error, or no response at all: then the connection is closed.
+    None where there is no response at all (acks 0): then the connection is closed.
     """
     kafka_error = as_kafka_error(error)
     module = _module(context.api_key)
     refused = getattr(module, "refused", _refused_at_the_top)
-    response = refused(request, context.api_version, kafka_error)
+    response: R = refused(request, context.api_version, kafka_error)
     if response is None and context.connection is not None:
         context.connection.close()
     return response
 
 
-def settle(context: RequestContext, request: Any, pending: Pending[Any]) -> Answer:
+def settle(context: RequestContext, request: Request[R], pending: Pending[R]) -> R | Pending[R]:
     """The response in `pending`, or a pending of it; a failure becomes the API's error response.
 
     For requests that may wait and then fail: whoever waits shall get a response, not an exception.
@@ -119,7 +120,7 @@ def settle(context: RequestContext, request: Any, pending: Pending[Any]) -> Answ
     return answered(pending, lambda error: error_response(request, context, error))
 
 
-def _refused_at_the_top(request: Any, version: int, error: errors.KafkaError) -> Any:
+def _refused_at_the_top(request: Request[Any], _version: int, error: errors.KafkaError) -> Any:
     from wire.registry import response_class
     from wire.schema import declaration
 

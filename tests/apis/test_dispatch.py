@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
 from embedlog.cluster import Cluster
 from embedlog.testing import sim_runtime
-from wire.api_keys import NAMES
-from wire.registry import valid_versions
+from wire import schemas
+from wire.api_keys import NAMES, ApiKey
+from wire.registry import response_class, valid_versions
 from wire.schemas.describe_cluster import DescribeClusterRequest
 
 APIS = Path(dispatch.__file__).parent / "apis"
+SCHEMAS = Path(schemas.__file__ or "").parent
 
 
 class Connection:
@@ -37,6 +40,26 @@ def test_the_table_says_what_the_modules_say(api_key: int) -> None:
     known_first, known_last = valid_versions(api_key)
     assert known_first <= first <= last <= known_last
     assert name == NAMES[api_key].lower() or name.replace("_", "") == NAMES[api_key].lower()
+
+
+@pytest.mark.parametrize("api_key", sorted(dispatch.HANDLERS))
+def test_a_handler_is_typed_as_its_request_is(api_key: int) -> None:
+    """The dispatcher looks handlers up by number, where the type checker cannot follow."""
+    name = dispatch.HANDLERS[api_key][0]
+    handle = import_module(f"embedlog.broker.apis.{name}").handle
+    request, response = f"{NAMES[api_key]}Request", f"{NAMES[api_key]}Response"
+    schema = (SCHEMAS / f"{name}.py").read_text()
+    (answer,) = re.findall(rf'^class {request}\(Request\["(.+)"\]\):$', schema, re.MULTILINE)
+    assert handle.__annotations__["request"] == request
+    returned = set(handle.__annotations__["return"].split(" | "))
+    assert returned - {f"Pending[{response}]"} == set(answer.split(" | "))
+    assert answer == (f"{response} | None" if api_key == ApiKey.PRODUCE else response)
+
+
+@pytest.mark.parametrize("api_key", sorted(dispatch.HANDLERS))
+def test_every_api_has_room_for_an_error(api_key: int) -> None:
+    module = import_module(f"embedlog.broker.apis.{dispatch.HANDLERS[api_key][0]}")
+    assert hasattr(module, "refused") or "error_code" in response_class(api_key).__slots__
 
 
 def test_every_api_file_is_in_the_table() -> None:

@@ -7,11 +7,11 @@ v2 may answer PRODUCER_FENCED. v4 may answer TRANSACTION_ABORTABLE.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import int16, int32, int64, message, string
+from wire.schema import Request, int16, int32, int64, message, string
 
 
 @message(api=ApiKey.ADD_OFFSETS_TO_TXN, kind="request", versions="0-4", flexible="3+")
-class AddOffsetsToTxnRequest:
+class AddOffsetsToTxnRequest(Request["AddOffsetsToTxnResponse"]):
     transactional_id: str = string()
     producer_id: int = int64()
     producer_epoch: int = int16()

@@ -8,7 +8,7 @@ v5 may answer TRANSACTION_ABORTABLE.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int16, int32, int64, message, string, struct
+from wire.schema import Request, array, boolean, int16, int32, int64, message, string, struct
 
 
 @struct
@@ -27,7 +27,7 @@ class AddPartitionsToTxnTransaction:
 
 
 @message(api=ApiKey.ADD_PARTITIONS_TO_TXN, kind="request", versions="0-5", flexible="3+")
-class AddPartitionsToTxnRequest:
+class AddPartitionsToTxnRequest(Request["AddPartitionsToTxnResponse"]):
     transactions: list[AddPartitionsToTxnTransaction] = array(AddPartitionsToTxnTransaction, "4+")
     v3_and_below_transactional_id: str = string("0-3")
     v3_and_below_producer_id: int = int64("0-3")

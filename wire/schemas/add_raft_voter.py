@@ -6,7 +6,7 @@ v1 may be answered before the change is committed.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int16, int32, message, string, struct, uint16, uuid
+from wire.schema import Request, array, boolean, int16, int32, message, string, struct, uint16, uuid
 
 
 @struct
@@ -17,7 +17,7 @@ class Listener:
 
 
 @message(api=ApiKey.ADD_RAFT_VOTER, kind="request", versions="0-1", flexible="0+")
-class AddRaftVoterRequest:
+class AddRaftVoterRequest(Request["AddRaftVoterResponse"]):
     cluster_id: str | None = string(nullable="0+")
     timeout_ms: int = int32()
     voter_id: int = int32()

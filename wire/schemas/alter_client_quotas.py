@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, float64, int16, int32, message, string, struct
+from wire.schema import Request, array, boolean, float64, int16, int32, message, string, struct
 
 
 @struct
@@ -26,7 +26,7 @@ class RequestEntryData:
 
 
 @message(api=ApiKey.ALTER_CLIENT_QUOTAS, kind="request", versions="0-1", flexible="1+")
-class AlterClientQuotasRequest:
+class AlterClientQuotasRequest(Request["AlterClientQuotasResponse"]):
     entries: list[RequestEntryData] = array(RequestEntryData)
     validate_only: bool = boolean()
 

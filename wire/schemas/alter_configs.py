@@ -6,7 +6,7 @@ Deprecated: IncrementalAlterConfigs leaves the other settings alone.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int8, int16, int32, message, string, struct
+from wire.schema import Request, array, boolean, int8, int16, int32, message, string, struct
 
 
 @struct
@@ -23,7 +23,7 @@ class AlterConfigsResource:
 
 
 @message(api=ApiKey.ALTER_CONFIGS, kind="request", versions="0-2", flexible="2+")
-class AlterConfigsRequest:
+class AlterConfigsRequest(Request["AlterConfigsResponse"]):
     resources: list[AlterConfigsResource] = array(AlterConfigsResource)
     validate_only: bool = boolean()
 

@@ -7,7 +7,7 @@ v1 can forbid a change of the replication factor.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int16, int32, message, string, struct
+from wire.schema import Request, array, boolean, int16, int32, message, string, struct
 
 
 @struct
@@ -23,7 +23,7 @@ class ReassignableTopic:
 
 
 @message(api=ApiKey.ALTER_PARTITION_REASSIGNMENTS, kind="request", versions="0-1", flexible="0+")
-class AlterPartitionReassignmentsRequest:
+class AlterPartitionReassignmentsRequest(Request["AlterPartitionReassignmentsResponse"]):
     timeout_ms: int = int32(default=60000)
     allow_replication_factor_change: bool = boolean("1+", default=True)
     topics: list[ReassignableTopic] = array(ReassignableTopic)

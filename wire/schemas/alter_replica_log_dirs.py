@@ -5,7 +5,7 @@ directories of a broker.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, message, string, struct
+from wire.schema import Request, array, int16, int32, message, string, struct
 
 
 @struct
@@ -21,7 +21,7 @@ class AlterReplicaLogDir:
 
 
 @message(api=ApiKey.ALTER_REPLICA_LOG_DIRS, kind="request", versions="0-2", flexible="2+")
-class AlterReplicaLogDirsRequest:
+class AlterReplicaLogDirsRequest(Request["AlterReplicaLogDirsResponse"]):
     dirs: list[AlterReplicaLogDir] = array(AlterReplicaLogDir)
 
 

@@ -5,7 +5,7 @@ group.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, int64, message, string, struct, uuid
+from wire.schema import Request, array, int16, int32, int64, message, string, struct, uuid
 
 
 @struct
@@ -23,7 +23,7 @@ class AlterShareGroupOffsetsRequestTopic:
 
 
 @message(api=ApiKey.ALTER_SHARE_GROUP_OFFSETS, kind="request", versions="0", flexible="0+")
-class AlterShareGroupOffsetsRequest:
+class AlterShareGroupOffsetsRequest(Request["AlterShareGroupOffsetsResponse"]):
     group_id: str = string()
     topics: list[AlterShareGroupOffsetsRequestTopic] = array(AlterShareGroupOffsetsRequestTopic)
 

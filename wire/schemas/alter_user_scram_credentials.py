@@ -6,7 +6,7 @@ The client sends salted passwords, never passwords.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, bytes_, int8, int16, int32, message, string, struct
+from wire.schema import Request, array, bytes_, int8, int16, int32, message, string, struct
 
 
 @struct
@@ -25,7 +25,7 @@ class ScramCredentialUpsertion:
 
 
 @message(api=ApiKey.ALTER_USER_SCRAM_CREDENTIALS, kind="request", versions="0", flexible="0+")
-class AlterUserScramCredentialsRequest:
+class AlterUserScramCredentialsRequest(Request["AlterUserScramCredentialsResponse"]):
     deletions: list[ScramCredentialDeletion] = array(ScramCredentialDeletion)
     upsertions: list[ScramCredentialUpsertion] = array(ScramCredentialUpsertion)
 

@@ -8,11 +8,11 @@ is version 0 at every version, so that any client can read a refusal.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int16, int32, int64, message, string, struct
+from wire.schema import Request, array, boolean, int16, int32, int64, message, string, struct
 
 
 @message(api=ApiKey.API_VERSIONS, kind="request", versions="0-5", flexible="3+")
-class ApiVersionsRequest:
+class ApiVersionsRequest(Request["ApiVersionsResponse"]):
     client_software_name: str = string("3+", ignorable=True)
     client_software_version: str = string("3+", ignorable=True)
     cluster_id: str | None = string("5+", nullable="5+", default=None, ignorable=True)

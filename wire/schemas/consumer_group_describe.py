@@ -7,11 +7,23 @@ v1 member type.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int8, int16, int32, message, string, struct, struct_, uuid
+from wire.schema import (
+    Request,
+    array,
+    boolean,
+    int8,
+    int16,
+    int32,
+    message,
+    string,
+    struct,
+    struct_,
+    uuid,
+)
 
 
 @message(api=ApiKey.CONSUMER_GROUP_DESCRIBE, kind="request", versions="0-1", flexible="0+")
-class ConsumerGroupDescribeRequest:
+class ConsumerGroupDescribeRequest(Request["ConsumerGroupDescribeResponse"]):
     group_ids: list[str] = array(string)
     include_authorized_operations: bool = boolean()
 

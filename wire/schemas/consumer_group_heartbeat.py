@@ -7,7 +7,7 @@ v1 subscription by regular expression; the client makes the member id.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, message, string, struct, struct_, uuid
+from wire.schema import Request, array, int16, int32, message, string, struct, struct_, uuid
 
 
 @struct
@@ -17,7 +17,7 @@ class TopicPartitions:
 
 
 @message(api=ApiKey.CONSUMER_GROUP_HEARTBEAT, kind="request", versions="0-1", flexible="0+")
-class ConsumerGroupHeartbeatRequest:
+class ConsumerGroupHeartbeatRequest(Request["ConsumerGroupHeartbeatResponse"]):
     group_id: str = string()
     member_id: str = string()
     member_epoch: int = int32()

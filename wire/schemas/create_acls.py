@@ -6,7 +6,7 @@ v1 pattern types. v3 rules for users.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int8, int16, int32, message, string, struct
+from wire.schema import Request, array, int8, int16, int32, message, string, struct
 
 
 @struct
@@ -21,7 +21,7 @@ class AclCreation:
 
 
 @message(api=ApiKey.CREATE_ACLS, kind="request", versions="0-3", flexible="2+")
-class CreateAclsRequest:
+class CreateAclsRequest(Request["CreateAclsResponse"]):
     creations: list[AclCreation] = array(AclCreation)
 
 

@@ -6,7 +6,7 @@ v3 for another owner.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, bytes_, int16, int32, int64, message, string, struct
+from wire.schema import Request, array, bytes_, int16, int32, int64, message, string, struct
 
 
 @struct
@@ -16,7 +16,7 @@ class CreatableRenewers:
 
 
 @message(api=ApiKey.CREATE_DELEGATION_TOKEN, kind="request", versions="0-3", flexible="2+")
-class CreateDelegationTokenRequest:
+class CreateDelegationTokenRequest(Request["CreateDelegationTokenResponse"]):
     owner_principal_type: str | None = string("3+", nullable="3+")
     owner_principal_name: str | None = string("3+", nullable="3+")
     renewers: list[CreatableRenewers] = array(CreatableRenewers)

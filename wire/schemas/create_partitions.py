@@ -6,7 +6,7 @@ v3 may answer THROTTLING_QUOTA_EXCEEDED.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int16, int32, message, string, struct
+from wire.schema import Request, array, boolean, int16, int32, message, string, struct
 
 
 @struct
@@ -24,7 +24,7 @@ class CreatePartitionsTopic:
 
 
 @message(api=ApiKey.CREATE_PARTITIONS, kind="request", versions="0-3", flexible="2+")
-class CreatePartitionsRequest:
+class CreatePartitionsRequest(Request["CreatePartitionsResponse"]):
     topics: list[CreatePartitionsTopic] = array(CreatePartitionsTopic)
     timeout_ms: int = int32()
     validate_only: bool = boolean()

@@ -7,7 +7,7 @@ v5 the answer tells what was created. v6 may answer THROTTLING_QUOTA_EXCEEDED. v
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int8, int16, int32, message, string, struct, uuid
+from wire.schema import Request, array, boolean, int8, int16, int32, message, string, struct, uuid
 
 
 @struct
@@ -32,7 +32,7 @@ class CreatableTopic:
 
 
 @message(api=ApiKey.CREATE_TOPICS, kind="request", versions="0-7", flexible="5+")
-class CreateTopicsRequest:
+class CreateTopicsRequest(Request["CreateTopicsResponse"]):
     topics: list[CreatableTopic] = array(CreatableTopic)
     timeout_ms: int = int32(default=60000)
     validate_only: bool = boolean("1+")

@@ -7,7 +7,7 @@ v1 pattern types. v3 rules for users.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int8, int16, int32, message, string, struct
+from wire.schema import Request, array, int8, int16, int32, message, string, struct
 
 
 @struct
@@ -22,7 +22,7 @@ class DeleteAclsFilter:
 
 
 @message(api=ApiKey.DELETE_ACLS, kind="request", versions="0-3", flexible="2+")
-class DeleteAclsRequest:
+class DeleteAclsRequest(Request["DeleteAclsResponse"]):
     filters: list[DeleteAclsFilter] = array(DeleteAclsFilter)
 
 

@@ -6,11 +6,11 @@ v3 error message.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, message, string, struct
+from wire.schema import Request, array, int16, int32, message, string, struct
 
 
 @message(api=ApiKey.DELETE_GROUPS, kind="request", versions="0-3", flexible="2+")
-class DeleteGroupsRequest:
+class DeleteGroupsRequest(Request["DeleteGroupsResponse"]):
     groups_names: list[str] = array(string)
 
 

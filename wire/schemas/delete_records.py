@@ -6,7 +6,7 @@ Offset -1 is the high watermark.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, int64, message, string, struct
+from wire.schema import Request, array, int16, int32, int64, message, string, struct
 
 
 @struct
@@ -22,7 +22,7 @@ class DeleteRecordsTopic:
 
 
 @message(api=ApiKey.DELETE_RECORDS, kind="request", versions="0-2", flexible="2+")
-class DeleteRecordsRequest:
+class DeleteRecordsRequest(Request["DeleteRecordsResponse"]):
     topics: list[DeleteRecordsTopic] = array(DeleteRecordsTopic)
     timeout_ms: int = int32()
 

@@ -5,7 +5,7 @@ group.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, message, string, struct, uuid
+from wire.schema import Request, array, int16, int32, message, string, struct, uuid
 
 
 @struct
@@ -14,7 +14,7 @@ class DeleteShareGroupOffsetsRequestTopic:
 
 
 @message(api=ApiKey.DELETE_SHARE_GROUP_OFFSETS, kind="request", versions="0", flexible="0+")
-class DeleteShareGroupOffsetsRequest:
+class DeleteShareGroupOffsetsRequest(Request["DeleteShareGroupOffsetsResponse"]):
     group_id: str = string()
     topics: list[DeleteShareGroupOffsetsRequestTopic] = array(DeleteShareGroupOffsetsRequestTopic)
 

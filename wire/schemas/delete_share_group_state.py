@@ -5,7 +5,7 @@ partitions.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, message, string, struct, uuid
+from wire.schema import Request, array, int16, int32, message, string, struct, uuid
 
 
 @struct
@@ -20,7 +20,7 @@ class DeleteStateData:
 
 
 @message(api=ApiKey.DELETE_SHARE_GROUP_STATE, kind="request", versions="0", flexible="0+")
-class DeleteShareGroupStateRequest:
+class DeleteShareGroupStateRequest(Request["DeleteShareGroupStateResponse"]):
     group_id: str = string()
     topics: list[DeleteStateData] = array(DeleteStateData)
 

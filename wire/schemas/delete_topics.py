@@ -6,7 +6,7 @@ v1 throttle time. v5 error message. v6 topics by name or by id.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, message, string, struct, uuid
+from wire.schema import Request, array, int16, int32, message, string, struct, uuid
 
 
 @struct
@@ -16,7 +16,7 @@ class DeleteTopicState:
 
 
 @message(api=ApiKey.DELETE_TOPICS, kind="request", versions="0-6", flexible="4+")
-class DeleteTopicsRequest:
+class DeleteTopicsRequest(Request["DeleteTopicsResponse"]):
     topics: list[DeleteTopicState] = array(DeleteTopicState, "6+")
     topic_names: list[str] = array(string, "0-5", ignorable=True)
     timeout_ms: int = int32()

@@ -6,11 +6,11 @@ v1 pattern types. v3 rules for users.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int8, int16, int32, message, string, struct
+from wire.schema import Request, array, int8, int16, int32, message, string, struct
 
 
 @message(api=ApiKey.DESCRIBE_ACLS, kind="request", versions="0-3", flexible="2+")
-class DescribeAclsRequest:
+class DescribeAclsRequest(Request["DescribeAclsResponse"]):
     resource_type_filter: int = int8()
     resource_name_filter: str | None = string(nullable="0+")
     pattern_type_filter: int = int8("1+", default=3)

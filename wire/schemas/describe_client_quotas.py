@@ -7,7 +7,18 @@ Match types: 0 exact, 1 default entity, 2 any named entity.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, float64, int8, int16, int32, message, string, struct
+from wire.schema import (
+    Request,
+    array,
+    boolean,
+    float64,
+    int8,
+    int16,
+    int32,
+    message,
+    string,
+    struct,
+)
 
 
 @struct
@@ -18,7 +29,7 @@ class ComponentData:
 
 
 @message(api=ApiKey.DESCRIBE_CLIENT_QUOTAS, kind="request", versions="0-1", flexible="1+")
-class DescribeClientQuotasRequest:
+class DescribeClientQuotasRequest(Request["DescribeClientQuotasResponse"]):
     components: list[ComponentData] = array(ComponentData)
     strict: bool = boolean()
 

@@ -6,11 +6,11 @@ v1 brokers or controllers. v2 fenced brokers.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int8, int16, int32, message, string, struct
+from wire.schema import Request, array, boolean, int8, int16, int32, message, string, struct
 
 
 @message(api=ApiKey.DESCRIBE_CLUSTER, kind="request", versions="0-2", flexible="0+")
-class DescribeClusterRequest:
+class DescribeClusterRequest(Request["DescribeClusterResponse"]):
     include_cluster_authorized_operations: bool = boolean()
     endpoint_type: int = int8("1+", default=1)
     include_fenced_brokers: bool = boolean("2+")

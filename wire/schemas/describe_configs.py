@@ -7,7 +7,7 @@ v0 says only whether a value is a default. v1 sources and synonyms. v3 documenta
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int8, int16, int32, message, string, struct
+from wire.schema import Request, array, boolean, int8, int16, int32, message, string, struct
 
 
 @struct
@@ -18,7 +18,7 @@ class DescribeConfigsResource:
 
 
 @message(api=ApiKey.DESCRIBE_CONFIGS, kind="request", versions="0-4", flexible="4+")
-class DescribeConfigsRequest:
+class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
     resources: list[DescribeConfigsResource] = array(DescribeConfigsResource)
     include_synonyms: bool = boolean("1+")
     include_documentation: bool = boolean("3+")

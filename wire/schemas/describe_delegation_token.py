@@ -7,7 +7,7 @@ v3 who asked for the token.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, bytes_, int16, int32, int64, message, string, struct
+from wire.schema import Request, array, bytes_, int16, int32, int64, message, string, struct
 
 
 @struct
@@ -17,7 +17,7 @@ class DescribeDelegationTokenOwner:
 
 
 @message(api=ApiKey.DESCRIBE_DELEGATION_TOKEN, kind="request", versions="0-3", flexible="2+")
-class DescribeDelegationTokenRequest:
+class DescribeDelegationTokenRequest(Request["DescribeDelegationTokenResponse"]):
     owners: list[DescribeDelegationTokenOwner] | None = array(
         DescribeDelegationTokenOwner, nullable="0+"
     )

@@ -7,11 +7,11 @@ message.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, bytes_, int16, int32, message, string, struct
+from wire.schema import Request, array, boolean, bytes_, int16, int32, message, string, struct
 
 
 @message(api=ApiKey.DESCRIBE_GROUPS, kind="request", versions="0-6", flexible="5+")
-class DescribeGroupsRequest:
+class DescribeGroupsRequest(Request["DescribeGroupsResponse"]):
     groups: list[str] = array(string)
     include_authorized_operations: bool = boolean("3+")
 

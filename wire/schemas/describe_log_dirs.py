@@ -8,7 +8,7 @@ directories.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int16, int32, int64, message, string, struct
+from wire.schema import Request, array, boolean, int16, int32, int64, message, string, struct
 
 
 @struct
@@ -18,7 +18,7 @@ class DescribableLogDirTopic:
 
 
 @message(api=ApiKey.DESCRIBE_LOG_DIRS, kind="request", versions="0-5", flexible="2+")
-class DescribeLogDirsRequest:
+class DescribeLogDirsRequest(Request["DescribeLogDirsResponse"]):
     topics: list[DescribableLogDirTopic] | None = array(DescribableLogDirTopic, nullable="0+")
 
 

@@ -5,7 +5,7 @@ lately.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, int64, message, string, struct
+from wire.schema import Request, array, int16, int32, int64, message, string, struct
 
 
 @struct
@@ -15,7 +15,7 @@ class TopicRequest:
 
 
 @message(api=ApiKey.DESCRIBE_PRODUCERS, kind="request", versions="0", flexible="0+")
-class DescribeProducersRequest:
+class DescribeProducersRequest(Request["DescribeProducersResponse"]):
     topics: list[TopicRequest] = array(TopicRequest)
 
 

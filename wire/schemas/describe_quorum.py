@@ -6,7 +6,7 @@ v1 times of the last fetch and of catching up. v2 directory ids and endpoints.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, int64, message, string, struct, uint16, uuid
+from wire.schema import Request, array, int16, int32, int64, message, string, struct, uint16, uuid
 
 
 @struct
@@ -21,7 +21,7 @@ class RequestTopicData:
 
 
 @message(api=ApiKey.DESCRIBE_QUORUM, kind="request", versions="0-2", flexible="0+")
-class DescribeQuorumRequest:
+class DescribeQuorumRequest(Request["DescribeQuorumResponse"]):
     topics: list[RequestTopicData] = array(RequestTopicData)
 
 

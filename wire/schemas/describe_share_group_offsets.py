@@ -6,7 +6,7 @@ v1 lag.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, int64, message, string, struct, uuid
+from wire.schema import Request, array, int16, int32, int64, message, string, struct, uuid
 
 
 @struct
@@ -24,7 +24,7 @@ class DescribeShareGroupOffsetsRequestGroup:
 
 
 @message(api=ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, kind="request", versions="0-1", flexible="0+")
-class DescribeShareGroupOffsetsRequest:
+class DescribeShareGroupOffsetsRequest(Request["DescribeShareGroupOffsetsResponse"]):
     groups: list[DescribeShareGroupOffsetsRequestGroup] = array(
         DescribeShareGroupOffsetsRequestGroup
     )

@@ -5,7 +5,18 @@
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int16, int32, message, string, struct, struct_, uuid
+from wire.schema import (
+    Request,
+    array,
+    boolean,
+    int16,
+    int32,
+    message,
+    string,
+    struct,
+    struct_,
+    uuid,
+)
 
 
 @struct
@@ -20,7 +31,7 @@ class Cursor:
 
 
 @message(api=ApiKey.DESCRIBE_TOPIC_PARTITIONS, kind="request", versions="0", flexible="0+")
-class DescribeTopicPartitionsRequest:
+class DescribeTopicPartitionsRequest(Request["DescribeTopicPartitionsResponse"]):
     topics: list[TopicRequest] = array(TopicRequest)
     response_partition_limit: int = int32(default=2000)
     cursor: Cursor | None = struct_(Cursor, nullable="0+", default=None)

@@ -5,11 +5,11 @@ id.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, int64, message, string, struct
+from wire.schema import Request, array, int16, int32, int64, message, string, struct
 
 
 @message(api=ApiKey.DESCRIBE_TRANSACTIONS, kind="request", versions="0", flexible="0+")
-class DescribeTransactionsRequest:
+class DescribeTransactionsRequest(Request["DescribeTransactionsResponse"]):
     transactional_ids: list[str] = array(string)
 
 

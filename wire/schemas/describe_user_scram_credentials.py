@@ -7,7 +7,7 @@ Null users ask for all.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int8, int16, int32, message, string, struct
+from wire.schema import Request, array, int8, int16, int32, message, string, struct
 
 
 @struct
@@ -16,7 +16,7 @@ class UserName:
 
 
 @message(api=ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, kind="request", versions="0", flexible="0+")
-class DescribeUserScramCredentialsRequest:
+class DescribeUserScramCredentialsRequest(Request["DescribeUserScramCredentialsResponse"]):
     users: list[UserName] | None = array(UserName, nullable="0+")
 
 

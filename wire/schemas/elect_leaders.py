@@ -6,7 +6,7 @@ v1 election type, an error for the whole answer. Null partitions mean all.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int8, int16, int32, message, string, struct
+from wire.schema import Request, array, int8, int16, int32, message, string, struct
 
 
 @struct
@@ -16,7 +16,7 @@ class TopicPartitions:
 
 
 @message(api=ApiKey.ELECT_LEADERS, kind="request", versions="0-2", flexible="2+")
-class ElectLeadersRequest:
+class ElectLeadersRequest(Request["ElectLeadersResponse"]):
     election_type: int = int8("1+")
     topic_partitions: list[TopicPartitions] | None = array(TopicPartitions, nullable="0+")
     timeout_ms: int = int32(default=60000)

@@ -7,11 +7,11 @@ go on with (KIP-890).
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import boolean, int16, int32, int64, message, string
+from wire.schema import Request, boolean, int16, int32, int64, message, string
 
 
 @message(api=ApiKey.END_TXN, kind="request", versions="0-5", flexible="3+")
-class EndTxnRequest:
+class EndTxnRequest(Request["EndTxnResponse"]):
     transactional_id: str = string()
     producer_id: int = int64()
     producer_epoch: int = int16()

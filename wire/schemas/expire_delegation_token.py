@@ -5,11 +5,11 @@ token.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import bytes_, int16, int32, int64, message
+from wire.schema import Request, bytes_, int16, int32, int64, message
 
 
 @message(api=ApiKey.EXPIRE_DELEGATION_TOKEN, kind="request", versions="0-2", flexible="2+")
-class ExpireDelegationTokenRequest:
+class ExpireDelegationTokenRequest(Request["ExpireDelegationTokenResponse"]):
     hmac: bytes = bytes_()
     expiry_time_period_ms: int = int64()
 

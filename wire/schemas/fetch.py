@@ -14,6 +14,7 @@ from __future__ import annotations
 from wire.api_keys import ApiKey
 from wire.schema import (
     Payload,
+    Request,
     array,
     int8,
     int16,
@@ -61,7 +62,7 @@ class ForgottenTopic:
 
 
 @message(api=ApiKey.FETCH, kind="request", versions="0-18", flexible="12+")
-class FetchRequest:
+class FetchRequest(Request["FetchResponse"]):
     cluster_id: str | None = string("12+", nullable="12+", default=None, tag=0, ignorable=True)
     replica_id: int = int32("0-14", default=-1)
     replica_state: ReplicaState = struct_(ReplicaState, "15+", tag=1)

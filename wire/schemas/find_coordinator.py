@@ -8,11 +8,11 @@ TRANSACTION_ABORTABLE. v6 share groups.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int8, int16, int32, message, string, struct
+from wire.schema import Request, array, int8, int16, int32, message, string, struct
 
 
 @message(api=ApiKey.FIND_COORDINATOR, kind="request", versions="0-6", flexible="3+")
-class FindCoordinatorRequest:
+class FindCoordinatorRequest(Request["FindCoordinatorResponse"]):
     key: str = string("0-3")
     key_type: int = int8("1+")
     coordinator_keys: list[str] = array(string, "4+")

@@ -7,11 +7,11 @@ A zero client instance id asks for a new one.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int8, int16, int32, message, string, uuid
+from wire.schema import Request, array, boolean, int8, int16, int32, message, string, uuid
 
 
 @message(api=ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, kind="request", versions="0", flexible="0+")
-class GetTelemetrySubscriptionsRequest:
+class GetTelemetrySubscriptionsRequest(Request["GetTelemetrySubscriptionsResponse"]):
     client_instance_id: bytes = uuid()
 
 

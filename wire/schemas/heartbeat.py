@@ -6,11 +6,11 @@ v1 throttle time. v3 static members.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import int16, int32, message, string
+from wire.schema import Request, int16, int32, message, string
 
 
 @message(api=ApiKey.HEARTBEAT, kind="request", versions="0-4", flexible="4+")
-class HeartbeatRequest:
+class HeartbeatRequest(Request["HeartbeatResponse"]):
     group_id: str = string()
     generation_id: int = int32()
     member_id: str = string()

@@ -7,7 +7,7 @@ Operations: 0 set, 1 delete, 2 append, 3 subtract.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int8, int16, int32, message, string, struct
+from wire.schema import Request, array, boolean, int8, int16, int32, message, string, struct
 
 
 @struct
@@ -25,7 +25,7 @@ class AlterConfigsResource:
 
 
 @message(api=ApiKey.INCREMENTAL_ALTER_CONFIGS, kind="request", versions="0-1", flexible="1+")
-class IncrementalAlterConfigsRequest:
+class IncrementalAlterConfigsRequest(Request["IncrementalAlterConfigsResponse"]):
     resources: list[AlterConfigsResource] = array(AlterConfigsResource)
     validate_only: bool = boolean()
 

@@ -8,11 +8,11 @@ TRANSACTION_ABORTABLE. v6 two-phase commit (KIP-939, unstable).
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import boolean, int16, int32, int64, message, string
+from wire.schema import Request, boolean, int16, int32, int64, message, string
 
 
 @message(api=ApiKey.INIT_PRODUCER_ID, kind="request", versions="0-6", flexible="2+")
-class InitProducerIdRequest:
+class InitProducerIdRequest(Request["InitProducerIdResponse"]):
     transactional_id: str | None = string(nullable="0+")
     transaction_timeout_ms: int = int32()
     producer_id: int = int64("3+", default=-1)

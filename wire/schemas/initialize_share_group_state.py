@@ -5,7 +5,7 @@ partitions.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, int64, message, string, struct, uuid
+from wire.schema import Request, array, int16, int32, int64, message, string, struct, uuid
 
 
 @struct
@@ -22,7 +22,7 @@ class InitializeStateData:
 
 
 @message(api=ApiKey.INITIALIZE_SHARE_GROUP_STATE, kind="request", versions="0", flexible="0+")
-class InitializeShareGroupStateRequest:
+class InitializeShareGroupStateRequest(Request["InitializeShareGroupStateResponse"]):
     group_id: str = string()
     topics: list[InitializeStateData] = array(InitializeStateData)
 

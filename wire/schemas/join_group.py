@@ -8,7 +8,7 @@ v8 reason. v9 the leader may be told to skip the assignment.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, bytes_, int16, int32, message, string, struct
+from wire.schema import Request, array, boolean, bytes_, int16, int32, message, string, struct
 
 
 @struct
@@ -18,7 +18,7 @@ class JoinGroupRequestProtocol:
 
 
 @message(api=ApiKey.JOIN_GROUP, kind="request", versions="0-9", flexible="6+")
-class JoinGroupRequest:
+class JoinGroupRequest(Request["JoinGroupResponse"]):
     group_id: str = string()
     session_timeout_ms: int = int32()
     rebalance_timeout_ms: int = int32("1+", default=-1, ignorable=True)

@@ -6,7 +6,7 @@ v1 throttle time. v3 several members at once. v5 reason.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, message, string, struct
+from wire.schema import Request, array, int16, int32, message, string, struct
 
 
 @struct
@@ -17,7 +17,7 @@ class MemberIdentity:
 
 
 @message(api=ApiKey.LEAVE_GROUP, kind="request", versions="0-5", flexible="4+")
-class LeaveGroupRequest:
+class LeaveGroupRequest(Request["LeaveGroupResponse"]):
     group_id: str = string()
     member_id: str = string("0-2")
     members: list[MemberIdentity] = array(MemberIdentity, "3+")

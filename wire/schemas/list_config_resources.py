@@ -6,11 +6,11 @@ v0 client metrics only. v1 any resource types.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int8, int16, int32, message, string, struct
+from wire.schema import Request, array, int8, int16, int32, message, string, struct
 
 
 @message(api=ApiKey.LIST_CONFIG_RESOURCES, kind="request", versions="0-1", flexible="0+")
-class ListConfigResourcesRequest:
+class ListConfigResourcesRequest(Request["ListConfigResourcesResponse"]):
     resource_types: list[int] = array(int8, "1+")
 
 

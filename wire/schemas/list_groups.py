@@ -6,11 +6,11 @@ v1 throttle time. v4 filter by state. v5 filter by type.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, message, string, struct
+from wire.schema import Request, array, int16, int32, message, string, struct
 
 
 @message(api=ApiKey.LIST_GROUPS, kind="request", versions="0-5", flexible="3+")
-class ListGroupsRequest:
+class ListGroupsRequest(Request["ListGroupsResponse"]):
     states_filter: list[str] = array(string, "4+")
     types_filter: list[str] = array(string, "5+")
 

@@ -9,7 +9,7 @@ timestamps (-3, -4, -5, -6). v10 timeout.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int8, int16, int32, int64, message, string, struct
+from wire.schema import Request, array, int8, int16, int32, int64, message, string, struct
 
 
 @struct
@@ -27,7 +27,7 @@ class ListOffsetsTopic:
 
 
 @message(api=ApiKey.LIST_OFFSETS, kind="request", versions="0-11", flexible="6+")
-class ListOffsetsRequest:
+class ListOffsetsRequest(Request["ListOffsetsResponse"]):
     replica_id: int = int32()
     isolation_level: int = int8("2+")
     topics: list[ListOffsetsTopic] = array(ListOffsetsTopic)

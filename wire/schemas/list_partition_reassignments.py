@@ -6,7 +6,7 @@ Null topics ask for all.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, message, string, struct
+from wire.schema import Request, array, int16, int32, message, string, struct
 
 
 @struct
@@ -16,7 +16,7 @@ class ListPartitionReassignmentsTopics:
 
 
 @message(api=ApiKey.LIST_PARTITION_REASSIGNMENTS, kind="request", versions="0", flexible="0+")
-class ListPartitionReassignmentsRequest:
+class ListPartitionReassignmentsRequest(Request["ListPartitionReassignmentsResponse"]):
     timeout_ms: int = int32(default=60000)
     topics: list[ListPartitionReassignmentsTopics] | None = array(
         ListPartitionReassignmentsTopics, nullable="0+", default=None

@@ -6,11 +6,11 @@ v1 filter by duration. v2 filter by a pattern of transactional ids.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, int64, message, string, struct
+from wire.schema import Request, array, int16, int32, int64, message, string, struct
 
 
 @message(api=ApiKey.LIST_TRANSACTIONS, kind="request", versions="0-2", flexible="0+")
-class ListTransactionsRequest:
+class ListTransactionsRequest(Request["ListTransactionsResponse"]):
     state_filters: list[str] = array(string)
     producer_id_filters: list[int] = array(int64)
     duration_filter: int = int64("1+", default=-1)

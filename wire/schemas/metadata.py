@@ -10,7 +10,7 @@ an error for the whole answer.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int16, int32, message, string, struct, uuid
+from wire.schema import Request, array, boolean, int16, int32, message, string, struct, uuid
 
 
 @struct
@@ -20,7 +20,7 @@ class MetadataRequestTopic:
 
 
 @message(api=ApiKey.METADATA, kind="request", versions="0-13", flexible="9+")
-class MetadataRequest:
+class MetadataRequest(Request["MetadataResponse"]):
     topics: list[MetadataRequestTopic] | None = array(MetadataRequestTopic, nullable="1+")
     allow_auto_topic_creation: bool = boolean("4+", default=True)
     include_cluster_authorized_operations: bool = boolean("8-10")

@@ -8,7 +8,7 @@ place of names.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, int64, message, string, struct, uuid
+from wire.schema import Request, array, int16, int32, int64, message, string, struct, uuid
 
 
 @struct
@@ -28,7 +28,7 @@ class OffsetCommitRequestTopic:
 
 
 @message(api=ApiKey.OFFSET_COMMIT, kind="request", versions="0-10", flexible="8+")
-class OffsetCommitRequest:
+class OffsetCommitRequest(Request["OffsetCommitResponse"]):
     group_id: str = string()
     generation_id_or_member_epoch: int = int32("1+", default=-1, ignorable=True)
     member_id: str = string("1+", ignorable=True)

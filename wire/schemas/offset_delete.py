@@ -6,7 +6,7 @@ Never flexible.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, message, string, struct
+from wire.schema import Request, array, int16, int32, message, string, struct
 
 
 @struct
@@ -21,7 +21,7 @@ class OffsetDeleteRequestTopic:
 
 
 @message(api=ApiKey.OFFSET_DELETE, kind="request", versions="0")
-class OffsetDeleteRequest:
+class OffsetDeleteRequest(Request["OffsetDeleteResponse"]):
     group_id: str = string()
     topics: list[OffsetDeleteRequestTopic] = array(OffsetDeleteRequestTopic)
 

@@ -8,7 +8,7 @@ epoch. v10 topic ids in place of names.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int16, int32, int64, message, string, struct, uuid
+from wire.schema import Request, array, boolean, int16, int32, int64, message, string, struct, uuid
 
 
 @struct
@@ -33,7 +33,7 @@ class OffsetFetchRequestGroup:
 
 
 @message(api=ApiKey.OFFSET_FETCH, kind="request", versions="0-10", flexible="6+")
-class OffsetFetchRequest:
+class OffsetFetchRequest(Request["OffsetFetchResponse"]):
     group_id: str = string("0-7")
     topics: list[OffsetFetchRequestTopic] | None = array(
         OffsetFetchRequestTopic, "0-7", nullable="2-7"

@@ -6,7 +6,7 @@ v1 the epoch in the answer. v2 the current epoch the client knows, throttle time
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, int64, message, string, struct
+from wire.schema import Request, array, int16, int32, int64, message, string, struct
 
 
 @struct
@@ -23,7 +23,7 @@ class OffsetForLeaderTopic:
 
 
 @message(api=ApiKey.OFFSET_FOR_LEADER_EPOCH, kind="request", versions="0-4", flexible="4+")
-class OffsetForLeaderEpochRequest:
+class OffsetForLeaderEpochRequest(Request["OffsetForLeaderEpochResponse"]):
     replica_id: int = int32("3+", default=-2, ignorable=True)
     topics: list[OffsetForLeaderTopic] = array(OffsetForLeaderTopic)
 

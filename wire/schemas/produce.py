@@ -11,6 +11,7 @@ from __future__ import annotations
 from wire.api_keys import ApiKey
 from wire.schema import (
     Payload,
+    Request,
     array,
     int16,
     int32,
@@ -38,7 +39,7 @@ class TopicProduceData:
 
 
 @message(api=ApiKey.PRODUCE, kind="request", versions="0-13", flexible="9+")
-class ProduceRequest:
+class ProduceRequest(Request["ProduceResponse | None"]):
     transactional_id: str | None = string("3+", nullable="3+", default=None)
     acks: int = int16()
     timeout_ms: int = int32()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import boolean, bytes_, int8, int16, int32, message, uuid
+from wire.schema import Request, boolean, bytes_, int8, int16, int32, message, uuid
 
 
 @message(api=ApiKey.PUSH_TELEMETRY, kind="request", versions="0", flexible="0+")
-class PushTelemetryRequest:
+class PushTelemetryRequest(Request["PushTelemetryResponse"]):
     client_instance_id: bytes = uuid()
     subscription_id: int = int32()
     terminating: bool = boolean()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int8, int16, int32, int64, message, string, struct, uuid
+from wire.schema import Request, array, int8, int16, int32, int64, message, string, struct, uuid
 
 
 @struct
@@ -19,7 +19,7 @@ class ReadStateData:
 
 
 @message(api=ApiKey.READ_SHARE_GROUP_STATE, kind="request", versions="0", flexible="0+")
-class ReadShareGroupStateRequest:
+class ReadShareGroupStateRequest(Request["ReadShareGroupStateResponse"]):
     group_id: str = string()
     topics: list[ReadStateData] = array(ReadStateData)
 

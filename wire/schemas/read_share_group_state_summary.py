@@ -7,7 +7,7 @@ v1 count of completed deliveries.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, int64, message, string, struct, uuid
+from wire.schema import Request, array, int16, int32, int64, message, string, struct, uuid
 
 
 @struct
@@ -23,7 +23,7 @@ class ReadStateSummaryData:
 
 
 @message(api=ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, kind="request", versions="0-1", flexible="0+")
-class ReadShareGroupStateSummaryRequest:
+class ReadShareGroupStateSummaryRequest(Request["ReadShareGroupStateSummaryResponse"]):
     group_id: str = string()
     topics: list[ReadStateSummaryData] = array(ReadStateSummaryData)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import int16, int32, message, string, uuid
+from wire.schema import Request, int16, int32, message, string, uuid
 
 
 @message(api=ApiKey.REMOVE_RAFT_VOTER, kind="request", versions="0", flexible="0+")
-class RemoveRaftVoterRequest:
+class RemoveRaftVoterRequest(Request["RemoveRaftVoterResponse"]):
     cluster_id: str | None = string(nullable="0+")
     voter_id: int = int32()
     voter_directory_id: bytes = uuid()

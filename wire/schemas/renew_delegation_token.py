@@ -5,11 +5,11 @@ delegation token.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import bytes_, int16, int32, int64, message
+from wire.schema import Request, bytes_, int16, int32, int64, message
 
 
 @message(api=ApiKey.RENEW_DELEGATION_TOKEN, kind="request", versions="0-2", flexible="2+")
-class RenewDelegationTokenRequest:
+class RenewDelegationTokenRequest(Request["RenewDelegationTokenResponse"]):
     hmac: bytes = bytes_()
     renew_period_ms: int = int64()
 

@@ -6,11 +6,11 @@ v1 lifetime of the session.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import bytes_, int16, int64, message, string
+from wire.schema import Request, bytes_, int16, int64, message, string
 
 
 @message(api=ApiKey.SASL_AUTHENTICATE, kind="request", versions="0-2", flexible="2+")
-class SaslAuthenticateRequest:
+class SaslAuthenticateRequest(Request["SaslAuthenticateResponse"]):
     auth_bytes: bytes = bytes_()
 
 

@@ -6,11 +6,11 @@ After v0 the tokens follow as bare frames, after v1 inside SaslAuthenticate. Nev
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, message, string
+from wire.schema import Request, array, int16, message, string
 
 
 @message(api=ApiKey.SASL_HANDSHAKE, kind="request", versions="0-1")
-class SaslHandshakeRequest:
+class SaslHandshakeRequest(Request["SaslHandshakeResponse"]):
     mechanism: str = string()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from wire.api_keys import ApiKey
 from wire.schema import (
+    Request,
     array,
     boolean,
     int8,
@@ -41,7 +42,7 @@ class AcknowledgeTopic:
 
 
 @message(api=ApiKey.SHARE_ACKNOWLEDGE, kind="request", versions="0-2", flexible="0+")
-class ShareAcknowledgeRequest:
+class ShareAcknowledgeRequest(Request["ShareAcknowledgeResponse"]):
     group_id: str | None = string(nullable="0+", default=None)
     member_id: str | None = string(nullable="0+")
     share_session_epoch: int = int32()

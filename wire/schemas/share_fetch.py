@@ -9,6 +9,7 @@ from __future__ import annotations
 from wire.api_keys import ApiKey
 from wire.schema import (
     Payload,
+    Request,
     array,
     boolean,
     int8,
@@ -51,7 +52,7 @@ class ForgottenTopic:
 
 
 @message(api=ApiKey.SHARE_FETCH, kind="request", versions="0-2", flexible="0+")
-class ShareFetchRequest:
+class ShareFetchRequest(Request["ShareFetchResponse"]):
     group_id: str | None = string(nullable="0+", default=None)
     member_id: str | None = string(nullable="0+")
     share_session_epoch: int = int32()

@@ -6,11 +6,22 @@ v0 was early access. v1 is the first stable version.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int16, int32, message, string, struct, struct_, uuid
+from wire.schema import (
+    Request,
+    array,
+    boolean,
+    int16,
+    int32,
+    message,
+    string,
+    struct,
+    struct_,
+    uuid,
+)
 
 
 @message(api=ApiKey.SHARE_GROUP_DESCRIBE, kind="request", versions="0-1", flexible="0+")
-class ShareGroupDescribeRequest:
+class ShareGroupDescribeRequest(Request["ShareGroupDescribeResponse"]):
     group_ids: list[str] = array(string)
     include_authorized_operations: bool = boolean()
 

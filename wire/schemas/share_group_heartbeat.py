@@ -7,11 +7,11 @@ v0 was early access. v1 is the first stable version.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, message, string, struct, struct_, uuid
+from wire.schema import Request, array, int16, int32, message, string, struct, struct_, uuid
 
 
 @message(api=ApiKey.SHARE_GROUP_HEARTBEAT, kind="request", versions="0-1", flexible="0+")
-class ShareGroupHeartbeatRequest:
+class ShareGroupHeartbeatRequest(Request["ShareGroupHeartbeatResponse"]):
     group_id: str = string()
     member_id: str = string()
     member_epoch: int = int32()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from wire.api_keys import ApiKey
 from wire.schema import (
+    Request,
     array,
     boolean,
     int8,
@@ -23,7 +24,7 @@ from wire.schema import (
 
 
 @message(api=ApiKey.STREAMS_GROUP_DESCRIBE, kind="request", versions="0-1", flexible="0+")
-class StreamsGroupDescribeRequest:
+class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"]):
     group_ids: list[str] = array(string)
     include_authorized_operations: bool = boolean()
     include_topology_description: bool = boolean("1+")

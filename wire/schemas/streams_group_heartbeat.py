@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from wire.api_keys import ApiKey
 from wire.schema import (
+    Request,
     array,
     boolean,
     int8,
@@ -80,7 +81,7 @@ class TaskOffset:
 
 
 @message(api=ApiKey.STREAMS_GROUP_HEARTBEAT, kind="request", versions="0-1", flexible="0+")
-class StreamsGroupHeartbeatRequest:
+class StreamsGroupHeartbeatRequest(Request["StreamsGroupHeartbeatResponse"]):
     group_id: str = string()
     member_id: str = string()
     member_epoch: int = int32()

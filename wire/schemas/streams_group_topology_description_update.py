@@ -5,7 +5,7 @@ a streams topology.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int8, int16, int32, message, string, struct, struct_
+from wire.schema import Request, array, int8, int16, int32, message, string, struct, struct_
 
 
 @struct
@@ -42,7 +42,9 @@ class TopologyDescription:
     versions="0",
     flexible="0+",
 )
-class StreamsGroupTopologyDescriptionUpdateRequest:
+class StreamsGroupTopologyDescriptionUpdateRequest(
+    Request["StreamsGroupTopologyDescriptionUpdateResponse"]
+):
     group_id: str = string()
     member_id: str = string()
     topology_epoch: int = int32()

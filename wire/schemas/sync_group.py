@@ -7,7 +7,7 @@ v1 throttle time. v3 static members. v5 protocol type and name, checked both way
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, bytes_, int16, int32, message, string, struct
+from wire.schema import Request, array, bytes_, int16, int32, message, string, struct
 
 
 @struct
@@ -17,7 +17,7 @@ class SyncGroupRequestAssignment:
 
 
 @message(api=ApiKey.SYNC_GROUP, kind="request", versions="0-5", flexible="4+")
-class SyncGroupRequest:
+class SyncGroupRequest(Request["SyncGroupResponse"]):
     group_id: str = string()
     generation_id: int = int32()
     member_id: str = string()

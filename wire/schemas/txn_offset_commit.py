@@ -8,7 +8,7 @@ the offsets to the transaction by itself (KIP-890). v6 topic ids in place of nam
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int16, int32, int64, message, string, struct, uuid
+from wire.schema import Request, array, int16, int32, int64, message, string, struct, uuid
 
 
 @struct
@@ -27,7 +27,7 @@ class TxnOffsetCommitRequestTopic:
 
 
 @message(api=ApiKey.TXN_OFFSET_COMMIT, kind="request", versions="0-6", flexible="3+")
-class TxnOffsetCommitRequest:
+class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"]):
     transactional_id: str = string()
     group_id: str = string()
     producer_id: int = int64()

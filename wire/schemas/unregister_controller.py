@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import int16, int32, message, string
+from wire.schema import Request, int16, int32, message, string
 
 
 @message(api=ApiKey.UNREGISTER_CONTROLLER, kind="request", versions="0", flexible="0+")
-class UnregisterControllerRequest:
+class UnregisterControllerRequest(Request["UnregisterControllerResponse"]):
     controller_id: int = int32()
 
 

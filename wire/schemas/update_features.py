@@ -7,7 +7,7 @@ features.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int8, int16, int32, message, string, struct
+from wire.schema import Request, array, boolean, int8, int16, int32, message, string, struct
 
 
 @struct
@@ -19,7 +19,7 @@ class FeatureUpdateKey:
 
 
 @message(api=ApiKey.UPDATE_FEATURES, kind="request", versions="0-2", flexible="0+")
-class UpdateFeaturesRequest:
+class UpdateFeaturesRequest(Request["UpdateFeaturesResponse"]):
     timeout_ms: int = int32(default=60000)
     feature_updates: list[FeatureUpdateKey] = array(FeatureUpdateKey)
     validate_only: bool = boolean("1+")

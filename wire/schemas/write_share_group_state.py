@@ -7,7 +7,7 @@ v1 count of completed deliveries.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, int8, int16, int32, int64, message, string, struct, uuid
+from wire.schema import Request, array, int8, int16, int32, int64, message, string, struct, uuid
 
 
 @struct
@@ -35,7 +35,7 @@ class WriteStateData:
 
 
 @message(api=ApiKey.WRITE_SHARE_GROUP_STATE, kind="request", versions="0-1", flexible="0+")
-class WriteShareGroupStateRequest:
+class WriteShareGroupStateRequest(Request["WriteShareGroupStateResponse"]):
     group_id: str = string()
     topics: list[WriteStateData] = array(WriteStateData)
 

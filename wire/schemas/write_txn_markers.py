@@ -7,7 +7,7 @@ v2 transaction version.
 from __future__ import annotations
 
 from wire.api_keys import ApiKey
-from wire.schema import array, boolean, int8, int16, int32, int64, message, string, struct
+from wire.schema import Request, array, boolean, int8, int16, int32, int64, message, string, struct
 
 
 @struct
@@ -27,7 +27,7 @@ class WritableTxnMarker:
 
 
 @message(api=ApiKey.WRITE_TXN_MARKERS, kind="request", versions="0-2", flexible="1+")
-class WriteTxnMarkersRequest:
+class WriteTxnMarkersRequest(Request["WriteTxnMarkersResponse"]):
     markers: list[WritableTxnMarker] = array(WritableTxnMarker)
 
 

@@ -10,15 +10,19 @@ from embedlog.errors import KafkaError, TimedOut, error_for
 from embedlog.pending import Pending
 from embedlog.transport import ANY_NODE, newest_common
 from wire.error_codes import ErrorCode
+from wire.schema import declaration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from embedlog.client.settings import Settings
     from embedlog.common import TopicPartition
     from embedlog.transport import Transport
+    from wire.schema import R, Request
+
+    V = TypeVar("V")
 
 _ASK_ANOTHER_LEADER = frozenset(
     (
@@ -28,8 +32,6 @@ _ASK_ANOTHER_LEADER = frozenset(
         ErrorCode.FENCED_LEADER_EPOCH,
     )
 )
-_SILENCE = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
-"""What a broker says about a partition that its answer leaves out."""
 
 
 class AdminCalls:
@@ -57,7 +59,7 @@ class AdminCalls:
         """Milliseconds until `deadline`; 0 when it has passed."""
         return max(deadline - self._clock.monotonic_ms(), 0)
 
-    def call(self, node_id: int, request: Any, timeout_ms: int | None = None) -> Any:
+    def call(self, node_id: int, request: Request[R], timeout_ms: int | None = None) -> R:
         """The response of a node; the request is sent again after retriable errors.
 
         Raises:
@@ -79,12 +81,12 @@ class AdminCalls:
     def attempt(
         self,
         node_id: int,
-        request: Any,
+        request: Request[R],
         deadline: int,
         *,
         version: int | None = None,
         last: KafkaError | None = None,
-    ) -> Any:
+    ) -> R:
         """The response of a node, sent to once. `last` is why a former attempt failed.
 
         Raises:
@@ -101,7 +103,7 @@ class AdminCalls:
         self.describe_all(timeout_ms)
         return list(self.metadata.nodes)
 
-    def to_controller(self, request: Any, timeout_ms: int | None) -> Any:
+    def to_controller(self, request: Request[R], timeout_ms: int | None) -> R:
         """The response of the controller, or of a broker that speaks for it.
 
         Any broker of a KRaft cluster passes the request on; an older one answers NOT_CONTROLLER,
@@ -114,7 +116,7 @@ class AdminCalls:
         return response
 
     def newest_version(
-        self, kind: Any, timeout_ms: int | None = None, *, node_id: int = ANY_NODE
+        self, kind: type[Request[Any]], timeout_ms: int | None = None, *, node_id: int = ANY_NODE
     ) -> int:
         """The newest version of a request that both sides know.
 
@@ -125,7 +127,9 @@ class AdminCalls:
         if served is None:
             self.describe_all(timeout_ms)
             served = self._transport.versions(ANY_NODE) or {}
-        return newest_common(kind, served.get(kind.__declaration__.api))
+        api_key = declaration(kind).api
+        assert api_key is not None, kind
+        return newest_common(kind, served.get(api_key))
 
     def until_described(self, names: list[str], timeout_ms: int) -> None:
         """Ask for these topics once, and until every one has an answer, be it an error."""
@@ -144,16 +148,16 @@ class AdminCalls:
     def to_leaders(
         self,
         items: Iterable[TopicPartition],
-        request_for: Callable[[list[TopicPartition]], Any],
-        take: Callable[[Any], dict[TopicPartition, tuple[int, Any]]],
+        request_for: Callable[[list[TopicPartition]], Request[R]],
+        take: Callable[[R], dict[TopicPartition, tuple[int, V]]],
         timeout_ms: int | None,
-    ) -> dict[TopicPartition, Any]:
+    ) -> dict[TopicPartition, V | KafkaError]:
         """Ask the leader of each partition; the value or the error of each.
 
         `take` makes (error code, value) by partition out of a response. Partitions whose leader
         has moved are asked for again.
         """
-        outcomes: dict[TopicPartition, Any] = {}
+        outcomes: dict[TopicPartition, V | KafkaError] = {}
         left = list(items)
         deadline = self._clock.monotonic_ms() + self.timeout(timeout_ms)
         while left:
@@ -179,8 +183,13 @@ class AdminCalls:
                     again += keys if error.retriable else []
                     continue
                 for key in keys:
-                    code, value = answers.get(key, _SILENCE)
-                    outcomes[key] = error_for(code, str(key)) if code else value
+                    answer = answers.get(key)
+                    # Leaving a partition out says that something is wrong, and not what.
+                    code = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else answer[0]
+                    if answer is None or code:
+                        outcomes[key] = error_for(code, str(key))
+                    else:
+                        outcomes[key] = answer[1]
                     if code in _ASK_ANOTHER_LEADER:
                         again.append(key)
             left = [key for key in again if self._has_partition(key)]
@@ -216,7 +225,7 @@ class AdminCalls:
         self._transport.wait(Pending(), min(self._backoff_ms, self.left_ms(deadline)))
 
     def _await(
-        self, pending: Pending[Any], deadline: int, request: Any, last: KafkaError | None
+        self, pending: Pending[Any], deadline: int, request: Request[Any], last: KafkaError | None
     ) -> None:
         while not pending.done():
             left = self.left_ms(deadline)

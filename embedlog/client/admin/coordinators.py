@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.admin.calls import AdminCalls
+    from wire.schemas.find_coordinator import Coordinator, FindCoordinatorResponse
 
     # What a coordinator said about one group: error code, its message, the value.
     Answer = tuple[int, str | None, Any]
@@ -153,8 +154,12 @@ class CoordinatorCalls:
             except KafkaError as error:
                 outcomes.update(dict.fromkeys(asked, error))
                 continue
-            for found in response.coordinators or [response]:
-                group = found.key if response.coordinators else asked[0]
+            answers: dict[str, Coordinator | FindCoordinatorResponse] = {
+                each.key: each for each in response.coordinators
+            }
+            if not answers:  # before version 4 the one that was asked for stands at the top
+                answers[asked[0]] = response
+            for group, found in answers.items():
                 if found.error_code:
                     outcomes[group] = error_for(found.error_code, found.error_message)
                 else:

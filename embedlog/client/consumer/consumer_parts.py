@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from embedlog.client.settings import Settings
     from embedlog.pending import Pending
     from embedlog.transport import Transport
+    from wire.schema import R, Request
 
 
 class ConsumerParts:
@@ -68,11 +69,11 @@ class ConsumerParts:
     def send(
         self,
         node_id: int,
-        request: Any,
+        request: Request[R],
         *,
         version: int | None = None,
         timeout_ms: int | None = None,
-    ) -> Pending[Any]:
+    ) -> Pending[R]:
         """Send, and have `arrived` called for an answer that comes later."""
         pending = self.transport.send(node_id, request, version=version, timeout_ms=timeout_ms)
         if not pending.done():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
     from wire.net.tls import TlsClient
     from wire.produce_template import RecordsRequest
-    from wire.schema import Payload
+    from wire.schema import Payload, R, Request
 
     class ChannelEvent(Protocol):
         """Something happened to a channel: a frame came, or (`reason`) it closed, or it opened.
@@ -141,11 +141,11 @@ class NetworkClient:
     def send(
         self,
         node_id: int,
-        request: Any,
+        request: Request[R],
         *,
         version: int | None = None,
         timeout_ms: int | None = None,
-    ) -> Pending[Any]:
+    ) -> Pending[R]:
         if self._is_closed:
             return _failed(ClosedError("the client was closed"))
         now_ms = self._clock.monotonic_ms()
@@ -158,7 +158,7 @@ class NetworkClient:
                 return _failed(errors.Network(f"node {node_id} is not known"))
             connection = found
         limit = self._request_timeout_ms if timeout_ms is None else timeout_ms
-        pending: Pending[Any] = Pending()
+        pending: Pending[R] = Pending()
         try:
             connection.enqueue(request, version, now_ms + limit, pending)
             if connection.state == ConnectionState.READY:

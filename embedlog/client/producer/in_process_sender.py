@@ -207,7 +207,7 @@ class InProcessSender:
         self._sent[sent] = None
         self._await(sent)
 
-    def _ask(self, batch: ProducerBatch, now_ms: int) -> Pending[ProduceResponse]:
+    def _ask(self, batch: ProducerBatch, now_ms: int) -> Pending[ProduceResponse | None]:
         """Append by a request, for who looks at those."""
         data = PartitionProduceData(index=batch.partition, records=bytes(batch.encoded or b""))
         topic = TopicProduceData(name=batch.topic, topic_id=batch.topic_id, partition_data=[data])
