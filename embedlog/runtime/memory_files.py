@@ -33,6 +33,8 @@ _MAPPED_SPARE_MAX = 256 << 20
 _POPULATED_MIN = 64 << 10
 _POPULATE_WRITE = 23
 """MADV_POPULATE_WRITE, of Linux since 5.14; it has no name in `mmap`."""
+_JOINED_MAX = 4_096
+"""Smaller buffers are joined first: one copy more, and a third of the steps of three stores."""
 
 
 class MemoryNode:
@@ -54,21 +56,26 @@ class MemoryNode:
 
     def write(self, buffers: Sequence[Bytes], position: int) -> int:
         """Store buffers, one behind the other; what lies between the end and there is zeros."""
-        end = position
-        for buffer in buffers:
-            end += len(buffer)
+        if len(buffers[-1]) < _JOINED_MAX:
+            joined = b"".join(buffers)
+            end = position + len(joined)
+            if end <= len(self._views[0]):
+                self._views[0][position:end] = joined
+                self.size = max(self.size, end)
+                return len(joined)
+        size = sum(map(len, buffers))
+        end = position + size
         if end > len(self._views[0]):
             self._make_room(end)
-        if end - position >= _POPULATED_MIN and self._mapping is not None:
+        if size >= _POPULATED_MIN and self._mapping is not None:
             _populate(self._mapping, position, end)
         target = self._views[0]
-        start = position
         for buffer in buffers:
-            stop = start + len(buffer)
-            target[start:stop] = buffer
-            start = stop
+            stop = position + len(buffer)
+            target[position:stop] = buffer
+            position = stop
         self.size = max(self.size, end)
-        return end - position
+        return size
 
     def resize(self, size: int) -> None:
         """Cut or extend with zeros. No view shows what is cut off, so the buffer stays."""

@@ -64,6 +64,7 @@ def trips(cluster: embedlog.Cluster) -> dict[str, Callable[[], object]]:
     value = b"x" * 100
     return {
         "send().result()": lambda: producer.send("events", value).result(),
+        "append()": lambda: producer.append("events", value),
     }
 
 

@@ -75,6 +75,7 @@ class BuiltBatch:
             NotPlain: see there; `build_batch` may take these columns.
         """
         count = len(values)
+        self.first_null_key_index = 0
         deltas: list[int] | None = None
         if isinstance(timestamps, int):
             base = latest = earliest = timestamps
@@ -89,9 +90,7 @@ class BuiltBatch:
             if type(value) is not bytes and value is not None:
                 raise NotPlain
             body = encode_lone_value(value)
-            self.first_null_key_index = 0
         else:
-            self.first_null_key_index = 0
             is_bare = keys is None and deltas is None
             if is_bare and (uniform := _encode_uniform(values, sizes)) is not None:
                 body = uniform

@@ -209,7 +209,6 @@ class BatchOutcomes:
         if self._is_telling:
             return  # called from a callback: the loop around it goes on
         self._is_telling = True
-        told: list[ProducerBatch] = []
         try:
             settled = self.settled
             while settled:
@@ -217,11 +216,14 @@ class BatchOutcomes:
                 if batch.callbacks:
                     _call_back(batch, batch.callbacks)
                 settled.popleft()
-                batch.finish()
-                told.append(batch)
+                self.finish(batch)
         finally:
-            self._is_telling = False  # first, as Ctrl-C may come in the call
-            self._accumulator.finished(*told)
+            self._is_telling = False
+
+    def finish(self, batch: ProducerBatch) -> None:
+        """Let waiters see the outcome, which callbacks know, and use the batch's memory again."""
+        batch.finish()
+        self._accumulator.finished(batch)
 
     def _may_pass(self, batch: ProducerBatch, error: KafkaError) -> bool:
         """May the error be gone the next time? That is also asked for what it leaves behind."""

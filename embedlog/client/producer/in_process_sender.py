@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from embedlog.client.producer.transaction_manager import TransactionManager
     from embedlog.client.settings import Settings
     from embedlog.transport import InProcessTransport
-    from wire.records.built import BuiltBatch
 
 
 class InProcessSender:
@@ -82,9 +81,9 @@ class InProcessSender:
         the callback after it.
         """
         now_ms = self._clock.monotonic_ms()
-        accumulator, upkeep = self._accumulator, self._upkeep
+        accumulator, upkeep, settled = self._accumulator, self._upkeep, self.outcomes.settled
         accumulator.has_sendable = False
-        if self._answers or self.outcomes.settled:
+        if self._answers or settled:
             self._settle(now_ms)
         delay: int | None = None
         if (
@@ -97,10 +96,12 @@ class InProcessSender:
             except EmbedlogError as error:
                 self._fail_waiting(error)
         has_asked = False
-        while accumulator.active or self._answers or self.outcomes.settled:
-            if self._answers or self.outcomes.settled:
+        while True:
+            if self._answers or settled:
                 self._settle(now_ms)
                 continue
+            if not accumulator.active:
+                return None if not self._sent else sooner(delay, upkeep.expiry_ms - now_ms)
             if not upkeep.may_send:
                 return delay
             batch = accumulator.take_ready(
@@ -115,12 +116,8 @@ class InProcessSender:
                 if not has_asked:
                     return sooner(delay, later)
             else:
-                if accumulator.next_due_ms != NEVER:
-                    delay = sooner(delay, accumulator.next_due_ms - now_ms)
-                break
-        if not accumulator.active and not self._sent:
-            return None
-        return sooner(delay, upkeep.expiry_ms - now_ms)
+                due_ms = min(accumulator.next_due_ms, upkeep.expiry_ms)
+                return sooner(delay, due_ms - now_ms)
 
     def abort_all(self, error: EmbedlogError) -> None:
         """Give up everything that has no outcome, and tell the callbacks."""
@@ -148,7 +145,12 @@ class InProcessSender:
         settings = self._settings
         is_asked = False
         try:
-            encoded = batch.encoded or self._encode(batch)
+            encoded = batch.encoded
+            if encoded is None and not settings.codec:
+                encoded = batch.encode_built()
+            if encoded is None:
+                encoded = batch.encode(settings.codec, settings.level)
+                batch.queue.topic.learn_ratio(batch.observed_ratio)
             if batch.encoded_size > settings.request_size_max and batch.record_count > 1:
                 self.outcomes.split(batch, settings.part_size_max)
                 return
@@ -181,23 +183,14 @@ class InProcessSender:
             first_offset = -1
         elif is_duplicate:
             append_ms = latest
-        self.outcomes.written(batch, first_offset, append_ms)
-        if batch.callbacks is None and not self._sent and len(self.outcomes.settled) == 1:
-            # As nearly all: nobody is to be told, of this one or one before it.
-            self.outcomes.settled.pop()
+        outcomes = self.outcomes
+        outcomes.written(batch, first_offset, append_ms)
+        if batch.callbacks is None and not self._sent and len(outcomes.settled) == 1:
+            # As nearly all: nobody is to be told, neither of this one nor of one before it.
+            outcomes.settled.clear()
             batch.finish()
             self._accumulator.finished(batch)
             self._upkeep.arrived()
-
-    def _encode(self, batch: ProducerBatch) -> bytes | BuiltBatch:
-        settings = self._settings
-        if not settings.codec:
-            built = batch.encode_built()
-            if built is not None:
-                return built
-        encoded = batch.encode(settings.codec, settings.level)
-        batch.queue.topic.learn_ratio(batch.observed_ratio)
-        return encoded
 
     def _follow(self, batch: ProducerBatch, answer: Pending[Any], now_ms: int) -> None:
         """See to a batch that is not committed yet."""

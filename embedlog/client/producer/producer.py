@@ -29,12 +29,14 @@ from embedlog.client.producer.bulk import own_columns
 from embedlog.client.producer.column_sends import ColumnSends
 from embedlog.client.producer.delivery import BatchFuture, DeliveryFuture
 from embedlog.client.producer.destinations import Destinations
+from embedlog.client.producer.direct_append import DirectAppend
 from embedlog.client.producer.endings import Endings
 from embedlog.client.producer.in_process_sender import InProcessSender
 from embedlog.client.producer.memory_wait import MemoryWait
 from embedlog.client.producer.producer_metrics import described
 from embedlog.client.producer.producer_settings import (
     PRODUCER,
+    SenderSettings,
     complete,
     interceptors,
     transactions,
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
     from embedlog.client.connect import Target
     from embedlog.client.metadata import PartitionInfo
     from embedlog.client.producer.column_sends import Given
-    from embedlog.client.producer.delivery import DeliveryCallback
+    from embedlog.client.producer.delivery import DeliveryCallback, RecordMetadata
     from embedlog.client.producer.producer_batch import Headers, ProducerBatch
     from embedlog.client.producer.request_sender import RequestSender
     from embedlog.client.producer.transaction_manager import TransactionManager
@@ -140,6 +142,7 @@ class Producer:
         )
         self._records = RecordSends(parts)
         self._columns = ColumnSends(parts, is_built=sender.encodes_at_once)
+        self._direct = self._direct_append(settings)
         self._flush_ns = 0
         self._unattended: UnattendedPasses | None = None
         if not threaded and not self._is_attended:
@@ -149,6 +152,27 @@ class Producer:
         self._endings = Endings(self, self._accumulator, runtime.scheduler)
         transport.before_end = self._endings.cluster_ends
         self._is_closed = False
+
+    def _direct_append(self, settings: Settings) -> DirectAppend | None:
+        """For `append`; None when each of its records has to be sent."""
+        transport = self._transport
+        chosen = SenderSettings(settings, in_process=transport.in_process)
+        is_plain = (
+            chosen.acks
+            and not chosen.codec
+            and not settings["enable.idempotence"]
+            and not settings["partitioner.ignore.keys"]
+        )
+        if not is_plain or self._is_choosy or not isinstance(transport, InProcessTransport):
+            return None
+        return DirectAppend(
+            transport,
+            self._accumulator,
+            self._topics,
+            self._sender.outcomes,
+            chosen,
+            self._limits.surely_fits,
+        )
 
     @property
     def _is_choosy(self) -> bool:
@@ -221,9 +245,60 @@ class Producer:
                             raise
                         return future
             # It begins a batch, or may be the last of one, or is the first with its key.
-            record = (size, stamp, key, value, None, on_delivery, key is None)
-            return self._attended(self._records.append(queue, record, None, None))
+            is_sticky = key is None
+            appended = self._accumulator.append(
+                queue, size, stamp, key, value, None, on_delivery, is_sticky
+            )
+            if appended is None:  # buffer.memory is full
+                record = (size, stamp, key, value, None, on_delivery, is_sticky)
+                appended = self._records.append(queue, record, None, None)
+            if self._accumulator.needs_attention:
+                self._attend()
+            return appended
         return self._send_any(topic, value, key, None, stamp, None, on_delivery)
+
+    def append(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers | None = None,
+        timeout: float | None = None,
+    ) -> RecordMetadata:
+        """Append one record, and return where it is: as durable as its topic's level says.
+
+        The arguments are those of `send`, and so is the place in the order: it comes behind all
+        that this thread has sent. For an embedded queue this is the direct way: in process it is
+        half the work of `send(...).result()`, which it is elsewhere. `timeout` is in seconds.
+
+        >>> with embedlog.open() as cluster, embedlog.Producer(cluster) as producer:
+        ...     producer.append("events", b"value", key=b"key").offset
+        0
+
+        Raises:
+            KafkaError: the record was not written, or not kept, and why.
+            TimedOut: time is over; the record is still on its way.
+            ClosedError, SerializationError, TypeError, ValueError: as `send`.
+        """
+        if (
+            self._direct is not None
+            and type(value) is bytes
+            and (key is None or type(key) is bytes)
+            and partition is None
+            and headers is None
+            and timestamp_ms is None
+        ):
+            timeout_ms = None if timeout is None else _milliseconds(timeout, "append")
+            found = self._direct.append(topic, value, key, timeout_ms)
+            if found is not None:
+                return found
+        sent = self.send(
+            topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+        )
+        return sent.result(timeout)
 
     def _send_any(  # noqa: PLR0917  the arguments of send, passed on
         self,

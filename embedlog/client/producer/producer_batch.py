@@ -59,7 +59,7 @@ class ProducerBatch:
     record_count = 0
     """Set when it is closed."""
     key_sizes: list[int] | None = None
-    value_sizes: list[int] | None = None
+    value_sizes: Sequence[int] | None = None
     is_bulk = False
     """Made by `send_batch`: nobody asks for one record's metadata."""
     is_closed = False
@@ -232,7 +232,7 @@ class ProducerBatch:
             encoded = self.encoded = build_batch(
                 self.values,
                 keys=self.keys,
-                timestamps=self._stamps,
+                timestamps=self.timestamps[0] if len(self.timestamps) == 1 else self.timestamps,
                 headers=self.headers,
                 codec=codec,
                 level=level,
@@ -252,24 +252,19 @@ class ProducerBatch:
         """
         if self.headers is not None:
             return None
-        producer = (self.producer_id, self.producer_epoch, self.base_sequence)
+        stamps = self.timestamps
         try:
             encoded = self.encoded = BuiltBatch(
                 self.values,
                 keys=self.keys,
-                timestamps=self._stamps,
-                producer=producer,
+                timestamps=stamps[0] if len(stamps) == 1 else stamps,
+                producer=(self.producer_id, self.producer_epoch, self.base_sequence),
                 sizes=value_sizes,
             )
         except NotPlain:
             return None
         self.encoded_size = encoded.size
         return encoded
-
-    @property
-    def _stamps(self) -> int | list[int]:
-        stamps = self.timestamps
-        return stamps[0] if len(stamps) == 1 else stamps
 
     def set_producer(self, producer_id: int, epoch: int, base_sequence: int) -> None:
         """Number the records for an idempotent producer."""
@@ -341,7 +336,14 @@ class ProducerBatch:
         """The records are written (base_offset -1: somewhere)."""
         self.base_offset = base_offset
         self.log_append_ms = log_append_ms
-        self._forget_records()
+        if self.record_count == 1 and self.keys is None and not self.is_bulk:
+            # As `_forget_records`, of what `send(...).result()` makes.
+            (value,) = self.values
+            self.value_sizes = (-1 if value is None else len(value),)
+            self.values = []
+            self.headers = self.encoded = None
+        else:
+            self._forget_records()
 
     def fail(self, error: Exception) -> None:
         """The records are given up."""
@@ -372,22 +374,23 @@ class ProducerBatch:
         if self.error is not None:
             self.is_error_seen = True
             raise self.error
-        return self.metadata(index)
+        first, sizes, key_sizes = self.base_offset, self.value_sizes, self.key_sizes
+        return RecordMetadata(
+            (
+                self.topic,
+                self.partition,
+                first + index if first >= 0 else -1,
+                self.log_append_ms if self.log_append_ms >= 0 else self.timestamps[index],
+                -1 if key_sizes is None else key_sizes[index],
+                -1 if sizes is None else sizes[index],
+            )
+        )
 
     def metadata(self, index: int) -> RecordMetadata:
         """The metadata of record `index`, whether it was written or not."""
         if self.error is not None:
             return RecordMetadata((self.topic, self.partition, -1, -1, -1, -1))
-        return RecordMetadata(
-            (
-                self.topic,
-                self.partition,
-                self.base_offset + index if self.base_offset >= 0 else -1,
-                self.log_append_ms if self.log_append_ms >= 0 else self.timestamps[index],
-                -1 if self.key_sizes is None else self.key_sizes[index],
-                -1 if self.value_sizes is None else self.value_sizes[index],
-            )
-        )
+        return self.outcome(index)
 
     def all_metadata(self) -> list[RecordMetadata]:
         """`metadata` of each record, in loops of C: half of what it takes one by one.

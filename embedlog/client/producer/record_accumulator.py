@@ -236,19 +236,14 @@ class RecordAccumulator:
         with self.lock:
             self.pool.leave()
 
-    def finished(self, *batches: ProducerBatch) -> None:
-        """They have their outcome, and their callbacks know: their memory may be used again."""
-        count = size = memory = 0
+    def finished(self, batch: ProducerBatch) -> None:
+        """It has its outcome, and its callbacks know: its memory may be used again."""
         with self.lock:
-            for batch in batches:
-                self.incomplete.pop(batch, None)
-                memory += batch.memory
-                if batch.encoded_size:
-                    count += 1
-                    size += batch.encoded_size
-            self.pool.release(memory)
-            self.encoded_count += count
-            self.encoded_total += size
+            self.incomplete.pop(batch, None)
+            self.pool.release(batch.memory)
+            if batch.encoded_size:
+                self.encoded_count += 1
+                self.encoded_total += batch.encoded_size
 
     def give_back(self, size: int) -> None:
         """Memory that outlived its batch may be used again."""
@@ -317,7 +312,8 @@ class RecordAccumulator:
         `transactions` only a batch that has its turn there, which gets its numbers.
         """
         self.next_due_ms = NEVER
-        self.lacks_leader.clear()
+        if self.lacks_leader:
+            self.lacks_leader = {}
         with self.lock:
             if self.pool.waiting:
                 linger_ms = 0
@@ -365,8 +361,10 @@ class RecordAccumulator:
         """Remove the first batch for the sender, closing it. Requires: the lock."""
         batch = queue.batches.popleft()
         if not batch.is_closed:
-            queue.close_open()
-            self.produced(queue, batch.size, is_full=True)
+            batch.close()
+            queue.open = None
+            if queue is queue.topic.sticky_queue:
+                self.produced(queue, batch.size, is_full=True)
         if not queue.batches:
             del self.active[queue]
         return batch

@@ -29,7 +29,16 @@ def ordinary(records: Buffer | BuiltBatch, config: LogConfig, now_ms: int) -> Go
     None says nothing: `validate` finds what it is. `now_ms` is wall time.
     """
     if isinstance(records, BuiltBatch):
-        return records if _is_fit(records, config, now_ms) else None
+        is_fit = (
+            records.size <= config.batch_size_max
+            and config.keeps_plain
+            and records.min_timestamp >= 0
+            and records.max_timestamp - now_ms <= config.message_timestamp_after_max_ms
+            and now_ms - records.min_timestamp <= config.message_timestamp_before_max_ms
+            and (records.first_null_key_index < 0 or not config.compact)
+            and (records.producer_id < 0 or records.base_sequence >= 0)
+        )
+        return records if is_fit else None
     view = records if type(records) is memoryview else memoryview(records)
     size = len(view)
     if not HEADER_SIZE < size <= config.batch_size_max or not config.keeps_plain:
@@ -77,17 +86,4 @@ def ordinary(records: Buffer | BuiltBatch, config: LogConfig, now_ms: int) -> Go
         return None
     return ValidatedBatch(
         (checked,), crc, size, delta, latest, -1, 0, producer_id, producer_epoch, base_sequence
-    )
-
-
-def _is_fit(built: BuiltBatch, config: LogConfig, now_ms: int) -> bool:
-    """Whether a log of this configuration takes the batch, and as it is."""
-    return (
-        built.size <= config.batch_size_max
-        and config.keeps_plain
-        and built.min_timestamp >= 0
-        and built.max_timestamp - now_ms <= config.message_timestamp_after_max_ms
-        and now_ms - built.min_timestamp <= config.message_timestamp_before_max_ms
-        and (built.first_null_key_index < 0 or not config.compact)
-        and (built.producer_id < 0 or built.base_sequence >= 0)
     )
