@@ -11,6 +11,7 @@ from embedlog.aio.lanes import Lanes
 from embedlog.aio.outcomes import Outcomes
 from embedlog.aio.shared_producer import SharedProducer
 from embedlog.aio.threads import in_thread
+from embedlog.client.arguments import timeout_s
 from embedlog.client.producer.bulk import own_columns, unchanging
 from embedlog.errors import ClosedError, TimedOut
 from embedlog.runtime.forks import stays_in_parent
@@ -118,6 +119,30 @@ class Producer:
         if not self._will_push and client.push_delay_ms is not None:
             self._push_later()
         return self._outcomes.of_record(sent)
+
+    async def append(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers | None = None,
+        timeout: float | None = None,
+    ) -> RecordMetadata:
+        """Append one record, and return where it is: `await send(...)`, at most `timeout` seconds.
+
+        Raises:
+            TimedOut: time is over; the record is still on its way. The others as `send`.
+        """
+        sent = self.send(
+            topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
+        )
+        try:
+            return await asyncio.wait_for(sent, timeout_s(timeout, "append"))
+        except TimeoutError:
+            raise TimedOut(f"the record has no outcome after {timeout} s") from None
 
     def send_batch(
         self,

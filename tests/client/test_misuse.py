@@ -57,6 +57,7 @@ CONSUMER: dict[str, Call] = {
 CONSUMER_ANY_TIME = {"close", "metrics", "wakeup"}
 
 PRODUCER: dict[str, Call] = {
+    "append": lambda producer: producer.append("events", b"value", timeout=10),
     "flush": lambda producer: producer.flush(),
     "partitions_for": lambda producer: producer.partitions_for("events"),
     "send": lambda producer: producer.send("events", b"value"),

@@ -202,22 +202,19 @@ class Producer:
         """Hand over one record; returns before it is written.
 
         Without a serializer `value` and `key` are bytes or None; None is given to no serializer.
-        `headers` are (name, bytes or None) pairs. `on_delivery(metadata, error)` is called once, in
-        a thread that drives this producer. What the cluster refuses, or a limit (also of time:
-        max.block.ms for metadata and for room in buffer.memory), fails the future and the callback.
+        `headers` are (name, bytes or None) pairs. What is refused, also after max.block.ms, fails
+        the future, and `on_delivery(metadata, error)`, which is called once by who drives.
 
         Raises:
-            ClosedError: the producer is closed; SerializationError: a serializer raised;
-                TypeError, ValueError: an argument is of the wrong kind, or out of range.
+            ClosedError; SerializationError; TypeError, ValueError: an argument is unfit.
         """
         queues = self._quick_topics.get(topic) if type(topic) is str else None
-        # Any other record takes the long way round; this is the one that comes by millions.
         if (queues is None or type(value) is not bytes or partition is not None) or (
             (timestamp_ms is not None or headers is not None)
             or (on_delivery is not None and not callable(on_delivery))
         ):
             return self._send_any(topic, value, key, partition, timestamp_ms, headers, on_delivery)
-        stamp = self._wall_source.time_ns() // 1_000_000  # ms
+        stamp = self._wall_source.time_ns() // 1_000_000
         size, queue = len(value), queues.sticky_queue
         if key is not None:
             queue = queues.by_key.get(key) if type(key) is bytes else None
@@ -244,17 +241,13 @@ class Producer:
                             batch.trim(future.index)
                             raise
                         return future
-            # It begins a batch, or may be the last of one, or is the first with its key.
-            is_sticky = key is None
             appended = self._accumulator.append(
-                queue, size, stamp, key, value, None, on_delivery, is_sticky
+                queue, size, stamp, key, value, None, on_delivery, key is None
             )
-            if appended is None:  # buffer.memory is full
-                record = (size, stamp, key, value, None, on_delivery, is_sticky)
-                appended = self._records.append(queue, record, None, None)
-            if self._accumulator.needs_attention:
-                self._attend()
-            return appended
+            if appended is not None:
+                if self._accumulator.needs_attention:
+                    self._attend()
+                return appended
         return self._send_any(topic, value, key, None, stamp, None, on_delivery)
 
     def append(

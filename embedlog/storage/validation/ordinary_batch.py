@@ -24,10 +24,7 @@ _header_of = HEADER.unpack_from
 
 
 def ordinary(records: Buffer | BuiltBatch, config: LogConfig, now_ms: int) -> GoodBatch | None:
-    """What `validate` makes of the one batch in `records`, if it is ordinary and good.
-
-    None says nothing: `validate` finds what it is. `now_ms` is wall time.
-    """
+    """What `validate` makes of one batch, if it is ordinary and good; None says nothing."""
     if isinstance(records, BuiltBatch):
         is_fit = (
             records.size <= config.batch_size_max
@@ -39,8 +36,7 @@ def ordinary(records: Buffer | BuiltBatch, config: LogConfig, now_ms: int) -> Go
             and (records.producer_id < 0 or records.base_sequence >= 0)
         )
         return records if is_fit else None
-    view = records if type(records) is memoryview else memoryview(records)
-    size = len(view)
+    size = len(view := memoryview(records))
     if not HEADER_SIZE < size <= config.batch_size_max or not config.keeps_plain:
         return None
     (
