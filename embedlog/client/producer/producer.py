@@ -228,8 +228,7 @@ class Producer:
                     if filled < batch.small_size_limit and (key is None or keys is not None):
                         batch.size = filled
                         future = DeliveryFuture()
-                        future.batch = batch
-                        future.index = len(batch.values)
+                        future.batch, future.index = batch, len(batch.values)
                         try:
                             batch.values.append(value)
                             batch.timestamps.append(stamp)
