@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 from embedlog import errors
 from wire.error_codes import ErrorCode
@@ -20,7 +23,9 @@ SOURCES = sorted(
 CODE = [path for path in SOURCES if path.parts[len(ROOT.parts)] in {"embedlog", "wire"}]
 
 NAMED_TUPLES = {"_replace", "_asdict", "_fields", "_make"}
-PATCHES = {"monkeypatch.setattr", "patch.object", "patch", "setattr", "getattr"}
+PATCHES = {"monkeypatch.setattr", "patch.object", "setattr", "getattr"}
+PRIVATE_NAME = re.compile(r"(?:\bdef |\bclass |\bself\.|^)(_[A-Za-z]\w*)", re.MULTILINE)
+NAMED_PRIVATE = re.compile(r"[.\"](_[A-Za-z]\w*)")
 
 FILE_LINES_MAX = 700
 FUNCTION_LINES_MAX = 60
@@ -132,6 +137,18 @@ REACHES_INSIDE = {
 it here; but for the first none shall come in."""
 
 FORBIDDEN = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trees_are_forgotten() -> Iterator[None]:
+    """A million nodes of syntax trees: a garbage collector that looks at them takes seconds, also
+    in the tests after these.
+    """
+    gc.disable()
+    yield
+    for cached in (_tree, _nodes, _classes, _imported):
+        cached.cache_clear()
+    gc.enable()
 
 
 def _name(path: Path) -> str:
@@ -256,33 +273,27 @@ def test_a_class_stores_few_attributes() -> None:
 @functools.cache
 def _private_names() -> frozenset[str]:
     """What the house calls by a name with one underscore before it."""
-    found: set[str] = set()
-    for path in CODE:
-        for node in ast.walk(_tree(path)):
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                found.add(node.attr)
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found.add(node.id)
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                found.add(node.name)
-    private = {name for name in found if name.startswith("_") and not name.startswith("__")}
-    return frozenset(private - NAMED_TUPLES)
+    found = {name for path in CODE for name in PRIVATE_NAME.findall(path.read_text())}
+    return frozenset(found - NAMED_TUPLES)
 
 
 def _reached(path: Path) -> Iterator[str]:
     """The private names of the house that a test names, but for its own objects' ones."""
+    named = set(NAMED_PRIVATE.findall(path.read_text()))
+    if not named & _private_names():
+        return  # nearly all: it need not be parsed
     for node in ast.walk(_tree(path)):
-        if isinstance(node, ast.Attribute):
+        if isinstance(node, ast.Attribute) and node.attr in _private_names():
             owner = node.value
             is_own = isinstance(owner, ast.Name) and owner.id in {"self", "cls"}
             is_own |= isinstance(owner, ast.Call) and ast.unparse(owner.func) == "super"
-            if not is_own and node.attr in _private_names():
+            if not is_own:
                 yield f"{_name(path)}:{node.lineno} {ast.unparse(node)}"
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in PATCHES:
-            for argument in node.args:
-                text = argument.value if isinstance(argument, ast.Constant) else None
-                if isinstance(text, str) and text.rpartition(".")[2] in _private_names():
-                    yield f"{_name(path)}:{node.lineno} {text!r}"
+        elif isinstance(node, ast.Call):
+            texts = [part.value for part in node.args if isinstance(part, ast.Constant)]
+            private = [text for text in texts if text in _private_names()]
+            if private and ast.unparse(node.func) in PATCHES:
+                yield f"{_name(path)}:{node.lineno} {private}"
 
 
 def test_tests_do_not_reach_inside() -> None:
