@@ -271,7 +271,7 @@ class Cluster:
         transport = InProcessTransport(
             self.broker.handle,
             make_context,
-            {key: (first, last) for key, (_, first, last) in dispatch.HANDLERS.items()},
+            dispatch.VERSIONS,
             self.runtime,
             makes_topics=lambda: self.config.auto_create_topics_enable,
             disk_error=self.broker.disk_error,

@@ -7,7 +7,6 @@ read without importing 79 schema modules; a test compares it with the declaratio
 from __future__ import annotations
 
 from wire.api_keys import NAMES, ApiKey
-from wire.errors import UnknownApi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,6 +127,15 @@ def valid_versions(api_key: int) -> tuple[int, int]:
     return _row(api_key)[:2]
 
 
+def stable_versions(api_key: int) -> tuple[int, int]:
+    """Return (first, last) version of those that Kafka 4.4 does not call unstable.
+
+    >>> stable_versions(ApiKey.INIT_PRODUCER_ID), valid_versions(ApiKey.INIT_PRODUCER_ID)
+    ((0, 5), (0, 6))
+    """
+    return _row(api_key)[0], LATEST[api_key]
+
+
 def request_class(api_key: int) -> type[Any]:
     """Return e.g. `ProduceRequest`.
 
@@ -171,4 +179,7 @@ def _row(api_key: int) -> tuple[int, int, int, int | None]:
     try:
         return _VERSIONS[api_key]
     except KeyError:
+        # The errors are loaded by whoever may meet one; the first record needs the table alone.
+        from wire.errors import UnknownApi
+
         raise UnknownApi(api_key) from None

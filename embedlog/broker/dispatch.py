@@ -1,8 +1,7 @@
 """From a request to its handler, and from an exception to an error code: both happen here only.
 
-A handler module answers one API:
+A handler module, named as the API's schema, answers one API:
 
-    VERSIONS = (first, last)
     def handle(broker, context, request) -> response | Pending[response] | None
     def refused(request, version, error) -> response      optional
 
@@ -13,6 +12,8 @@ goes into the response's top-level `error_code`. Modules are imported when first
 from __future__ import annotations
 
 from embedlog import errors
+from wire.api_keys import ApiKey
+from wire.registry import module_name, stable_versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,48 +34,51 @@ if TYPE_CHECKING:
             """A defect showed itself."""
 
 
-HANDLERS: dict[int, tuple[str, int, int]] = {
-    0: ("produce", 0, 13),
-    1: ("fetch", 0, 18),
-    2: ("list_offsets", 0, 11),
-    3: ("metadata", 0, 13),
-    8: ("offset_commit", 0, 10),
-    9: ("offset_fetch", 0, 10),
-    10: ("find_coordinator", 0, 6),
-    11: ("join_group", 0, 9),
-    12: ("heartbeat", 0, 4),
-    13: ("leave_group", 0, 5),
-    14: ("sync_group", 0, 5),
-    15: ("describe_groups", 0, 6),
-    16: ("list_groups", 0, 5),
-    18: ("api_versions", 0, 5),
-    19: ("create_topics", 0, 7),
-    20: ("delete_topics", 0, 6),
-    21: ("delete_records", 0, 2),
-    22: ("init_producer_id", 0, 5),
-    23: ("offset_for_leader_epoch", 0, 4),
-    32: ("describe_configs", 0, 4),
-    33: ("alter_configs", 0, 2),
-    35: ("describe_log_dirs", 0, 5),
-    37: ("create_partitions", 0, 3),
-    42: ("delete_groups", 0, 3),
-    44: ("incremental_alter_configs", 0, 1),
-    47: ("offset_delete", 0, 0),
-    60: ("describe_cluster", 0, 2),
-    61: ("describe_producers", 0, 0),
-    68: ("consumer_group_heartbeat", 0, 1),
-    69: ("consumer_group_describe", 0, 1),
-    75: ("describe_topic_partitions", 0, 0),
+VERSIONS: dict[int, tuple[int, int]] = {
+    api_key: stable_versions(api_key)
+    for api_key in (
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.METADATA,
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.JOIN_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.LIST_GROUPS,
+        ApiKey.API_VERSIONS,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.DELETE_RECORDS,
+        ApiKey.INIT_PRODUCER_ID,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.DESCRIBE_LOG_DIRS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.DELETE_GROUPS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.OFFSET_DELETE,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.DESCRIBE_PRODUCERS,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    )
 }
-"""API key -> (module, first version, last version); what ApiVersions lists is what is served."""
+"""API key -> first and last version that is answered: all that Kafka does not call unstable. What
+ApiVersions lists is what is served."""
 
 _handlers: dict[int, Handler] = {}
 
 
 def served_versions(api_key: int) -> tuple[int, int]:
     """The first and the last version of an API that this broker answers; (0, -1) for none."""
-    _, first, last = HANDLERS.get(api_key) or ("", 0, -1)
-    return first, last
+    return VERSIONS.get(api_key, (0, -1))
 
 
 def call(broker: Broker, context: RequestContext, request: Request[R]) -> R | Pending[R]:
@@ -142,7 +146,7 @@ def as_kafka_error(error: Exception) -> errors.KafkaError:
 
 
 def _module(api_key: int) -> ModuleType:
-    name = HANDLERS[api_key][0]
+    name = module_name(api_key)
     # Not importlib: it would be the only one to need `importlib` and `warnings`.
     module: ModuleType = __import__(f"embedlog.broker.apis.{name}", fromlist=(name,))
     return module

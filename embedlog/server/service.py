@@ -305,7 +305,7 @@ class BrokerService:
             return _NO_ANSWER
         from wire.schemas.api_versions import ApiVersion, ApiVersionsResponse
 
-        _, first, last = dispatch.HANDLERS[ApiKey.API_VERSIONS]
+        first, last = dispatch.VERSIONS[ApiKey.API_VERSIONS]
         response = ApiVersionsResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION,
             api_keys=[ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=first, max_version=last)],

@@ -44,5 +44,5 @@ def versions(request_class: type[Any]) -> range:
     """Every version of the request that the broker serves."""
     api = declaration(request_class).api
     assert api is not None
-    _, first, last = dispatch.HANDLERS[api]
+    first, last = dispatch.VERSIONS[api]
     return range(first, last + 1)

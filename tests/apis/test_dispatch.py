@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,10 +17,11 @@ from embedlog.cluster import Cluster
 from embedlog.testing import sim_runtime
 from wire import schemas
 from wire.api_keys import NAMES, ApiKey
-from wire.registry import response_class, valid_versions
+from wire.registry import module_name, response_class, valid_versions
 from wire.schemas.describe_cluster import DescribeClusterRequest
 
 APIS = Path(dispatch.__file__).parent / "apis"
+APIS_SERVED = sorted(dispatch.VERSIONS)
 SCHEMAS = Path(schemas.__file__ or "").parent
 
 
@@ -32,23 +34,26 @@ class Connection:
         self.is_closed = True
 
 
-@pytest.mark.parametrize("api_key", sorted(dispatch.HANDLERS))
-def test_the_table_says_what_the_modules_say(api_key: int) -> None:
-    name, first, last = dispatch.HANDLERS[api_key]
-    module = import_module(f"embedlog.broker.apis.{name}")
-    assert (first, last) == module.VERSIONS
+def handler_module(api_key: int) -> ModuleType:
+    return import_module(f"embedlog.broker.apis.{module_name(api_key)}")
+
+
+@pytest.mark.parametrize("api_key", APIS_SERVED)
+def test_the_card_of_an_api_says_what_is_served(api_key: int) -> None:
+    first, last = dispatch.VERSIONS[api_key]
     known_first, known_last = valid_versions(api_key)
-    assert known_first <= first <= last <= known_last
-    assert name == NAMES[api_key].lower() or name.replace("_", "") == NAMES[api_key].lower()
+    assert known_first == first <= last <= known_last
+    versions = f"versions {first}-{last}" if first < last else f"version {first}"
+    card = handler_module(api_key).__doc__ or ""
+    assert card.startswith(f"{NAMES[api_key]} (api key {api_key}), {versions}: ")
 
 
-@pytest.mark.parametrize("api_key", sorted(dispatch.HANDLERS))
+@pytest.mark.parametrize("api_key", APIS_SERVED)
 def test_a_handler_is_typed_as_its_request_is(api_key: int) -> None:
     """The dispatcher looks handlers up by number, where the type checker cannot follow."""
-    name = dispatch.HANDLERS[api_key][0]
-    handle = import_module(f"embedlog.broker.apis.{name}").handle
+    handle = handler_module(api_key).handle
     request, response = f"{NAMES[api_key]}Request", f"{NAMES[api_key]}Response"
-    schema = (SCHEMAS / f"{name}.py").read_text()
+    schema = (SCHEMAS / f"{module_name(api_key)}.py").read_text()
     (answer,) = re.findall(rf'^class {request}\(Request\["(.+)"\]\):$', schema, re.MULTILINE)
     assert handle.__annotations__["request"] == request
     returned = set(handle.__annotations__["return"].split(" | "))
@@ -56,15 +61,15 @@ def test_a_handler_is_typed_as_its_request_is(api_key: int) -> None:
     assert answer == (f"{response} | None" if api_key == ApiKey.PRODUCE else response)
 
 
-@pytest.mark.parametrize("api_key", sorted(dispatch.HANDLERS))
+@pytest.mark.parametrize("api_key", APIS_SERVED)
 def test_every_api_has_room_for_an_error(api_key: int) -> None:
-    module = import_module(f"embedlog.broker.apis.{dispatch.HANDLERS[api_key][0]}")
-    assert hasattr(module, "refused") or "error_code" in response_class(api_key).__slots__
+    refuses = hasattr(handler_module(api_key), "refused")
+    assert refuses or "error_code" in response_class(api_key).__slots__
 
 
 def test_every_api_file_is_in_the_table() -> None:
     files = {path.stem for path in APIS.glob("*.py")} - {"__init__"}
-    assert files == {name for name, _, _ in dispatch.HANDLERS.values()}
+    assert files == {module_name(api_key) for api_key in dispatch.VERSIONS}
 
 
 def test_versions_that_are_not_served() -> None:

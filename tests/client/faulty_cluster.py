@@ -42,8 +42,7 @@ class FaultyCluster:
         def make_context(api_key: int, version: int) -> RequestContext:
             return RequestContext(api_key, version, client_id=client_id)
 
-        versions = {key: (first, last) for key, (_, first, last) in dispatch.HANDLERS.items()}
-        return InProcessTransport(self._handle, make_context, versions, self.runtime)
+        return InProcessTransport(self._handle, make_context, dispatch.VERSIONS, self.runtime)
 
     def _handle(self, context: RequestContext, request: Any) -> Any:
         self.requests.append(request)

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
 
-VERSIONS = (0, 2)
-
 
 def handle(
     broker: Broker, _context: RequestContext, request: AlterConfigsRequest

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
 
-VERSIONS = (0, 5)
-
 FEATURES = (
     ("group.version", 0, 1, 1),
     ("kraft.version", 0, 1, None),
@@ -62,7 +60,7 @@ def _response(broker: Broker, version: int) -> ApiVersionsResponse:
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=key, min_version=first, max_version=last)
-            for key, (_, first, last) in sorted(dispatch.HANDLERS.items())
+            for key, (first, last) in sorted(dispatch.VERSIONS.items())
         ],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)

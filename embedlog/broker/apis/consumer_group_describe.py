@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from embedlog.pending import Pending
 
-VERSIONS = (0, 1)
-
 
 def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest

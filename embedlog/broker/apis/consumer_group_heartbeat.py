@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
-VERSIONS = (0, 1)
-
 
 def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
 
-VERSIONS = (0, 3)
-
 
 def handle(
     broker: Broker, _context: RequestContext, request: CreatePartitionsRequest

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     Described = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
 
-VERSIONS = (0, 7)
-
 
 def handle(
     broker: Broker, _context: RequestContext, request: CreateTopicsRequest

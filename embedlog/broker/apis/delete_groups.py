@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from wire.schemas.delete_groups import DeleteGroupsRequest
 
-VERSIONS = (0, 3)
-
 
 def handle(
     broker: Broker, context: RequestContext, request: DeleteGroupsRequest

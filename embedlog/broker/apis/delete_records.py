@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from wire.schemas.delete_records import DeleteRecordsPartition, DeleteRecordsRequest
 
-VERSIONS = (0, 2)
-
 
 def handle(
     broker: Broker, context: RequestContext, request: DeleteRecordsRequest

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataImage
 
-VERSIONS = (0, 6)
-
 _FIRST_WITH_DISABLED = 3
 
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from embedlog.config.describe import ConfigEntry
 
-VERSIONS = (0, 4)
-
 SOURCE_LOGGER = 6
 
 _FIRST_WITH_SOURCE = 1

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from wire.schemas.describe_groups import DescribeGroupsRequest
 
-VERSIONS = (0, 6)
-
 
 def handle(
     broker: Broker, context: RequestContext, request: DescribeGroupsRequest

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from wire.schemas.describe_log_dirs import DescribeLogDirsRequest
 
-VERSIONS = (0, 5)
-
 
 def handle(
     broker: Broker, context: RequestContext, request: DescribeLogDirsRequest

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from wire.schemas.describe_producers import DescribeProducersRequest
 
-VERSIONS = (0, 0)
-
 
 def handle(
     broker: Broker, context: RequestContext, request: DescribeProducersRequest

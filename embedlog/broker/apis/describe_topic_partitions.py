@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from embedlog.controller.metadata import PartitionImage, TopicImage
 
-VERSIONS = (0, 0)
-
 
 def handle(
     broker: Broker, _context: RequestContext, request: DescribeTopicPartitionsRequest

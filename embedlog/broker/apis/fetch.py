@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from embedlog.replication.fetch_reader import FetchRead
     from wire.schemas.fetch import FetchRequest
 
-VERSIONS = (0, 18)
-
 TARGET_SIZE = 4 * 1024 * 1024
 """Bytes of records that are worth sending off. librdkafka read 100-byte records 1.3 to 1.5 times
 faster than from answers of 50 MiB, and records of 1 KiB as fast."""

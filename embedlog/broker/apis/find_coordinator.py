@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
 
-VERSIONS = (0, 6)
-
 _FIRST_WITH_MESSAGE = 1
 _FIRST_WITH_BATCH = 4
 _FIRST_WITH_SHARE = 6

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from wire.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse
 
-VERSIONS = (0, 4)
-
 
 def handle(
     broker: Broker, context: RequestContext, request: HeartbeatRequest

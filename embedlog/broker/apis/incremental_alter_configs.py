@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
 
-VERSIONS = (0, 1)
-
 
 def handle(
     broker: Broker, _context: RequestContext, request: IncrementalAlterConfigsRequest

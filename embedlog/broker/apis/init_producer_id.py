@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from wire.schemas.init_producer_id import InitProducerIdRequest
 
-VERSIONS = (0, 5)
-
 _NO_ID = -1
 _NO_EPOCH = -1
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from wire.schemas.join_group import JoinGroupRequest
 
-VERSIONS = (0, 9)
-
 _FIRST_WITH_NULL_PROTOCOL = 7
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from wire.schemas.leave_group import LeaveGroupRequest, LeaveGroupResponse
 
-VERSIONS = (0, 5)
-
 
 def handle(
     broker: Broker, context: RequestContext, request: LeaveGroupRequest

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from wire.schemas.list_groups import ListGroupsRequest, ListGroupsResponse
 
-VERSIONS = (0, 5)
-
 
 def handle(
     broker: Broker, context: RequestContext, request: ListGroupsRequest

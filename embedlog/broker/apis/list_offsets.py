@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from wire.schemas.list_offsets import ListOffsetsPartition, ListOffsetsRequest
 
-VERSIONS = (0, 11)
-
 LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import TopicImage
     from embedlog.errors import KafkaError
 
-VERSIONS = (0, 13)
-
 _FIRST_WITH_NULL = 1
 _FIRST_BY_ID = 12
 _FIRST_WITH_ERROR = 13

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from wire.schemas.offset_commit import OffsetCommitRequest
 
-VERSIONS = (0, 10)
-
 
 def handle(
     broker: Broker, context: RequestContext, request: OffsetCommitRequest

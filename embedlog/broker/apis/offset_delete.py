@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from wire.schemas.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
-VERSIONS = (0, 0)
-
 
 def handle(
     broker: Broker, context: RequestContext, request: OffsetDeleteRequest

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from wire.schemas.offset_fetch import OffsetFetchRequest
 
-VERSIONS = (0, 10)
-
 
 def handle(
     broker: Broker, context: RequestContext, request: OffsetFetchRequest

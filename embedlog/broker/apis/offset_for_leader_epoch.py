@@ -23,8 +23,6 @@ if TYPE_CHECKING:
         OffsetForLeaderPartition,
     )
 
-VERSIONS = (0, 4)
-
 
 def handle(
     broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest

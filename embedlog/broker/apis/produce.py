@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from wire.schema import Payload
     from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-VERSIONS = (0, 13)
-
 ANY_MAGIC = (0, 2)
 _FIRST_WITH_BATCHES_ONLY = 3
 _FIRST_WITH_STORAGE_ERROR = 4
@@ -153,6 +151,7 @@ def append_one(  # noqa: PLR0917  one call per record: keywords would cost as mu
     if partition.log.high_watermark > info[1] or acks == 0 or (acks == 1 and not partition.syncs):
         return info
     return manager.await_append(timeout_ms, partition, info)
+
 
 def refused(
     request: ProduceRequest, version: int, error: errors.KafkaError

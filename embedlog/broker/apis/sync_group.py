@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
 
-VERSIONS = (0, 5)
-
 _FIRST_WITH_PROTOCOL = 5
 
 

@@ -40,7 +40,7 @@ def _drain(peer: Peer) -> None:
 def _patterns() -> list[bytes]:
     """A default request of every API and version."""
     found = []
-    for api_key, (_, first, last) in dispatch.HANDLERS.items():
+    for api_key, (first, last) in dispatch.VERSIONS.items():
         for version in range(first, last + 1):
             head = encode_request_header(
                 api_key=api_key, api_version=version, correlation_id=1, client_id="x"
