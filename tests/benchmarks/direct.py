@@ -72,6 +72,18 @@ def embedlog_sends(folder: Folder, count: int, durability: str, *, each_acked: b
         return _timed(work)
 
 
+def embedlog_appends(folder: Folder, count: int, durability: str) -> float:
+    """One acknowledged record a call."""
+    with _embedlog(folder.fresh(), durability) as cluster:
+        append = cluster.producer().append
+
+        def work() -> None:
+            for _ in range(count):
+                append("t", VALUE)
+
+        return _timed(work)
+
+
 def embedlog_batches(folder: Folder) -> float:
     """A thousand records a call."""
     with _embedlog(folder.fresh(), "os") as cluster:
@@ -198,6 +210,7 @@ def append_tables(root: Path) -> None:
             Row("embedlog", many, lambda: embedlog_sends(f["e"], many, "os", each_acked=False)),
             Row("embedlog, each send().result()", many,
                 lambda: embedlog_sends(f["e"], many, "os", each_acked=True)),
+            Row("embedlog, append()", many, lambda: embedlog_appends(f["e"], many, "os")),
             Row("lmdb, no sync", many, lambda: lmdb_puts(f["l"], many, sync=False)),
             Row("queuelib", many, lambda: queuelib_pushes(f["q"], many)),
             Row("sqlite, WAL, sync off", many, lambda: sqlite_rows(f["s"], many, "OFF")),
@@ -222,6 +235,8 @@ def append_tables(root: Path) -> None:
         [
             Row("embedlog, fsync", durable,
                 lambda: embedlog_sends(f["e"], durable, "fsync", each_acked=True)),
+            Row("embedlog, append(), fsync", durable,
+                lambda: embedlog_appends(f["e"], durable, "fsync")),
             Row("sqlite, WAL, FULL", durable, lambda: sqlite_rows(f["s"], durable, "FULL")),
             Row("lmdb, sync", durable, lambda: lmdb_puts(f["l"], durable, sync=True)),
         ],
