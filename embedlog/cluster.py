@@ -203,7 +203,6 @@ class Cluster:
             self.config,
             self._log_manager,
             controller,
-            directory_id=properties.directory_id,
             log_directory=directory,
         )
 

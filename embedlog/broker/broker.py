@@ -10,14 +10,13 @@ partitions. The caller's thread does the work; the broker has no thread of its o
 from __future__ import annotations
 
 from embedlog.broker import dispatch
+from embedlog.broker.late_parts import LateParts
 from embedlog.broker.metadata_publisher import MetadataPublisher
 from embedlog.broker.producer_ids import ProducerIds
-from embedlog.common import ZERO_UUID
 from embedlog.errors import CorruptRecord
 from embedlog.logs import Log
 from embedlog.purgatory.timer import Timer
 from embedlog.replication.replica_manager import ReplicaManager
-from embedlog.runtime.locks import Rank, ranked_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,16 +56,12 @@ class Broker:
         log_manager: LogManager,
         controller: Controller,
         *,
-        directory_id: bytes = ZERO_UUID,
         log_directory: str = "",
     ) -> None:
         self.runtime = runtime
         self.config = config
         self.log_manager = log_manager
         self.controller = controller
-        self.node_id = config.node_id
-        self.cluster_id = controller.image.cluster_id
-        self.directory_id = directory_id
         self.log_directory = log_directory
         """What DescribeLogDirs calls the data directory."""
         self.endpoints: list[tuple[str, str, int]] = []
@@ -81,9 +76,7 @@ class Broker:
         self.interceptor: Callable[[RequestContext, Request[Any]], Any] | None = None
         """Sees every request before its API does, also what producers of this process append; what
         it returns is the answer, None lets the broker answer."""
-        self._lock = ranked_lock(Rank.BROKER)
-        self._fetch_sessions: FetchSessions | None = None
-        self._group_coordinator: GroupCoordinator | None = None
+        self._late = LateParts(runtime, config, log_manager, controller, self.replica_manager)
         self._parked: dict[Connection, DelayedFetch] = {}
         self._publisher = MetadataPublisher(
             config, log_manager, self.replica_manager, controller.bump_leader_epochs
@@ -128,61 +121,40 @@ class Broker:
         """Answer what waits. Requests after this find no partition."""
         self.controller.on_change = _ignore
         self.runtime.scheduler.remove(self.log_manager)
-        if self._group_coordinator is not None:
-            self._group_coordinator.close()
+        if self._late.group_coordinator is not None:
+            self._late.group_coordinator.close()
         self.replica_manager.close()
         self.runtime.scheduler.remove(self.timer)
 
     # What the APIs share
 
     @property
+    def node_id(self) -> int:
+        """Its number in the cluster."""
+        return self.config.node_id
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's, as clients are told it."""
+        return self.controller.image.cluster_id
+
+    @property
     def fetch_sessions(self) -> FetchSessions:
         """The cache of fetch sessions, made with the first fetch."""
-        sessions = self._fetch_sessions
-        return self._make_fetch_sessions() if sessions is None else sessions
-
-    def _make_fetch_sessions(self) -> FetchSessions:
-        from embedlog.replication.fetch_sessions import FetchSessions
-
-        with self._lock:
-            if self._fetch_sessions is None:
-                self._fetch_sessions = FetchSessions(
-                    self.runtime.clock,
-                    self.runtime.random,
-                    slot_count=self.config.max_incremental_fetch_session_cache_slots,
-                    session_size_max=self.config.embedlog_max_fetch_session_partitions,
-                    total_size_max=self.config.embedlog_max_fetch_session_cache_partitions,
-                )
-            return self._fetch_sessions
+        sessions = self._late.fetch_sessions
+        return self._late.make_fetch_sessions() if sessions is None else sessions
 
     @property
     def group_coordinator(self) -> GroupCoordinator:
         """The coordinator of groups, made with the first request that needs it."""
-        coordinator = self._group_coordinator
-        return self._make_group_coordinator() if coordinator is None else coordinator
-
-    def _make_group_coordinator(self) -> GroupCoordinator:
-        from embedlog.broker.coordinator_host import CoordinatorHost
-        from embedlog.coordinator.group.group_coordinator import GroupCoordinator
-
-        with self._lock:
-            if self._group_coordinator is None:
-                self._group_coordinator = GroupCoordinator(
-                    CoordinatorHost(
-                        self.runtime,
-                        self.config,
-                        self.replica_manager,
-                        self.controller,
-                        self.log_manager,
-                    )
-                )
-            return self._group_coordinator
+        coordinator = self._late.group_coordinator
+        return self._late.make_group_coordinator() if coordinator is None else coordinator
 
     def _changed(self, delta: MetadataDelta) -> None:
         """Act on one change of the metadata. Requires: the controller lock."""
         self._publisher.publish(delta)
         if delta.deleted and (
-            self._group_coordinator is not None or _OFFSETS_TOPIC in delta.image.topics_by_name
+            self._late.group_coordinator is not None or _OFFSETS_TOPIC in delta.image.topics_by_name
         ):
             # Groups may hold offsets of a deleted topic though nobody asked for them yet.
             self.group_coordinator.on_metadata(delta)

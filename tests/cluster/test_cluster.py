@@ -11,7 +11,7 @@ import pytest
 
 import embedlog
 from embedlog.cluster import Cluster
-from embedlog.common import TopicPartition, uuid_to_text
+from embedlog.common import ONE_UUID, ZERO_UUID, TopicPartition, uuid_from_text
 from embedlog.errors import (
     ClosedError,
     ConfigError,
@@ -50,17 +50,12 @@ def test_a_directory_is_the_cluster_it_was(tmp_path: Path) -> None:
 
 def test_the_directory_says_whose_it_is_as_kafkas_do(tmp_path: Path) -> None:
     with embedlog.open(tmp_path) as cluster:
-        properties = dict(
-            line.split("=") for line in (tmp_path / "meta.properties").read_text().splitlines()
-        )
-        assert properties == {
-            "version": "1",
-            "node.id": "1",
-            "cluster.id": cluster.cluster_id,
-            "directory.id": uuid_to_text(cluster.broker.directory_id),
-        }
-    with embedlog.open(tmp_path) as again:
-        assert uuid_to_text(again.broker.directory_id) == properties["directory.id"]
+        content = (tmp_path / "meta.properties").read_text()
+        properties = dict(line.split("=") for line in content.splitlines())
+        assert uuid_from_text(properties.pop("directory.id")) not in (ZERO_UUID, ONE_UUID)
+        assert properties == {"version": "1", "node.id": "1", "cluster.id": cluster.cluster_id}
+    with embedlog.open(tmp_path):
+        assert (tmp_path / "meta.properties").read_text() == content
 
 
 def test_a_directory_has_one_owner(tmp_path: Path) -> None:

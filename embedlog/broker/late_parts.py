@@ -1,0 +1,79 @@
+"""`LateParts`: what a broker makes when it is first asked for it."""
+
+from __future__ import annotations
+
+from embedlog.runtime.locks import Rank, ranked_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.config import BrokerConfig
+    from embedlog.controller.controller import Controller
+    from embedlog.coordinator.group.group_coordinator import GroupCoordinator
+    from embedlog.replication.fetch_sessions import FetchSessions
+    from embedlog.replication.replica_manager import ReplicaManager
+    from embedlog.runtime import Runtime
+    from embedlog.storage.log_manager import LogManager
+
+
+class LateParts:
+    """Each is None until it is made; made once, by whichever thread comes first."""
+
+    __slots__ = (
+        "_config",
+        "_controller",
+        "_lock",
+        "_log_manager",
+        "_replica_manager",
+        "_runtime",
+        "fetch_sessions",
+        "group_coordinator",
+    )
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: BrokerConfig,
+        log_manager: LogManager,
+        controller: Controller,
+        replica_manager: ReplicaManager,
+    ) -> None:
+        self._runtime = runtime
+        self._config = config
+        self._log_manager = log_manager
+        self._controller = controller
+        self._replica_manager = replica_manager
+        self._lock = ranked_lock(Rank.BROKER)
+        self.fetch_sessions: FetchSessions | None = None
+        self.group_coordinator: GroupCoordinator | None = None
+
+    def make_fetch_sessions(self) -> FetchSessions:
+        """The cache of fetch sessions."""
+        from embedlog.replication.fetch_sessions import FetchSessions
+
+        with self._lock:
+            if self.fetch_sessions is None:
+                self.fetch_sessions = FetchSessions(
+                    self._runtime.clock,
+                    self._runtime.random,
+                    slot_count=self._config.max_incremental_fetch_session_cache_slots,
+                    session_size_max=self._config.embedlog_max_fetch_session_partitions,
+                    total_size_max=self._config.embedlog_max_fetch_session_cache_partitions,
+                )
+            return self.fetch_sessions
+
+    def make_group_coordinator(self) -> GroupCoordinator:
+        """The coordinator of groups."""
+        from embedlog.broker.coordinator_host import CoordinatorHost
+        from embedlog.coordinator.group.group_coordinator import GroupCoordinator
+
+        with self._lock:
+            if self.group_coordinator is None:
+                host = CoordinatorHost(
+                    self._runtime,
+                    self._config,
+                    self._replica_manager,
+                    self._controller,
+                    self._log_manager,
+                )
+                self.group_coordinator = GroupCoordinator(host)
+            return self.group_coordinator
