@@ -38,14 +38,15 @@ if TYPE_CHECKING:
     from embedlog.broker.commits.desk import CommitDesk
     from embedlog.broker.data_path import Path
     from embedlog.client.admin.admin import Admin
+    from embedlog.client.admin.results import CreatedTopic
     from embedlog.client.consumer.consumer import Consumer
     from embedlog.client.producer.producer import Producer
-    from embedlog.controller.metadata import TopicImage
     from embedlog.runtime import Runtime
     from embedlog.runtime.background import BackgroundThread
     from embedlog.server.addresses import BrokerListener, ServedAddress
     from embedlog.storage.degradation import Degradation
     from embedlog.transport import InProcessTransport
+    from wire.schema import R, Request
 
 
 _MEMORY_DIRECTORY = "memory"
@@ -290,14 +291,17 @@ class Cluster:
         Raises:
             ClosedError: the cluster was closed.
         """
-        self._check_open()
-        found = self.broker.controller.image.topics_by_name.values()
-        return sorted(topic.name for topic in found if not topic.is_internal)
+        from wire.schemas.metadata import MetadataRequest
+
+        found = self._ask(MetadataRequest(topics=None)).topics
+        return sorted(topic.name or "" for topic in found if not topic.is_internal)
 
     def create_topic(
         self, name: str, partitions: int = -1, *, config: Mapping[str, object] | None = None
-    ) -> TopicImage:
+    ) -> CreatedTopic:
         """Make a topic; -1 partitions means `num.partitions`. Settings by Kafka's names.
+
+        The result says what the broker filled in: the id, the counts, every setting.
 
         Raises:
             KafkaError: TopicAlreadyExists, InvalidTopic, InvalidConfig, InvalidPartitions.
@@ -305,15 +309,30 @@ class Cluster:
         """
         self._check_open()
         from embedlog.client import arguments
+        from embedlog.client.admin.results import NewTopic
+        from embedlog.client.admin.topics import creatable, created
         from embedlog.config.broker_config import text_of
+        from wire.schemas.create_topics import CreateTopicsRequest
 
         arguments.topic_name(name, "create_topic", "name")
         partitions = arguments.partition_count(partitions, "create_topic", "partitions")
         given = arguments.mapping(config or {}, "create_topic", "config", "name: value")
-        configs = {key: text_of(value) for key, value in given.items()}
-        return self.broker.controller.create_topic(
-            name, partition_count=partitions, configs=configs
-        )
+        texts = {key: text_of(value) for key, value in given.items()}
+        # None leaves the default, as in `open`; the protocol has no word for that.
+        configs = {key: text for key, text in texts.items() if text is not None}
+        topic = creatable(NewTopic(name, partitions, configs=configs))
+        (made,) = self._ask(CreateTopicsRequest(topics=[topic])).topics
+        return created(made)
+
+    def _ask(self, request: Request[R]) -> R:
+        """What the broker answers, through the door that all take."""
+        from embedlog.transport import ANY_NODE
+
+        transport = self.connect()
+        pending = transport.send(ANY_NODE, request)
+        while not pending.done():
+            transport.wait(pending, None)
+        return pending.result()
 
     # Addresses
 
@@ -515,7 +534,7 @@ def open(
     >>> import embedlog
     >>> with embedlog.open(num_partitions=3) as cluster:
     ...     topic = cluster.create_topic("events")
-    ...     len(topic.partitions)
+    ...     topic.partition_count
     3
 
     Raises:

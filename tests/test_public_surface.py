@@ -150,7 +150,6 @@ NOT_TO_BE_NAMED = {
     "Batch",  # wire's classes of batches
     "InProcessTransport",
     "Pending",
-    "TopicImage",  # what the controller knows of a topic that was made
 }
 
 

@@ -121,27 +121,6 @@ class Controller:
 
     # Topics
 
-    def create_topic(
-        self,
-        name: str,
-        *,
-        partition_count: int = -1,
-        replication_factor: int = -1,
-        configs: Mapping[str, str | None] | None = None,
-        validate_only: bool = False,
-    ) -> TopicImage:
-        """Make one topic. Raises what `create_topics` returns for it."""
-        topic = NewTopic(
-            name,
-            partition_count=partition_count,
-            replication_factor=replication_factor,
-            configs=configs,
-        )
-        result = self.create_topics([topic], validate_only=validate_only)[name]
-        if isinstance(result, KafkaError):
-            raise result
-        return result
-
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> dict[str, TopicImage | KafkaError]:

@@ -20,8 +20,10 @@ from embedlog.errors import (
     InvalidConfig,
     TopicAlreadyExists,
 )
+from embedlog.pending import Pending
 from embedlog.testing import sim_runtime
 from embedlog.testing.sim_files import SimFiles, SimulatedCrash
+from wire.schemas.metadata import MetadataResponse, MetadataResponseTopic
 
 
 def test_a_cluster_in_memory_is_new_each_time() -> None:
@@ -137,7 +139,7 @@ def test_a_durability_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
 def test_settings_come_as_arguments_or_in_a_dict() -> None:
     with embedlog.open(config={"num.partitions": "2"}, message_max_bytes=500) as cluster:
         topic = cluster.create_topic("t")
-        assert len(topic.partitions) == 2
+        assert topic.partition_count == 2
         log = cluster.broker.replica_manager.partition("t", 0).log
         assert log.config.max_message_bytes == 500
     with pytest.raises(ConfigError, match="num.partitions"):
@@ -157,6 +159,51 @@ def test_topics_are_made_by_kafkas_rules() -> None:
             cluster.create_topic("c", config={"retention.ms": "soon"})
 
 
+def test_a_topic_that_was_made_says_what_the_broker_filled_in() -> None:
+    with embedlog.open(num_partitions=3) as cluster:
+        made = cluster.create_topic("t", config={"retention.ms": 5, "cleanup.policy": None})
+        image = cluster.broker.controller.image.topics_by_name["t"]
+        assert isinstance(made, embedlog.CreatedTopic)
+        assert (made.name, made.topic_id) == ("t", image.topic_id)
+        assert (made.partition_count, made.replication_factor) == (3, 1)
+        assert made.configs["retention.ms"] == "5"
+        assert made.configs["cleanup.policy"] == "delete"
+
+
+def test_topics_are_asked_for_at_the_brokers_door() -> None:
+    with embedlog.open() as cluster:
+        asked: list[str] = []
+        cluster.broker.interceptor = lambda _, request: asked.append(type(request).__name__)
+        cluster.create_topic("t")
+        assert cluster.topics == ["t"]
+        assert asked == ["CreateTopicsRequest", "MetadataRequest"]
+
+
+class LateAnswer:
+    """A duty that answers when it is run the second time."""
+
+    def __init__(self) -> None:
+        self.pending: Pending[MetadataResponse] = Pending()
+        self._delays_ms = [1000]
+
+    def run_once(self, _now_ms: int) -> int | None:
+        if self._delays_ms:
+            return self._delays_ms.pop()
+        self.pending.complete(MetadataResponse(topics=[MetadataResponseTopic(name="late")]))
+        return None
+
+
+def test_whoever_answers_late_at_the_door_is_waited_for() -> None:
+    runtime = sim_runtime()
+    with Cluster(runtime=runtime) as cluster:
+        answer = LateAnswer()
+        runtime.scheduler.add(answer)
+        cluster.broker.interceptor = lambda _context, _request: answer.pending
+        began_ms = runtime.clock.monotonic_ms()
+        assert cluster.topics == ["late"]
+        assert runtime.clock.monotonic_ms() - began_ms >= 1000
+
+
 def test_a_closed_cluster_stays_closed() -> None:
     cluster = embedlog.open()
     transport = cluster.connect()
@@ -166,6 +213,9 @@ def test_a_closed_cluster_stays_closed() -> None:
     for refused in (cluster.connect, cluster.listen):
         with pytest.raises(ClosedError):
             refused()
+    for asked in (lambda: cluster.topics, lambda: cluster.create_topic("t")):
+        with pytest.raises(ClosedError):
+            asked()
     from wire.schemas.metadata import MetadataRequest
 
     error = transport.send(-1, MetadataRequest()).error()

@@ -11,6 +11,7 @@ from embedlog.controller.metadata import (
     RESOURCE_TOPIC,
 )
 from embedlog.errors import KafkaError
+from tests.controller.made_topics import create_topic
 from tests.controller.metadata_state import Opened
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -25,7 +26,7 @@ TOPIC, BROKER, METRICS, GROUP = (
 @pytest.fixture
 def opened() -> Opened:
     opened = Opened()
-    opened.controller.create_topic("t", configs={"cleanup.policy": "compact"})
+    create_topic(opened.controller, "t", configs={"cleanup.policy": "compact"})
     return opened
 
 

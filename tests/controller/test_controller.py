@@ -28,6 +28,7 @@ from embedlog.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
+from tests.controller.made_topics import create_topic
 from tests.controller.metadata_state import Opened, plain
 
 
@@ -39,7 +40,7 @@ def refusal(opened: Opened, topic: NewTopic) -> tuple[int, str | None]:
 
 def test_a_topic_has_an_id_and_one_leader_for_each_partition() -> None:
     opened = Opened(config={"num.partitions": 3})
-    topic = opened.controller.create_topic("events")
+    topic = create_topic(opened.controller, "events")
     assert len(topic.partitions) == 3
     assert len(topic.topic_id) == 16
     for number, partition in enumerate(topic.partitions):
@@ -143,14 +144,14 @@ def test_what_kafka_refuses_is_refused_in_its_words(
 
 def test_a_name_is_given_once_and_dots_and_underscores_are_one() -> None:
     opened = Opened()
-    opened.controller.create_topic("c.d")
+    create_topic(opened.controller, "c.d")
     assert refusal(opened, NewTopic("c.d")) == (36, "Topic 'c.d' already exists.")
     collision = (17, "Topic 'c_d' collides with existing topic: c.d")
     assert refusal(opened, NewTopic("c_d")) == collision
     with pytest.raises(TopicAlreadyExists):
-        opened.controller.create_topic("c.d")
+        create_topic(opened.controller, "c.d")
     with pytest.raises(InvalidTopic):
-        opened.controller.create_topic("c_d")
+        create_topic(opened.controller, "c_d")
 
 
 def test_existing_names_are_looked_at_once_for_all_new_ones() -> None:
@@ -187,10 +188,10 @@ def test_more_than_ten_thousand_partitions_in_a_request_are_refused() -> None:
 def test_validation_alone_changes_nothing() -> None:
     opened = Opened()
     before = plain(opened.controller.image)
-    topic = opened.controller.create_topic("a", partition_count=2, validate_only=True)
+    topic = create_topic(opened.controller, "a", partition_count=2, validate_only=True)
     assert len(topic.partitions) == 2
     assert plain(opened.controller.image) == before
-    opened.controller.create_topic("a")
+    create_topic(opened.controller, "a")
     opened.controller.create_partitions("a", 3, validate_only=True)
     opened.controller.alter_configs(
         RESOURCE_TOPIC, "a", [(0, "retention.ms", "1")], validate_only=True
@@ -201,7 +202,7 @@ def test_validation_alone_changes_nothing() -> None:
 
 def test_replicas_are_spread_and_every_broker_leads() -> None:
     opened = Opened(node_ids=(1, 2, 3))
-    topic = opened.controller.create_topic("a", partition_count=6, replication_factor=2)
+    topic = create_topic(opened.controller, "a", partition_count=6, replication_factor=2)
     assert sorted(partition.leader for partition in topic.partitions) == [1, 1, 2, 2, 3, 3]
     for partition in topic.partitions:
         assert len(set(partition.replicas)) == 2
@@ -223,14 +224,14 @@ def test_replicas_of_one_topic_have_one_count() -> None:
 def test_a_deleted_topic_takes_its_settings_along() -> None:
     opened = Opened()
     controller = opened.controller
-    topic = controller.create_topic("a", configs={"retention.ms": "5"})
+    topic = create_topic(controller, "a", configs={"retention.ms": "5"})
     assert controller.image.topic_configs == {"a": {"retention.ms": "5"}}
     assert controller.delete_topic(topic.topic_id) is topic
     assert controller.image.topic_configs == {}
     assert not controller.image.topics_by_id
     with pytest.raises(UnknownTopicId):
         controller.delete_topic(topic.topic_id)
-    assert controller.create_topic("a").topic_id != topic.topic_id
+    assert create_topic(controller, "a").topic_id != topic.topic_id
 
 
 @pytest.mark.parametrize(
@@ -243,7 +244,7 @@ def test_a_deleted_topic_takes_its_settings_along() -> None:
 )
 def test_partitions_only_grow(count: int, message: str) -> None:
     controller = Opened().controller
-    controller.create_topic("p", partition_count=2)
+    create_topic(controller, "p", partition_count=2)
     with pytest.raises(InvalidPartitions) as caught:
         controller.create_partitions("p", count)
     assert caught.value.message == message
@@ -251,7 +252,7 @@ def test_partitions_only_grow(count: int, message: str) -> None:
 
 def test_new_partitions_go_where_they_are_told() -> None:
     controller = Opened(node_ids=(1, 2)).controller
-    controller.create_topic("p", partition_count=1)
+    create_topic(controller, "p", partition_count=1)
     for assignments in ([], [[1], [1]]):
         with pytest.raises(InvalidReplicaAssignment, match="Attempted to add 1 additional"):
             controller.create_partitions("p", 2, assignments=assignments)
@@ -268,7 +269,7 @@ def test_new_partitions_go_where_they_are_told() -> None:
 
 def test_epochs_rise_and_nothing_else_changes() -> None:
     controller = Opened().controller
-    controller.create_topic("a", partition_count=2)
+    create_topic(controller, "a", partition_count=2)
     controller.bump_leader_epochs([TopicPartition("a", 1), TopicPartition("nope", 0)])
     first, second = controller.image.topics_by_name["a"].partitions
     assert (first.leader_epoch, first.partition_epoch) == (0, 0)
@@ -289,7 +290,7 @@ def test_every_change_is_told_once_in_order() -> None:
     controller = Opened().controller
     heard: list[MetadataDelta] = []
     controller.on_change = heard.append
-    topic = controller.create_topic("a")
+    topic = create_topic(controller, "a")
     controller.create_partitions("a", 3)
     controller.bump_leader_epochs([TopicPartition("a", 0)])
     controller.alter_configs(RESOURCE_TOPIC, "a", [(0, "retention.ms", "5")])
@@ -318,10 +319,10 @@ def test_a_change_may_ask_for_another_one() -> None:
 
     def follow(delta: MetadataDelta) -> None:
         if any(topic.name == "a" for topic in delta.created):
-            controller.create_topic("b")
+            create_topic(controller, "b")
 
     controller.on_change = follow
-    controller.create_topic("a")
+    create_topic(controller, "a")
     assert set(controller.image.topics_by_name) == {"a", "b"}
 
 
@@ -338,7 +339,7 @@ def test_broker_settings_are_in_force_at_once_and_after_a_restart() -> None:
 def test_an_image_never_changes() -> None:
     controller = Opened().controller
     before = controller.image
-    controller.create_topic("a", configs={"retention.ms": "5"})
+    create_topic(controller, "a", configs={"retention.ms": "5"})
     assert before.topics_by_name == {}
     assert before.topic_configs == {}
     with pytest.raises(InvalidRequest):
@@ -354,7 +355,7 @@ def test_threads_get_different_ids_and_lose_no_topic() -> None:
 
     def work(number: int) -> None:
         for step in range(20):
-            controller.create_topic(f"t{number}-{step}")
+            create_topic(controller, f"t{number}-{step}")
             given.append(controller.allocate_producer_ids(10))
 
     threads = [Thread(target=work, args=(number,)) for number in range(4)]

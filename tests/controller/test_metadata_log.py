@@ -17,6 +17,7 @@ from embedlog.errors import CorruptRecord, KafkaError
 from embedlog.runtime.randomness import seeded
 from embedlog.testing.sim_files import SimFiles, SimulatedCrash
 from embedlog.testing.sim_runtime import sim_runtime
+from tests.controller.made_topics import create_topic
 from tests.controller.metadata_state import Opened, plain
 from wire.records import build_batch
 
@@ -33,8 +34,8 @@ def delete(name: str) -> Step:
 
 
 STEPS: list[Step] = [
-    lambda c: c.create_topic("a", partition_count=2, configs={"retention.ms": "5"}),
-    lambda c: c.create_topic("b"),
+    lambda c: create_topic(c, "a", partition_count=2, configs={"retention.ms": "5"}),
+    lambda c: create_topic(c, "b"),
     lambda c: c.create_partitions("a", len(c.image.topics_by_name["a"].partitions) + 1),
     lambda c: c.bump_leader_epochs([TopicPartition("a", 0), TopicPartition("b", 0)]),
     lambda c: c.alter_configs(RESOURCE_TOPIC, "b", [(0, "segment.ms", "7")]),
@@ -98,7 +99,7 @@ def test_a_long_log_about_little_is_rewritten(monkeypatch: pytest.MonkeyPatch) -
 
 def test_topics_deleted_earlier_are_remembered_for_the_cleaning_up() -> None:
     opened = Opened()
-    topic_id = opened.controller.create_topic("a").topic_id
+    topic_id = create_topic(opened.controller, "a").topic_id
     delete("a")(opened.controller)
     assert opened.reopen().controller.removed_topic_ids == {topic_id}
 

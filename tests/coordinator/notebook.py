@@ -16,6 +16,7 @@ from embedlog.purgatory.purgatory import DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer
 from embedlog.replication.partition import Partition
 from embedlog.testing import SimRuntime
+from tests.controller.made_topics import create_topic
 from wire.schemas.group_metadata import OffsetCommitKey, OffsetCommitValue
 
 TOPIC = "__consumer_offsets"
@@ -70,7 +71,9 @@ class Rig:
         self.manager = cluster.broker.replica_manager
         controller = cluster.broker.controller
         if TOPIC not in controller.image.topics_by_name:
-            controller.create_topic(TOPIC, partition_count=3, configs={"cleanup.policy": "compact"})
+            create_topic(
+                controller, TOPIC, partition_count=3, configs={"cleanup.policy": "compact"}
+            )
         self.shards: list[Notebook] = []
         self._timer = Timer(runtime.clock, runtime.scheduler.notify)
         runtime.scheduler.add(self._timer)

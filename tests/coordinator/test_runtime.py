@@ -15,6 +15,7 @@ from embedlog.coordinator.result import Result
 from embedlog.pending import Pending
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.testing import SimFiles, sim_runtime
+from tests.controller.made_topics import create_topic
 from tests.coordinator.notebook import TOPIC, Notebook, Rig, note
 from wire.records import Codec, build_batch, iter_batches
 from wire.records.control import ControlType, control_key
@@ -357,7 +358,7 @@ def test_a_topic_that_is_made_again_begins_empty(rig: Rig) -> None:
     controller.delete_topic(controller.image.topics_by_name[TOPIC].topic_id)
     rig.coordinator.unload_all()
     assert isinstance(rig.notes().error(), errors.NotCoordinator)
-    controller.create_topic(TOPIC, partition_count=3)
+    create_topic(controller, TOPIC, partition_count=3)
     assert rig.notes().result() == {}
 
 
@@ -365,7 +366,7 @@ def test_who_is_parked_at_a_deleted_topic_is_told_by_the_next_one(rig: Rig) -> N
     rig.write(note("a", 1))
     controller = rig.cluster.broker.controller
     controller.delete_topic(controller.image.topics_by_name[TOPIC].topic_id)
-    controller.create_topic(TOPIC, partition_count=3)
+    create_topic(controller, TOPIC, partition_count=3)
     assert rig.notes().result() == {}
     assert isinstance(rig.shards[0].ended_with, errors.NotCoordinator)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from embedlog.client import arguments
 from embedlog.client.admin.part import AdminPart, in_turn, text
 from embedlog.client.admin.results import CreatedTopic, ItemResults, NewTopic
-from embedlog.errors import error_for
+from embedlog.errors import KafkaError, error_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.metadata import TopicInfo
+    from wire.schemas.create_topics import CreatableTopic, CreatableTopicResult
 
 _DELETES_BY_ID_FROM = 6
 _ID_SIZE = 16
@@ -33,47 +34,20 @@ class TopicAdmin(AdminPart):
 
         A plain name leaves every choice to the broker.
         """
-        from wire.schemas.create_topics import (
-            CreatableReplicaAssignment,
-            CreatableTopic,
-            CreatableTopicConfig,
-            CreateTopicsRequest,
-        )
+        from wire.schemas.create_topics import CreateTopicsRequest
 
-        wanted = _new_topics(topics)
         request = CreateTopicsRequest(
-            topics=[
-                CreatableTopic(
-                    name=each.name,
-                    num_partitions=-1 if each.assignments else each.partition_count,
-                    replication_factor=-1 if each.assignments else each.replication_factor,
-                    assignments=[
-                        CreatableReplicaAssignment(partition_index=index, broker_ids=list(ids))
-                        for index, ids in each.assignments.items()
-                    ],
-                    configs=[
-                        CreatableTopicConfig(name=key, value=text(value))
-                        for key, value in each.configs.items()
-                    ],
-                )
-                for each in wanted
-            ],
+            topics=[creatable(each) for each in _new_topics(topics)],
             timeout_ms=self._calls.timeout(timeout_ms),
             validate_only=validate_only,
         )
         response = self._calls.to_controller(request, timeout_ms)
         results: ItemResults[str, CreatedTopic] = ItemResults()
         for made in response.topics:
-            if made.error_code:
-                results.failures[made.name] = error_for(made.error_code, made.error_message)
-                continue
-            results.values[made.name] = CreatedTopic(
-                made.name,
-                made.topic_id,
-                made.num_partitions,
-                made.replication_factor,
-                {config.name: config.value for config in made.configs or []},
-            )
+            try:
+                results.values[made.name] = created(made)
+            except KafkaError as error:
+                results.failures[made.name] = error
         return results
 
     @in_turn
@@ -157,6 +131,42 @@ class TopicAdmin(AdminPart):
             results.put(answer.name, None, answer.error_code, answer.error_message)
         self._metadata.request_update()
         return results
+
+
+def creatable(topic: NewTopic) -> CreatableTopic:
+    """The topic as a CreateTopics request asks for it."""
+    from wire.schemas.create_topics import (
+        CreatableReplicaAssignment,
+        CreatableTopic,
+        CreatableTopicConfig,
+    )
+
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=-1 if topic.assignments else topic.partition_count,
+        replication_factor=-1 if topic.assignments else topic.replication_factor,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=index, broker_ids=list(ids))
+            for index, ids in topic.assignments.items()
+        ],
+        configs=[
+            CreatableTopicConfig(name=key, value=text(value))
+            for key, value in topic.configs.items()
+        ],
+    )
+
+
+def created(made: CreatableTopicResult) -> CreatedTopic:
+    """What the response says of a topic; raises the `KafkaError` of one that was refused."""
+    if made.error_code:
+        raise error_for(made.error_code, made.error_message)
+    return CreatedTopic(
+        made.name,
+        made.topic_id,
+        made.num_partitions,
+        made.replication_factor,
+        {config.name: config.value for config in made.configs or []},
+    )
 
 
 def _new_topics(topics: Any) -> list[NewTopic]:
