@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from embedlog.runtime import Runtime
-    from wire.records.built import BuiltBatch
+    from wire.records.encode.built import BuiltBatch
     from wire.schema import Message, R, Request
 
     Appended = tuple[int, int, int, int, bool, int, int]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from embedlog.storage.checked_read import read_checked
 from wire.records.batch import RecordBatch
 from wire.records.control import ControlType, parse_control_type
-from wire.records.reader import tuples
+from wire.records.decode.choose import tuples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

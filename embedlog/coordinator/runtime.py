@@ -30,7 +30,7 @@ from embedlog.pending import Pending
 from embedlog.runtime.locks import Rank, ranked_lock, ranked_rlock
 from embedlog.storage.validation.origin import AppendOrigin
 from wire.error_codes import ErrorCode
-from wire.records.builder import build_batch
+from wire.records.encode.builder import build_batch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

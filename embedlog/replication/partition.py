@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from embedlog.storage.log import Log
     from embedlog.storage.log_values import LogAppendInfo
     from embedlog.storage.producers.entry import ProducerStateEntry
-    from wire.records.built import BuiltBatch
+    from wire.records.encode.built import BuiltBatch
 
     class Follower(Protocol):
         """A partition of a fetch session, which wants to know when this one has changed."""

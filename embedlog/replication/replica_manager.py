@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
     from embedlog.storage.log import Log
     from embedlog.storage.log_values import LogAppendInfo as LogAppendInfo
-    from wire.records.built import BuiltBatch
+    from wire.records.encode.built import BuiltBatch
     from wire.schemas.delete_records import DeleteRecordsResponse
     from wire.schemas.produce import ProduceResponse
 

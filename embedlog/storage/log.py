@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         VerificationState,
     )
     from embedlog.storage.validation.validated_batch import GoodBatch
-    from wire.records.built import BuiltBatch
+    from wire.records.encode.built import BuiltBatch
 
 
 class Log(LogState):

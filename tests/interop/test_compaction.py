@@ -31,7 +31,7 @@ from tests.storage.cleaner.compaction import Compacted, check_compacted, committ
 from tests.support.kafka import real_kafka
 from wire.error_codes import ErrorCode
 from wire.records.batch import RecordBatch, iter_batches
-from wire.records.builder import build_batch
+from wire.records.encode.builder import build_batch
 from wire.schemas.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

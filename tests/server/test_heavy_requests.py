@@ -16,7 +16,7 @@ from tests.crash.peers.attacks import gzipped
 from tests.server.wire_client import WireClient
 from wire.api_keys import ApiKey
 from wire.records.batch import Codec
-from wire.records.builder import build_batch
+from wire.records.encode.builder import build_batch
 from wire.schemas.api_versions import ApiVersionsRequest
 from wire.schemas.create_topics import CreatableTopic, CreateTopicsRequest
 from wire.schemas.metadata import MetadataRequest

@@ -13,7 +13,7 @@ from embedlog.config import BrokerConfig
 from embedlog.errors import ConfigError
 from tests.server.wire_client import WireClient
 from wire.records.batch import Codec
-from wire.records.builder import build_batch
+from wire.records.encode.builder import build_batch
 from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wire.schemas.create_topics import (
     CreatableTopic,

@@ -7,7 +7,7 @@ from typing import Any
 
 from wire.api_keys import ApiKey
 from wire.connection import ClientConnection
-from wire.records.builder import build_batch
+from wire.records.encode.builder import build_batch
 from wire.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData

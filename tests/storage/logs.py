@@ -12,7 +12,7 @@ from embedlog.storage.log_manager import LogManager
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from wire.records.batch import RecordBatch, iter_batches
-from wire.records.builder import build_batch
+from wire.records.encode.builder import build_batch
 
 NOW = 1_700_000_000_000
 PARTITION = TopicPartition("events", 0)

@@ -1,19 +1,23 @@
 """The bytes of record batches: build, read, check, compress; magic 2, and reading magic 0 and 1.
 
     batch.py        the layout, drawn once; RecordBatch, a view; iter_batches; stamp
-    record.py       one record as a tuple              plain.py     the loop that defines validity
-    builder.py      values -> batch                    encoding.py  its joins and tables
-    reader.py       batch -> rows -> tuples            columns.py   batch -> numpy columns
-    scan.py         what a broker checks and learns    control.py   transaction markers
+    record.py       one record as a tuple              control.py   transaction markers
     compression.py  the codecs, framed as Kafka's      crc32c.py    the checksum
     retain.py       a batch with fewer records         legacy.py    magic 0 and 1
-    rows.py         fields of records, yet to be tuples
 
-How records are read fast, each form proving that it equals the plain loop:
+    encode/         records to batches
+        builder.py  values -> batch                    built.py     batches made in this process
+        joins.py    the pieces and tables of both
 
-    template.py     values of one length, compared whole
-    layout.py       runs of records laid out alike, compared by columns
-    varying.py      any lengths: a chain of table look-ups, then numpy
+    decode/         batches to records
+        loop.py     the plain loop that defines validity
+        rows.py     fields of records, yet to be tuples
+        choose.py   batch -> rows -> tuples            columns.py   batch -> numpy columns
+        scan.py     what a broker checks and learns
+        fast/       the forms of reading that measurements pay for, each an equal parse of the loop:
+            uniform/    batches of records of one size, compared whole
+            strides/    fields an even distance apart, taken as columns
+            chain/      any lengths: a chain of table look-ups, then numpy
 
 Nothing here does I/O, and numpy and the codecs are imported by the first call that needs them.
 """
@@ -31,8 +35,10 @@ from wire.records.batch import (
     iter_batches,
     stamp,
 )
-from wire.records.builder import BatchBuilder, build_batch, size_upper_bound
 from wire.records.crc32c import crc32c
+from wire.records.decode.choose import tuples
+from wire.records.decode.scan import ScanResult, scan
+from wire.records.encode.builder import BatchBuilder, build_batch, size_upper_bound
 from wire.records.errors import (
     CorruptBatch,
     CorruptPayload,
@@ -41,9 +47,7 @@ from wire.records.errors import (
     TooLarge,
     UnsupportedCodec,
 )
-from wire.records.reader import tuples
 from wire.records.record import Record
-from wire.records.scan import ScanResult, scan
 
 __all__ = [
     "CODEC_NAMES",

@@ -35,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wire.records.columns import RecordColumns
+    from wire.records.decode.columns import RecordColumns
     from wire.records.legacy import LegacyBatch
     from wire.records.record import Buffer
 
@@ -250,13 +250,13 @@ class RecordBatch:
             InvalidRecord: a record is malformed, or their number differs from the declared one.
             CorruptPayload, TooLarge, UnsupportedCodec: as `payload`.
         """
-        from wire.records.reader import tuples
+        from wire.records.decode.choose import tuples
 
         return map(Record, tuples(self, limit))
 
     def columns(self, limit: int = DECOMPRESSED_SIZE_MAX) -> RecordColumns:
         """Return offsets, timestamps and the places of keys and values as numpy arrays."""
-        from wire.records.columns import columns
+        from wire.records.decode.columns import columns
 
         return columns(self, limit)
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from struct import Struct
 
 from wire.records.batch import RecordBatch
-from wire.records.builder import build_batch
+from wire.records.decode.choose import tuples
+from wire.records.encode.builder import build_batch
 from wire.records.errors import InvalidRecord
-from wire.records.reader import tuples
 
 _KEY = Struct(">hh")
 _END_TRANSACTION_MARKER = Struct(">hi")

@@ -32,10 +32,10 @@ from wire.records.batch import (
     TimestampType,
     iter_batches,
 )
-from wire.records.builder import build_batch
 from wire.records.compression import compress, decompress
+from wire.records.decode.choose import tuples
+from wire.records.encode.builder import build_batch
 from wire.records.errors import CorruptBatch, InvalidRecord, UnsupportedCodec
-from wire.records.reader import tuples
 from wire.records.record import Record
 
 TYPE_CHECKING = False

@@ -16,7 +16,7 @@ from wire.records.batch import (
     RecordBatch,
     TimestampType,
 )
-from wire.records.builder import seal
+from wire.records.encode.builder import seal
 from wire.records.errors import InvalidRecord
 from wire.records.varint import (
     MAX_VARINT_SIZE,

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import LogAppendInfo
-    from wire.records.built import BuiltBatch
+    from wire.records.encode.built import BuiltBatch
     from wire.schema import Payload
     from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 

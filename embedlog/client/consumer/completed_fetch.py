@@ -24,10 +24,10 @@ from wire.records.batch import (
     TRANSACTIONAL_BIT,
 )
 from wire.records.crc32c import crc32c
-from wire.records.reader import rows
-from wire.records.rows import NO_ROWS, Rows, rows_of
-from wire.records.shape_runs import find_run
-from wire.records.shapes import cut, timestamps_with
+from wire.records.decode.choose import rows
+from wire.records.decode.fast.uniform.shape_runs import find_run
+from wire.records.decode.fast.uniform.shapes import cut, timestamps_with
+from wire.records.decode.rows import NO_ROWS, Rows, rows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from embedlog.client.consumer.consumer_record import ConsumerRecord
     from embedlog.client.consumer.subscription_state import PartitionState
-    from wire.records.columns import RecordColumns
+    from wire.records.decode.columns import RecordColumns
     from wire.records.legacy import LegacyBatch
     from wire.schemas.fetch import PartitionData
 
@@ -245,8 +245,8 @@ class CompletedFetch:
         Raises:
             RecordUnreadable: as `take`.
         """
-        from wire.records.alike import find_alike, remember
-        from wire.records.columns import columns
+        from wire.records.decode.columns import columns
+        from wire.records.decode.fast.strides.alike import find_alike, remember
 
         state = self.state
         if self._index == self._end and self._error is None:

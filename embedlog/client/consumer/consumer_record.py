@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain, repeat
 
 from embedlog.common import TopicPartition
-from wire.records.rows import joined
+from wire.records.decode.rows import joined
 
 TYPE_CHECKING = False
 if not TYPE_CHECKING:
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any, TypeAlias
 
-    from wire.records.columns import RecordColumns
+    from wire.records.decode.columns import RecordColumns
+    from wire.records.decode.rows import Rows
     from wire.records.record import RecordTuple
-    from wire.records.rows import Rows
 
     Chunk: TypeAlias = "list[ConsumerRecord] | RecordChunk"
 

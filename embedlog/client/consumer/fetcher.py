@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from embedlog.client.consumer.subscription_state import PartitionState, ResetPolicy
     from embedlog.client.metadata import PartitionInfo
     from embedlog.pending import Pending
-    from wire.records.rows import Rows
+    from wire.records.decode.rows import Rows
     from wire.schemas.fetch import PartitionData
 
 

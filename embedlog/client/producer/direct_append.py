@@ -9,7 +9,7 @@ from __future__ import annotations
 from embedlog.client.producer.delivery import RecordMetadata
 from embedlog.errors import KafkaError, TimedOut
 from embedlog.pending import Pending
-from wire.records.built import BuiltBatch
+from wire.records.encode.built import BuiltBatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from embedlog.client.producer.record_sizes import (
     exact_size,
 )
 from embedlog.common import deque
-from wire.records.builder import build_batch, renumbered
-from wire.records.built import BuiltBatch, NotPlain
+from wire.records.encode.builder import build_batch, renumbered
+from wire.records.encode.built import BuiltBatch, NotPlain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from embedlog.spark.sink.rows import field_sizes
 from wire.records.batch import CHECKED_HEAD
-from wire.records.builder import build_batch, seal
 from wire.records.compression import compress
+from wire.records.encode.builder import build_batch, seal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -22,8 +22,8 @@ from __future__ import annotations
 from itertools import repeat
 
 from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch
-from wire.records.builder import build_batch
-from wire.records.plain import parse_records
+from wire.records.decode.loop import parse_records
+from wire.records.encode.builder import build_batch
 from wire.records.retain import empty_batch, retain
 
 TYPE_CHECKING = False
@@ -162,7 +162,7 @@ def read_fields(
         )
     import numpy as np
 
-    from wire.records.columns import columns
+    from wire.records.decode.columns import columns
 
     fields = columns(batch, limit)
     nulls = np.flatnonzero(fields.value_sizes < 0)

@@ -27,8 +27,8 @@ from wire.records.batch import (
     RecordBatch,
     TimestampType,
 )
-from wire.records.builder import build_batch, seal
 from wire.records.compression import compress
+from wire.records.encode.builder import build_batch, seal
 from wire.records.retain import empty_batch, retain
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ from embedlog import errors
 from embedlog.storage.validation.errors import as_kafka_error, check_records
 from embedlog.storage.validation.record_set import check_size
 from wire.records.batch import Codec, RecordBatch, TimestampType, iter_batches
-from wire.records.builder import build_batch
+from wire.records.encode.builder import build_batch
 from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from embedlog.runtime.files import Bytes
-    from wire.records.built import BuiltBatch
+    from wire.records.encode.built import BuiltBatch
 
     GoodBatch: TypeAlias = "BuiltBatch | ValidatedBatch"
     """What a log takes: the same attributes, whoever has checked or built it."""
@@ -120,4 +120,3 @@ def of_batch(
         batch.producer_epoch,
         batch.base_sequence,
     )
-

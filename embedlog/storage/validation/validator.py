@@ -38,16 +38,16 @@ from wire.records.batch import (
     Codec,
     RecordBatch,
 )
-from wire.records.built import BuiltBatch
+from wire.records.decode.scan import scan
+from wire.records.encode.built import BuiltBatch
 from wire.records.errors import RecordsError
-from wire.records.scan import scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import Buffer
     from embedlog.storage.log_config import LogConfig
     from embedlog.storage.validation.validated_batch import ValidatedBatch
-    from wire.records.scan import ScanResult
+    from wire.records.decode.scan import ScanResult
 
 _FOUND_BEFORE_THE_LOG = (2, 10)
 """CORRUPT_MESSAGE and MESSAGE_TOO_LARGE never carry the log start offset."""

@@ -21,7 +21,7 @@ from embedlog.storage.adoption import exchange, layout
 from embedlog.storage.adoption.exchange import ALREADY_DONE, DONE, Answer
 from embedlog.storage.adoption.manifest import Manifest
 from embedlog.storage.adoption.staging import StagedWriter
-from wire.records.builder import build_batch
+from wire.records.encode.builder import build_batch
 
 FILES = real_runtime().files
 NOW = 1_700_000_000_000

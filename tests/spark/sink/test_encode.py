@@ -18,7 +18,7 @@ from embedlog.spark.sink.murmur2 import murmur2, partitions_of
 from embedlog.spark.sink.options import SinkOptions
 from embedlog.spark.sink.rows import Rows, Spreader, _places, by_topic
 from wire.records.batch import RecordBatch
-from wire.records.builder import build_batch
+from wire.records.encode.builder import build_batch
 
 FIELDS = st.one_of(st.none(), st.binary(max_size=300))
 TIMES = st.integers(0, 2**42)

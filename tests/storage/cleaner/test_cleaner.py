@@ -455,7 +455,7 @@ def test_a_group_spans_no_more_offsets_than_an_index_can_tell() -> None:
 
 
 def _batch_at(offset: int) -> bytes:
-    from wire.records.builder import build_batch
+    from wire.records.encode.builder import build_batch
 
     return build_batch(
         [b"v"], keys=[b"%d" % offset], timestamps=NOW, base_offset=offset, leader_epoch=0

@@ -14,7 +14,7 @@ from embedlog.storage.producers.entry import Duplicate, ProducerUpdate, Verifica
 from embedlog.storage.producers.state import ProducerStateManager
 from embedlog.storage.validation.origin import AppendOrigin
 from wire.records.batch import RecordBatch
-from wire.records.builder import build_batch
+from wire.records.encode.builder import build_batch
 
 CLIENT, COORDINATOR = AppendOrigin.CLIENT, AppendOrigin.COORDINATOR
 REPLICATION = AppendOrigin.REPLICATION

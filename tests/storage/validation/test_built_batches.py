@@ -14,7 +14,7 @@ from embedlog.storage.log_config import NO_LIMIT, LogConfig
 from embedlog.storage.validation.ordinary_batch import ordinary
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.storage.validation.validator import validate
-from wire.records.built import BuiltBatch
+from wire.records.encode.built import BuiltBatch
 
 NOW = 1_700_000_000_000
 

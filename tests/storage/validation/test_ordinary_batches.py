@@ -17,10 +17,10 @@ from embedlog.storage.validation.ordinary_batch import ordinary
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.storage.validation.validated_batch import ValidatedBatch
 from embedlog.storage.validation.validator import validate
-from wire.records import shapes
 from wire.records.batch import HEADER_SIZE
-from wire.records.builder import build_batch
 from wire.records.crc32c import crc32c
+from wire.records.decode.fast.uniform import shapes
+from wire.records.encode.builder import build_batch
 
 NOW = 1_700_000_000_000
 

@@ -17,9 +17,9 @@ from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.storage.validation.validated_batch import ValidatedBatch
 from embedlog.storage.validation.validator import validate
 from wire.records.batch import HEADER_SIZE, Codec, RecordBatch
-from wire.records.builder import build_batch
 from wire.records.compression import compress
 from wire.records.crc32c import crc32c
+from wire.records.encode.builder import build_batch
 from wire.records.legacy import encode_message, encode_wrapper
 from wire.records.record import Record
 from wire.records.varint import encode_varint

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from wire.records import build_batch
-from wire.records.encoding import encode_record
+from wire.records.encode.joins import encode_record
 
 NOW = 1_700_000_000_000
 
@@ -113,7 +113,7 @@ def plain_payload(arguments: dict[str, Any]) -> bytes:
 def batch_of_payload(payload: bytes, count: int, *, base_timestamp: int = 0) -> bytes:
     """A batch, with a right checksum, around any bytes of records."""
     from wire.records.batch import CHECKED_HEAD
-    from wire.records.builder import seal
+    from wire.records.encode.builder import seal
 
     checked = CHECKED_HEAD.pack(
         0, max(count - 1, 0), base_timestamp, base_timestamp, -1, -1, -1, count

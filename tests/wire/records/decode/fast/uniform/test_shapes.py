@@ -9,11 +9,18 @@ import pytest
 from hypothesis import given, settings
 
 from tests.wire.records.batches import NOW, batch_of_payload, build, columns
-from tests.wire.records.test_reading import assert_all_forms_agree
-from wire.records import RecordBatch, RecordsError, build_batch, scan, shapes, tuples
-from wire.records.scan import ScanResult, _scan_plainly
-from wire.records.shapes import COUNT_AT_ONCE, COUNT_MAX, SEEN_MAX, SHAPES_MAX, cut
-from wire.records.template import find_plain_runs
+from tests.wire.records.decode.test_reading import assert_all_forms_agree
+from wire.records import RecordBatch, RecordsError, build_batch, scan, tuples
+from wire.records.decode.fast.uniform import shapes
+from wire.records.decode.fast.uniform.shapes import (
+    COUNT_AT_ONCE,
+    COUNT_MAX,
+    SEEN_MAX,
+    SHAPES_MAX,
+    cut,
+)
+from wire.records.decode.fast.uniform.template import find_plain_runs
+from wire.records.decode.scan import ScanResult, _scan_plainly
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ and for readers in columns.
 
 from __future__ import annotations
 
-from wire.records.encoding import offset_sizes, template, uniform_size
-from wire.records.layout import Run
+from wire.records.decode.fast.strides.layout import Run
+from wire.records.encode.joins import offset_sizes, template, uniform_size
 from wire.records.varint import MAX_VARINT_SIZE, Malformed, read_varint, varint_size
 
 TYPE_CHECKING = False

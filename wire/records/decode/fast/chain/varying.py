@@ -12,7 +12,7 @@ from itertools import repeat
 from struct import Struct
 from struct import error as StructError
 
-from wire.records.plain import RECORD_SIZE_MIN
+from wire.records.decode.loop import RECORD_SIZE_MIN
 from wire.records.varint import MAX_VARINT_SIZE, MAX_VARLONG_SIZE
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from wire.records.plain import Fields
+    from wire.records.decode.loop import Fields
 
     Int64s = NDArray[np.int64]
 

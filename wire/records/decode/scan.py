@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch
-from wire.records.layout import COUNT_MIN as RUNS_COUNT_MIN
-from wire.records.layout import find_runs, in_fastest_form
-from wire.records.plain import NO_HEADER_LIMIT, parse_in_parts, parse_records
-from wire.records.shapes import COUNT_MAX, shape_of
-from wire.records.template import find_plain_runs
+from wire.records.decode.fast.strides.layout import COUNT_MIN as RUNS_COUNT_MIN
+from wire.records.decode.fast.strides.layout import find_runs, in_fastest_form
+from wire.records.decode.fast.uniform.shapes import COUNT_MAX, shape_of
+from wire.records.decode.fast.uniform.template import find_plain_runs
+from wire.records.decode.loop import NO_HEADER_LIMIT, parse_in_parts, parse_records
 from wire.records.varint import distinct, int64, timestamps_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wire.records.layout import Run
-    from wire.records.varying import FieldArrays
+    from wire.records.decode.fast.chain.varying import FieldArrays
+    from wire.records.decode.fast.strides.layout import Run
 
 
 _PART_COUNT = 8_192
@@ -109,7 +109,7 @@ def _scan_without_headers(
         runs = find_runs(data, count)
     if runs is not None:
         return _scan_runs(runs, base_timestamp)
-    from wire.records.varying import find_fields
+    from wire.records.decode.fast.chain.varying import find_fields
 
     fields = find_fields(data, count)
     return _scan_fields(fields, count, base_timestamp) if fields is not None else None

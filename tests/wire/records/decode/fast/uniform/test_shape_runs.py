@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from wire.records import RecordBatch, build_batch, iter_batches, shape_runs, shapes, tuples
+from wire.records import RecordBatch, build_batch, iter_batches, tuples
 from wire.records.batch import HEADER_SIZE, stamp
-from wire.records.shape_runs import RunRows, find_run
+from wire.records.decode.fast.uniform import shape_runs, shapes
+from wire.records.decode.fast.uniform.shape_runs import RunRows, find_run
 
 NOW = 1_700_000_000_000
 

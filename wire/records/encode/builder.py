@@ -17,7 +17,7 @@ from wire.records.batch import (
     TRANSACTIONAL_BIT,
 )
 from wire.records.crc32c import crc32c
-from wire.records.encoding import encode_headers, encode_records
+from wire.records.encode.joins import encode_headers, encode_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from tests.wire.records.batches import NOW, columns
 from wire.records import RecordBatch, build_batch, scan
-from wire.records.built import BuiltBatch, NotPlain
+from wire.records.encode.built import BuiltBatch, NotPlain
 
 
 @pytest.mark.slow

@@ -11,21 +11,21 @@ from wire.records.batch import (
     RecordBatch,
     TimestampType,
 )
-from wire.records.layout import COUNT_MIN as RUNS_COUNT_MIN
-from wire.records.layout import find_runs, in_fastest_form
-from wire.records.plain import parse_records, read_headers
-from wire.records.rows import NO_ROWS, Rows, rows_of
-from wire.records.shapes import COUNT_MAX, cut, timestamps_with
-from wire.records.template import find_plain_runs
+from wire.records.decode.fast.strides.layout import COUNT_MIN as RUNS_COUNT_MIN
+from wire.records.decode.fast.strides.layout import find_runs, in_fastest_form
+from wire.records.decode.fast.uniform.shapes import COUNT_MAX, cut, timestamps_with
+from wire.records.decode.fast.uniform.template import find_plain_runs
+from wire.records.decode.loop import parse_records, read_headers
+from wire.records.decode.rows import NO_ROWS, Rows, rows_of
 from wire.records.varint import int64, timestamps_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from wire.records.layout import Run
+    from wire.records.decode.fast.chain.varying import FieldArrays
+    from wire.records.decode.fast.strides.layout import Run
     from wire.records.record import Buffer, RecordTuple
-    from wire.records.varying import FieldArrays
 
 # Records are unpacked so many at a time; runs break at 64 anyway.
 CHUNK = 64
@@ -74,7 +74,7 @@ def rows(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> Rows:
     runs = find_runs(data, count)
     if runs is not None:
         return _run_rows(batch, data, runs)
-    from wire.records.varying import find_fields
+    from wire.records.decode.fast.chain.varying import find_fields
 
     fields = find_fields(data, count)
     if fields is not None:
@@ -114,7 +114,7 @@ def _timestamps(base_timestamp: int, run: Run) -> Iterable[int]:
 
 
 def _field_rows(batch: RecordBatch, data: bytes | memoryview, fields: FieldArrays) -> Rows:
-    from wire.records.varying import cut
+    from wire.records.decode.fast.chain.varying import cut
 
     timestamps: Iterable[int]
     if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from wire.records import build_batch
 from wire.records.batch import RecordBatch
-from wire.records.lockstep import BatchesColumns, columns_of_batches
+from wire.records.decode.fast.chain.lockstep import BatchesColumns, columns_of_batches
 
 NAMES = ("offsets", "timestamps", "key_sizes", "value_sizes")
 

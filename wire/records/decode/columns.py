@@ -7,11 +7,11 @@ is a view of its bytes, nothing copied.
 from __future__ import annotations
 
 from wire.records.batch import CODEC_MASK, DECOMPRESSED_SIZE_MAX, HEADER_SIZE, TimestampType
-from wire.records.layout import find_runs, in_fastest_form
-from wire.records.plain import parse_records
-from wire.records.reader import field_of
-from wire.records.template import find_plain_runs
-from wire.records.varying import cut, fields_of, find_fields
+from wire.records.decode.choose import field_of
+from wire.records.decode.fast.chain.varying import cut, fields_of, find_fields
+from wire.records.decode.fast.strides.layout import find_runs, in_fastest_form
+from wire.records.decode.fast.uniform.template import find_plain_runs
+from wire.records.decode.loop import parse_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from wire.records.batch import RecordBatch
-    from wire.records.layout import Run
+    from wire.records.decode.fast.chain.varying import FieldArrays
+    from wire.records.decode.fast.strides.layout import Run
     from wire.records.record import Buffer
-    from wire.records.varying import FieldArrays
 
     Int64s = NDArray[np.int64]
 

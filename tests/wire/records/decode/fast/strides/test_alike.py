@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.wire.records.batches import NOW, batch_of_payload, build, columns
-from tests.wire.records.test_reading import rows_of
-from wire.records import RecordBatch, RecordsError, alike, build_batch, iter_batches
-from wire.records.alike import AlikeColumns, find_alike, remember
+from tests.wire.records.decode.test_reading import rows_of
+from wire.records import RecordBatch, RecordsError, build_batch, iter_batches
 from wire.records.batch import HEADER_SIZE, stamp
+from wire.records.decode.fast.strides import alike
+from wire.records.decode.fast.strides.alike import AlikeColumns, find_alike, remember
 
 COUNT_MAX = 1 << 30
 

@@ -16,9 +16,9 @@ from wire.records.batch import (
     LOG_OVERHEAD,
     TIMESTAMP_TYPE_BIT,
 )
-from wire.records.batch_heads import alike_heads
-from wire.records.columns import RUN_PLACES, RecordColumns, per_run
-from wire.records.reader import field_of
+from wire.records.decode.choose import field_of
+from wire.records.decode.columns import RUN_PLACES, RecordColumns, per_run
+from wire.records.decode.fast.strides.batch_heads import alike_heads
 from wire.records.varint import MAX_VARINT_SIZE, read_varint
 
 TYPE_CHECKING = False
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from wire.records.batch import RecordBatch
-    from wire.records.batch_heads import Head
-    from wire.records.layout import Run
+    from wire.records.decode.fast.strides.batch_heads import Head
+    from wire.records.decode.fast.strides.layout import Run
 
     Int64s = NDArray[np.int64]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from tests.crash.peers.attacks import gzipped
-from wire.records import plain
 from wire.records.batch import RecordBatch
+from wire.records.decode import loop
+from wire.records.decode.scan import ScanResult, scan
 from wire.records.errors import InvalidRecord
-from wire.records.scan import ScanResult, scan
 
 COUNT = 20_000
 Record = tuple[int, int, bytes | None]
@@ -90,7 +90,7 @@ def test_the_records_must_fill_the_batch() -> None:
 @pytest.mark.parametrize("count", [1, 8_192, 8_193, 16_384])
 def test_parts_are_all_of_it_in_order(count: int) -> None:
     data = encoded([(0, n, b"k") for n in range(count)])
-    parts = list(plain.parse_in_parts(data, count, 8_192))
-    assert [field for part in parts for field in part] == plain.parse_records(data, count)
+    parts = list(loop.parse_in_parts(data, count, 8_192))
+    assert [field for part in parts for field in part] == loop.parse_records(data, count)
     assert max(map(len, parts)) <= 8_192
     assert all(parts)

@@ -17,13 +17,13 @@ from wire.records.batch import (
     LOG_OVERHEAD,
     TIMESTAMP_TYPE_BIT,
 )
-from wire.records.batch_heads import alike_heads
-from wire.records.rows import Rows
-from wire.records.shapes import shape_of, timestamps_with
+from wire.records.decode.fast.strides.batch_heads import alike_heads
+from wire.records.decode.fast.uniform.shapes import shape_of, timestamps_with
+from wire.records.decode.rows import Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wire.records.shapes import Shape
+    from wire.records.decode.fast.uniform.shapes import Shape
 
 BATCHES_MIN = 2
 # Larger batches take as long one by one.

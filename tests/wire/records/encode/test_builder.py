@@ -20,7 +20,7 @@ from tests.wire.records.batches import (
     timestamps,
 )
 from wire.records import BatchBuilder, RecordBatch, build_batch, size_upper_bound, tuples
-from wire.records.builder import PATCHED_SIZE_MIN, renumbered
+from wire.records.encode.builder import PATCHED_SIZE_MIN, renumbered
 
 
 @pytest.mark.slow

@@ -8,11 +8,11 @@ from random import Random
 import pytest
 
 from tests.wire.records.batches import batch_of_payload
-from tests.wire.records.test_reading import assert_all_forms_agree
+from tests.wire.records.decode.test_reading import assert_all_forms_agree
 from wire.records import RecordBatch, build_batch, tuples
-from wire.records.rows import NO_ROWS, Rows, rows_of
-from wire.records.shapes import COUNT_MAX
-from wire.records.template import RUNS_COUNT_MAX, find_plain_runs
+from wire.records.decode.fast.uniform.shapes import COUNT_MAX
+from wire.records.decode.fast.uniform.template import RUNS_COUNT_MAX, find_plain_runs
+from wire.records.decode.rows import NO_ROWS, Rows, rows_of
 
 COUNTS = (8, 64, 65, COUNT_MAX, COUNT_MAX + 1, RUNS_COUNT_MAX)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from wire.records.batch import CHECKED_HEAD, FRAME_HEAD, HEADER_SIZE, LOG_OVERHEAD
 from wire.records.crc32c import crc32c
-from wire.records.encoding import encode_lone_value, encode_records, encode_uniform
+from wire.records.encode.joins import encode_lone_value, encode_records, encode_uniform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

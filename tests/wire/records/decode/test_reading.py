@@ -19,14 +19,14 @@ from tests.wire.records.batches import (
     int64s,
 )
 from wire.records import InvalidRecord, RecordBatch, RecordsError, build_batch, scan, tuples
-from wire.records.columns import RecordColumns
-from wire.records.encoding import encode_record
-from wire.records.layout import find_runs
-from wire.records.plain import parse_records
-from wire.records.reader import _plain_tuples
-from wire.records.scan import ScanResult, _scan_plainly
+from wire.records.decode.choose import _plain_tuples
+from wire.records.decode.columns import RecordColumns
+from wire.records.decode.fast.chain.varying import find_fields
+from wire.records.decode.fast.strides.layout import find_runs
+from wire.records.decode.loop import parse_records
+from wire.records.decode.scan import ScanResult, _scan_plainly
+from wire.records.encode.joins import encode_record
 from wire.records.varint import encode_varint
-from wire.records.varying import find_fields
 
 
 def outcome(call: Any, *arguments: Any) -> Any:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from itertools import repeat
 from struct import Struct
 
-from wire.records.encoding import offset_sizes, template, uniform_size
+from wire.records.encode.joins import offset_sizes, template, uniform_size
 from wire.records.varint import (
     MAX_VARINT_SIZE,
     VARINTS,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 from itertools import repeat
 
-from wire.records.plain import RECORD_SIZE_MIN
+from wire.records.decode.loop import RECORD_SIZE_MIN
 from wire.records.varint import (
     MAX_VARINT_SIZE,
     MAX_VARLONG_SIZE,

@@ -1,0 +1,1 @@
+"""Forms of reading that measurements pay for; `decode.choose` picks among them."""

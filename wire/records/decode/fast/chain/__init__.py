@@ -1,0 +1,1 @@
+"""Records of any lengths, by table look-ups and numpy."""

@@ -1,0 +1,1 @@
+"""Fields an even distance apart, taken as columns."""

@@ -1,0 +1,1 @@
+"""Batches of records of one size, compared whole."""
