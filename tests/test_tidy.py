@@ -429,3 +429,21 @@ def test_error_codes_have_one_vocabulary() -> None:
             if named and not hasattr(errors, named[1]):
                 found.append(f"{place} there is no {called}")
     assert not found
+
+
+def test_only_the_command_prints() -> None:
+    """What a user should learn is a warning, an error, or a line for `logging`."""
+    allowed = {
+        "embedlog/runtime/lock_order.py",  # a check for tests; its error may never be looked at
+        "embedlog/spark/pipeline/sinks/foreign.py",  # the sink that prints rows
+        "wire/logs.py",  # a warning, when `logging` itself cannot be loaded
+    }
+    printing = re.compile(r"(\w+\.)*(print|print_exc|print_exception|print_stack)|sys\.std\w+\..*")
+    found = [
+        f"{_name(path)}:{node.lineno}"
+        for path in CODE
+        if not _name(path).startswith("embedlog/cli/") and _name(path) not in allowed
+        for node in _nodes(path)
+        if isinstance(node, ast.Call) and printing.fullmatch(ast.unparse(node.func))
+    ]
+    assert not found

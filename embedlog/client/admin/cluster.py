@@ -18,7 +18,8 @@ from embedlog.transport import ANY_NODE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
+
+    from wire.schemas.describe_log_dirs import DescribeLogDirsResult
 
 
 class ClusterAdmin(AdminPart):
@@ -64,7 +65,7 @@ class ClusterAdmin(AdminPart):
         return results
 
 
-def _log_directory(described: Any) -> LogDirectory:
+def _log_directory(described: DescribeLogDirsResult) -> LogDirectory:
     replicas = {
         TopicPartition(topic.name, each.partition_index): ReplicaInLogDirectory(
             each.partition_size, each.offset_lag, each.is_future_key

@@ -18,7 +18,14 @@ from embedlog.transport import ANY_NODE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
+    from typing import Any, TypeVar
+
+    from wire.schema import R, Request
+    from wire.schemas.alter_configs import AlterConfigsResponse
+    from wire.schemas.describe_configs import DescribeConfigsResourceResult
+    from wire.schemas.incremental_alter_configs import IncrementalAlterConfigsResponse
+
+    V = TypeVar("V")
 
 _OPERATIONS = {
     AlterOperation.SET: "SET",
@@ -154,11 +161,11 @@ class ConfigAdmin(AdminPart):
     def _ask(
         self,
         node_id: int,
-        request: Any,
+        request: Request[R],
         wanted: list[ConfigResource],
-        results: ItemResults[ConfigResource, Any],
+        results: ItemResults[ConfigResource, V],
         timeout_ms: int | None,
-    ) -> Any:
+    ) -> R | None:
         """A broker's response; or None, when its error has become that of all it was asked."""
         try:
             return self._calls.call(node_id, request, timeout_ms)
@@ -167,7 +174,10 @@ class ConfigAdmin(AdminPart):
             return None
 
 
-def _put_altered(results: ItemResults[ConfigResource, None], response: Any) -> None:
+def _put_altered(
+    results: ItemResults[ConfigResource, None],
+    response: AlterConfigsResponse | IncrementalAlterConfigsResponse | None,
+) -> None:
     for answer in [] if response is None else response.responses:
         resource = ConfigResource(answer.resource_type, answer.resource_name)
         results.put(resource, None, answer.error_code, answer.error_message)
@@ -221,7 +231,7 @@ def _by_node(resources: Iterable[ConfigResource]) -> dict[int, list[ConfigResour
     return by_node
 
 
-def _config_entry(config: Any) -> ConfigEntry:
+def _config_entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
     return ConfigEntry(
         config.name,
         config.value,

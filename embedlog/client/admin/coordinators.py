@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.client.group.coordinator_lookup import LOST_COORDINATOR
 from embedlog.client.metadata import Node
 from embedlog.errors import KafkaError, error_for
@@ -12,13 +13,16 @@ from wire.schemas.find_coordinator import FindCoordinatorRequest
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
+    from typing import TypeVar
 
     from embedlog.client.admin.calls import AdminCalls
+    from wire.schema import R, Request
     from wire.schemas.find_coordinator import Coordinator, FindCoordinatorResponse
 
+    V = TypeVar("V")
+
     # What a coordinator said about one group: error code, its message, the value.
-    Answer = tuple[int, str | None, Any]
+    Answer = tuple[int, str | None, V]
 
 _GROUP_KEY = 0
 _SEVERAL_KEYS_SINCE = 4
@@ -27,7 +31,7 @@ _ASK_AGAIN = _LOST | {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.REBALANCE_IN_PROGRESS,
 }
-_SILENCE = (ErrorCode.UNKNOWN_SERVER_ERROR, "the coordinator's answer leaves the group out", None)
+_SILENCE = "the coordinator's answer leaves the group out"
 
 
 class CoordinatorCalls:
@@ -44,13 +48,13 @@ class CoordinatorCalls:
     def ask(
         self,
         group_ids: Iterable[str],
-        kind: Any,
-        request_for: Callable[[list[str], int], Any],
-        take: Callable[[Any, list[str]], Mapping[str, Answer]],
+        kind: type[Request[R]],
+        request_for: Callable[[list[str], int], Request[R]],
+        take: Callable[[R, list[str]], Mapping[str, Answer[V]]],
         *,
         version_max: int = 32_767,
         several_since: int = 0,
-    ) -> dict[str, Any]:
+    ) -> dict[str, V | KafkaError]:
         """The value or the `KafkaError` of each group.
 
         `request_for(groups, version)` makes a request of class `kind`, of one group when the
@@ -61,7 +65,7 @@ class CoordinatorCalls:
         Raises:
             TimedOut: a coordinator, or whoever should name it, does not answer.
         """
-        outcomes: dict[str, Any] = {}
+        outcomes: dict[str, V | KafkaError] = {}
         left = list(dict.fromkeys(group_ids))
         while True:
             self._find([each for each in left if each not in self.coordinators], outcomes)
@@ -88,12 +92,12 @@ class CoordinatorCalls:
     def ask_one(
         self,
         group_id: str,
-        kind: Any,
-        request_for: Callable[[int], Any],
-        take: Callable[[Any], Answer],
+        kind: type[Request[R]],
+        request_for: Callable[[int], Request[R]],
+        take: Callable[[R], Answer[V]],
         *,
         version_max: int = 32_767,
-    ) -> Any:
+    ) -> V:
         """The value for one group.
 
         Raises:
@@ -113,30 +117,34 @@ class CoordinatorCalls:
     def _answers(
         self,
         node_id: int,
-        request: Any,
+        request: Request[R],
         version: int,
         groups: list[str],
-        take: Callable[[Any, list[str]], Mapping[str, Answer]],
-    ) -> dict[str, Any]:
+        take: Callable[[R, list[str]], Mapping[str, Answer[V]]],
+    ) -> Mapping[str, V | KafkaError]:
         try:
             response = self._calls.attempt(node_id, request, self._deadline, version=version)
         except KafkaError as error:
             return dict.fromkeys(groups, error)
         told = take(response, groups)
-        outcomes: dict[str, Any] = {}
+        outcomes: dict[str, V | KafkaError] = {}
         for group in groups:
-            code, message, value = told.get(group, _SILENCE)
-            outcomes[group] = error_for(code, message) if code else value
+            answer = told.get(group)
+            if answer is None:
+                outcomes[group] = errors.UnknownServerError(_SILENCE)
+            else:
+                code, message, value = answer
+                outcomes[group] = error_for(code, message) if code else value
         return outcomes
 
-    def _is_asked_again(self, group: str, outcome: Any) -> bool:
+    def _is_asked_again(self, group: str, outcome: object) -> bool:
         if not isinstance(outcome, KafkaError) or outcome.code not in _ASK_AGAIN:
             return False
         if outcome.code in _LOST:
             self.coordinators.pop(group, None)
         return True
 
-    def _find(self, groups: list[str], outcomes: dict[str, Any]) -> None:
+    def _find(self, groups: list[str], outcomes: dict[str, V | KafkaError]) -> None:
         """Learn the groups' coordinators; the errors of those that have none are outcomes."""
         if not groups:
             return

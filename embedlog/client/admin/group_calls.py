@@ -21,18 +21,20 @@ from wire.error_codes import ErrorCode
 from wire.errors import MalformedMessage
 from wire.schemas.consumer_group_describe import ConsumerGroupDescribeRequest
 from wire.schemas.delete_groups import DeleteGroupsRequest
+from wire.schemas.describe_groups import DescribedGroup as ClassicGroup
 from wire.schemas.describe_groups import DescribeGroupsRequest
 from wire.schemas.leave_group import LeaveGroupRequest, MemberIdentity
 from wire.schemas.list_groups import ListGroupsRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
     from embedlog.client.admin.calls import AdminCalls
     from embedlog.client.admin.coordinators import Answer
     from embedlog.client.metadata import Node
+    from wire.schemas.consumer_group_describe import Assignment, ConsumerGroupDescribeResponse
+    from wire.schemas.consumer_group_describe import DescribedGroup as ConsumerGroup
+    from wire.schemas.delete_groups import DeleteGroupsResponse
+    from wire.schemas.describe_groups import DescribedGroupMember, DescribeGroupsResponse
 
 _LISTED_LATER = frozenset(
     (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -94,20 +96,20 @@ def describe_groups(
         lambda groups, _version: DescribeGroupsRequest(
             groups=groups, include_authorized_operations=with_operations
         ),
-        _described,
+        _classic_described,
     )
     results: ItemResults[str, GroupDescription] = ItemResults()
     for group in outcomes:
         found = classic.get(group, outcomes[group])
         if isinstance(found, KafkaError):
             results.failures[group] = found
-            continue
-        describe = _classic_group if group in classic else _consumer_group
-        if found.group_state == _DEAD:
+        elif found.group_state == _DEAD:
             # Before version 6 a group that is not there is described as dead.
             results.failures[group] = errors.GroupIdNotFound(f"group {group!r}")
+        elif isinstance(found, ClassicGroup):
+            results.values[group] = _classic_group(found, coordinators.coordinators[group])
         else:
-            results.values[group] = describe(found, coordinators.coordinators[group])
+            results.values[group] = _consumer_group(found, coordinators.coordinators[group])
     return results
 
 
@@ -116,7 +118,7 @@ def delete_groups(
 ) -> ItemResults[str, None]:
     """Delete groups without members."""
 
-    def take(response: Any, _groups: list[str]) -> dict[str, Answer]:
+    def take(response: DeleteGroupsResponse, _groups: list[str]) -> dict[str, Answer[None]]:
         return {
             each.group_id: (each.error_code, each.error_message, None) for each in response.results
         }
@@ -170,9 +172,9 @@ def remove_members(
         lambda _version: LeaveGroupRequest(group_id=group_id, members=leaving),
         lambda response: (response.error_code, None, response),
     )
-    for each in response.members:
-        name = each.member_id if each.group_instance_id is None else each.group_instance_id
-        results.put(name, None, each.error_code)
+    for left in response.members:
+        name = left.member_id if left.group_instance_id is None else left.group_instance_id
+        results.put(name, None, left.error_code)
     return results
 
 
@@ -200,11 +202,19 @@ def _remove_one(
         results.failures[leaving.member_id] = error
 
 
-def _described(response: Any, _groups: list[str]) -> dict[str, Answer]:
+def _described(
+    response: ConsumerGroupDescribeResponse, _groups: list[str]
+) -> dict[str, Answer[ConsumerGroup]]:
     return {each.group_id: (each.error_code, each.error_message, each) for each in response.groups}
 
 
-def _consumer_group(described: Any, coordinator: Node) -> GroupDescription:
+def _classic_described(
+    response: DescribeGroupsResponse, _groups: list[str]
+) -> dict[str, Answer[ClassicGroup]]:
+    return {each.group_id: (each.error_code, each.error_message, each) for each in response.groups}
+
+
+def _consumer_group(described: ConsumerGroup, coordinator: Node) -> GroupDescription:
     members = [
         MemberDescription(
             each.member_id,
@@ -235,7 +245,7 @@ def _consumer_group(described: Any, coordinator: Node) -> GroupDescription:
     )
 
 
-def _classic_group(described: Any, coordinator: Node) -> GroupDescription:
+def _classic_group(described: ClassicGroup, coordinator: Node) -> GroupDescription:
     members = [_classic_member(each, described.protocol_type) for each in described.members]
     return GroupDescription(
         described.group_id,
@@ -249,7 +259,7 @@ def _classic_group(described: Any, coordinator: Node) -> GroupDescription:
     )
 
 
-def _classic_member(described: Any, protocol_type: str) -> MemberDescription:
+def _classic_member(described: DescribedGroupMember, protocol_type: str) -> MemberDescription:
     """A member, with what it has and wants if members of this type say it in Kafka's way."""
     metadata, assigned = bytes(described.member_metadata), bytes(described.member_assignment)
     assignment: list[TopicPartition] = []
@@ -272,10 +282,11 @@ def _classic_member(described: Any, protocol_type: str) -> MemberDescription:
     )
 
 
-def _partitions(assignment: Any) -> list[TopicPartition]:
-    topics: Iterable[Any] = assignment.topic_partitions
+def _partitions(assignment: Assignment) -> list[TopicPartition]:
     return sorted(
-        TopicPartition(topic.topic_name, number) for topic in topics for number in topic.partitions
+        TopicPartition(topic.topic_name, number)
+        for topic in assignment.topic_partitions
+        for number in topic.partitions
     )
 
 

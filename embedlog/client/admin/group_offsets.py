@@ -31,10 +31,16 @@ from wire.schemas.offset_fetch import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
     from embedlog.client.admin.calls import AdminCalls
     from embedlog.client.admin.coordinators import Answer
+    from wire.schemas.offset_commit import OffsetCommitResponse
+    from wire.schemas.offset_delete import OffsetDeleteResponse
+    from wire.schemas.offset_fetch import (
+        OffsetFetchResponse,
+        OffsetFetchResponseTopic,
+        OffsetFetchResponseTopics,
+    )
 
     Keys = Iterable[TopicPartition | tuple[str, int]]
     StoredOffsets = ItemResults[TopicPartition, OffsetAndMetadata | None]
@@ -79,10 +85,12 @@ def list_group_offsets(
             group_id=group, topics=None if topics is None else old, require_stable=require_stable
         )
 
-    def take(response: Any, asked: list[str]) -> dict[str, Answer]:
+    def take(response: OffsetFetchResponse, asked: list[str]) -> dict[str, Answer[StoredOffsets]]:
         if not response.groups:
-            return {asked[0]: (response.error_code, None, response.topics)}
-        return {each.group_id: (each.error_code, None, each.topics) for each in response.groups}
+            return {asked[0]: (response.error_code, None, _stored(response.topics))}
+        return {
+            each.group_id: (each.error_code, None, _stored(each.topics)) for each in response.groups
+        }
 
     outcomes = CoordinatorCalls(calls, timeout_ms).ask(
         wanted,
@@ -97,7 +105,7 @@ def list_group_offsets(
         if isinstance(outcome, KafkaError):
             results.failures[group] = outcome
         else:
-            results.values[group] = _stored(outcome)
+            results.values[group] = outcome
     return results
 
 
@@ -120,7 +128,7 @@ def alter_group_offsets(
             )
         )
 
-    def take(response: Any) -> Answer:
+    def take(response: OffsetCommitResponse) -> Answer[OffsetCommitResponse]:
         codes = [each.error_code for topic in response.topics for each in topic.partitions]
         of_the_group = [code for code in codes if code in _OF_THE_GROUP]
         return (of_the_group[0] if of_the_group else 0), f"group {group_id!r}", response
@@ -162,7 +170,9 @@ def _questions(keys: list[TopicPartition] | None) -> list[OffsetFetchRequestTopi
     return list(topics.values())
 
 
-def _stored(topics: Any) -> StoredOffsets:
+def _stored(
+    topics: Iterable[OffsetFetchResponseTopic] | Iterable[OffsetFetchResponseTopics],
+) -> StoredOffsets:
     results: StoredOffsets = ItemResults()
     for topic in topics:
         for each in topic.partitions:
@@ -177,7 +187,9 @@ def _stored(topics: Any) -> StoredOffsets:
     return results
 
 
-def _outcomes(response: Any) -> ItemResults[TopicPartition, None]:
+def _outcomes(
+    response: OffsetCommitResponse | OffsetDeleteResponse,
+) -> ItemResults[TopicPartition, None]:
     results: ItemResults[TopicPartition, None] = ItemResults()
     for topic in response.topics:
         for each in topic.partitions:

@@ -12,9 +12,14 @@ from embedlog.errors import KafkaError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
+    from typing import TypeVar
 
     from embedlog.client.consumer.offset_lookup import OffsetAndTimestamp
+    from wire.schemas.delete_records import DeleteRecordsResponse
+    from wire.schemas.describe_producers import DescribeProducersResponse
+    from wire.schemas.describe_producers import ProducerState as DescribedProducer
+
+    V = TypeVar("V")
 
 
 _ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
@@ -56,7 +61,7 @@ class RecordAdmin(AdminPart):
                 topics=list(topics.values()), timeout_ms=self._calls.timeout(timeout_ms)
             )
 
-        def take(response: Any) -> dict[TopicPartition, tuple[int, int]]:
+        def take(response: DeleteRecordsResponse) -> dict[TopicPartition, tuple[int, int]]:
             return {
                 TopicPartition(topic.name, each.partition_index): (
                     each.error_code,
@@ -66,7 +71,8 @@ class RecordAdmin(AdminPart):
                 for each in topic.partitions
             }
 
-        return _results(self._calls.to_leaders(wanted, request_for, take, timeout_ms))
+        outcomes = self._calls.to_leaders(wanted, request_for, take, timeout_ms)
+        return _results(outcomes)
 
     @in_turn
     def describe_producers(
@@ -85,7 +91,9 @@ class RecordAdmin(AdminPart):
                 topic.partition_indexes.append(key.partition)
             return DescribeProducersRequest(topics=list(topics.values()))
 
-        def take(response: Any) -> dict[TopicPartition, tuple[int, list[ProducerState]]]:
+        def take(
+            response: DescribeProducersResponse,
+        ) -> dict[TopicPartition, tuple[int, list[ProducerState]]]:
             return {
                 TopicPartition(topic.name, each.partition_index): (
                     each.error_code,
@@ -96,7 +104,8 @@ class RecordAdmin(AdminPart):
             }
 
         wanted = arguments.partitions(partitions, "describe_producers")
-        return _results(self._calls.to_leaders(wanted, request_for, take, timeout_ms))
+        outcomes = self._calls.to_leaders(wanted, request_for, take, timeout_ms)
+        return _results(outcomes)
 
     @in_turn
     def list_offsets(
@@ -128,8 +137,8 @@ class RecordAdmin(AdminPart):
         return results
 
 
-def _results(outcomes: Mapping[TopicPartition, Any]) -> ItemResults[TopicPartition, Any]:
-    results: ItemResults[TopicPartition, Any] = ItemResults()
+def _results(outcomes: Mapping[TopicPartition, V | KafkaError]) -> ItemResults[TopicPartition, V]:
+    results: ItemResults[TopicPartition, V] = ItemResults()
     for key, outcome in outcomes.items():
         if isinstance(outcome, KafkaError):
             results.failures[key] = outcome
@@ -138,7 +147,7 @@ def _results(outcomes: Mapping[TopicPartition, Any]) -> ItemResults[TopicPartiti
     return results
 
 
-def _producer_state(described: Any) -> ProducerState:
+def _producer_state(described: DescribedProducer) -> ProducerState:
     return ProducerState(
         described.producer_id,
         described.producer_epoch,

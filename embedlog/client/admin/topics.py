@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from embedlog.client.metadata import TopicInfo
     from wire.schemas.create_topics import CreatableTopic, CreatableTopicResult
+    from wire.schemas.delete_topics import DeleteTopicState
 
 _DELETES_BY_ID_FROM = 6
 _ID_SIZE = 16
@@ -177,7 +178,7 @@ def _new_topics(topics: Any) -> list[NewTopic]:
     return [NewTopic(each) if isinstance(each, str) else each for each in wanted]
 
 
-def _by_id(topic_id: bytes) -> Any:
+def _by_id(topic_id: bytes) -> DeleteTopicState:
     from wire.schemas.delete_topics import DeleteTopicState
 
     if len(topic_id) != _ID_SIZE:
