@@ -14,11 +14,13 @@ from wire.schemas.offset_for_leader_epoch import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from embedlog.client.consumer.consumer_parts import ConsumerParts
     from embedlog.client.consumer.subscription_state import PartitionState
     from embedlog.common import TopicPartition
+    from wire.schemas.offset_for_leader_epoch import EpochEndOffset, OffsetForLeaderEpochResponse
+
+    Answers = dict[tuple[str, int], EpochEndOffset]
 
 _FOR_CONSUMERS_SINCE = 3
 _CONSUMER = -1
@@ -76,14 +78,14 @@ class EpochLookup(LeaderLookup):
             )
             self._pending.append((asked[node_id], self._parts.send(node_id, request)))
 
-    def _answers_of(self, response: Any) -> dict[tuple[str, int], Any]:
+    def _answers_of(self, response: OffsetForLeaderEpochResponse) -> Answers:
         return {
             (topic.topic, each.partition): each
             for topic in response.topics
             for each in topic.partitions
         }
 
-    def _found(self, key: TopicPartition, answer: Any) -> None:
+    def _found(self, key: TopicPartition, answer: EpochEndOffset) -> None:
         end = EndOffset(answer.end_offset, answer.leader_epoch)
         self.end_offsets[key] = end if answer.leader_epoch >= 0 else EndOffset(-1, -1)
 

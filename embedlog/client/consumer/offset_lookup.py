@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from embedlog.common import TopicPartition
     from embedlog.pending import Pending
     from embedlog.transport import Transport
-    from wire.schemas.list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopic
+    from wire.schemas.list_offsets import (
+        ListOffsetsPartitionResponse,
+        ListOffsetsResponse,
+        ListOffsetsTopic,
+    )
+
+    Answers = dict[tuple[str, int], ListOffsetsPartitionResponse]
 
     _OffsetBase = tuple[int, int, int]
 else:
@@ -113,14 +119,14 @@ class OffsetLookup(LeaderLookup):
             self._pending.append((asked[node_id], pending))
             pending.add_callback(self._arrived)
 
-    def _answers_of(self, response: Any) -> dict[tuple[str, int], Any]:
+    def _answers_of(self, response: ListOffsetsResponse) -> Answers:
         return {
             (topic.name, each.partition_index): each
             for topic in response.topics
             for each in topic.partitions
         }
 
-    def _found(self, key: TopicPartition, answer: Any) -> None:
+    def _found(self, key: TopicPartition, answer: ListOffsetsPartitionResponse) -> None:
         self.found[key] = _offset_of(answer)
 
 

@@ -21,13 +21,13 @@ from wire.schemas.offset_fetch import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
 
     from embedlog.client.consumer.consumer_parts import ConsumerParts
     from embedlog.client.group.coordinator_lookup import CoordinatorLookup
     from embedlog.client.group.group_offsets import ConsumerGroupMetadata
     from embedlog.errors import KafkaError
     from embedlog.pending import Pending
+    from wire.schemas.offset_fetch import OffsetFetchResponse
 
     Topics = list[OffsetFetchRequestTopics]
 
@@ -53,7 +53,7 @@ class CommittedLookup:
         self._asker = asker
         self._group_id = asker().group_id
         self.partitions = list(partitions)
-        self._pending: Pending[Any] | None = None
+        self._pending: Pending[OffsetFetchResponse] | None = None
         self._retry = Retry(Backoff.of_retries(parts.settings, parts.transport.runtime.random))
         self.found: dict[TopicPartition, OffsetAndMetadata | None] = {}
         self.error: KafkaError | None = None
@@ -123,7 +123,7 @@ class CommittedLookup:
             topics[name].partition_indexes.append(number)
         return list(topics.values())
 
-    def _take(self, response: Any) -> KafkaError | None:
+    def _take(self, response: OffsetFetchResponse) -> KafkaError | None:
         """Take the offsets; the error that stands in the way of some."""
         answer = response.groups[0] if response.groups else response
         if answer.error_code:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from embedlog.client.group.offset_commits import Commit
     from embedlog.errors import KafkaError
     from embedlog.pending import Pending
+    from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
 _JOIN_EPOCH = 0
 _LEAVE_EPOCH = -1
@@ -106,7 +107,7 @@ class ConsumerMembership:
         self._interval_ms: int = parts.heartbeat_interval_ms
         self._next_ms = 0
         self._polled_ms = 0
-        self._pending: Pending[Any] | None = None
+        self._pending: Pending[ConsumerGroupHeartbeatResponse] | None = None
         self._is_news = False
         """The coordinator is to hear something before the interval is over."""
         self._told: dict[str, object] = {}
@@ -366,7 +367,7 @@ class ConsumerMembership:
 
     # Leaving
 
-    def depart(self, reason: str, operation: int) -> Pending[Any] | None:
+    def depart(self, reason: str, operation: int) -> Pending[ConsumerGroupHeartbeatResponse] | None:
         """The user leaves: give everything up, and tell the coordinator; its answer, then."""
         if self.state == ConsumerMemberState.FENCED or self.member_epoch == _JOIN_EPOCH:
             self._give_up_lost()
@@ -383,7 +384,7 @@ class ConsumerMembership:
         self.transition_to(ConsumerMemberState.LEFT)
         return answer
 
-    def _send_leave(self, *, is_final: bool) -> Pending[Any] | None:
+    def _send_leave(self, *, is_final: bool) -> Pending[ConsumerGroupHeartbeatResponse] | None:
         node_id = self._lookup.node_id
         self._pending = None
         self._target = None

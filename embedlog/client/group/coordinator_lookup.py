@@ -12,11 +12,10 @@ from wire.schemas.find_coordinator import FindCoordinatorRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from embedlog.client.consumer.consumer_parts import ConsumerParts
     from embedlog.errors import KafkaError
     from embedlog.pending import Pending
+    from wire.schemas.find_coordinator import FindCoordinatorResponse
 
 _GROUP_KEY = 0
 _SEVERAL_KEYS_SINCE = 4
@@ -40,7 +39,7 @@ class CoordinatorLookup:
         self._parts = parts
         self._transport = parts.transport
         self._group_id = group_id
-        self._pending: Pending[Any] | None = None
+        self._pending: Pending[FindCoordinatorResponse] | None = None
         self._retry = Retry(Backoff.of_retries(parts.settings, parts.transport.runtime.random))
         self._is_needed = False
         self.node_id: int | None = None
@@ -103,7 +102,7 @@ class CoordinatorLookup:
             request = FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=[self._group_id])
         self._pending = self._parts.send(ANY_NODE, request)
 
-    def _take(self, response: Any) -> KafkaError | None:
+    def _take(self, response: FindCoordinatorResponse) -> KafkaError | None:
         found = response.coordinators[0] if response.coordinators else response
         if found.error_code:
             return error_for(found.error_code, found.error_message)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from embedlog.errors import KafkaError
     from embedlog.pending import Pending
     from wire.schemas.join_group import JoinGroupResponse
+    from wire.schemas.leave_group import LeaveGroupResponse
+    from wire.schemas.sync_group import SyncGroupResponse
 
     class Rounds(Protocol):
         """What a member does in a rebalance besides talking to the coordinator."""
@@ -235,12 +237,12 @@ class GroupMembership:
             node_id, request, timeout_ms=self._rebalance_timeout_ms + JOIN_EXTRA_MS
         )
 
-    def _take_join(self, pending: Pending[Any], node_id: int, now_ms: int) -> None:
+    def _take_join(self, pending: Pending[JoinGroupResponse], node_id: int, now_ms: int) -> None:
         error = pending.error()
         if error is not None:
             self._round_failed(as_kafka_error(error), now_ms)
             return
-        answer: JoinGroupResponse = pending.result()
+        answer = pending.result()
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id
         if answer.error_code:
@@ -284,7 +286,7 @@ class GroupMembership:
             node_id, request, timeout_ms=self._rebalance_timeout_ms + JOIN_EXTRA_MS
         )
 
-    def _take_sync(self, pending: Pending[Any], now_ms: int) -> None:
+    def _take_sync(self, pending: Pending[SyncGroupResponse], now_ms: int) -> None:
         error = pending.error()
         if error is not None:
             self._round_failed(as_kafka_error(error), now_ms)
@@ -373,9 +375,11 @@ class GroupMembership:
         self._forget(keep_id=keep_id)
         self.request_rejoin("the member was removed from the group")
 
-    def leave(self, reason: str, *, even_static: bool = False) -> Pending[Any] | None:
+    def leave(
+        self, reason: str, *, even_static: bool = False
+    ) -> Pending[LeaveGroupResponse] | None:
         """Leave the group; the answer, if the coordinator is told. Static members just go."""
-        pending: Pending[Any] | None = None
+        pending: Pending[LeaveGroupResponse] | None = None
         is_told = self.group_instance_id is None or even_static
         node_id = self._lookup.node_id
         was_in = self.is_joined or self.generation_id != NO_GENERATION
@@ -395,7 +399,7 @@ class GroupMembership:
         self.request_rejoin(reason)
         return pending
 
-    def depart(self, reason: str, operation: int) -> Pending[Any] | None:
+    def depart(self, reason: str, operation: int) -> Pending[LeaveGroupResponse] | None:
         """The user leaves: give everything up, and tell the coordinator; its answer, then."""
         self._rounds.give_up_all(is_member=self.generation_id != NO_GENERATION)
         if operation != CloseOptions.REMAIN_IN_GROUP:

@@ -14,12 +14,13 @@ from wire.schemas.heartbeat import HeartbeatRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Protocol
 
     from embedlog.client.consumer.consumer_parts import ConsumerParts
     from embedlog.client.group.coordinator_lookup import CoordinatorLookup
     from embedlog.errors import KafkaError
     from embedlog.pending import Pending
+    from wire.schemas.heartbeat import HeartbeatResponse
 
     class Member(Protocol):
         """Whose heartbeats they are."""
@@ -61,7 +62,7 @@ class Heartbeats:
         self._session_timeout_ms: int = settings["session.timeout.ms"]
         self._poll_interval_ms: int = settings["max.poll.interval.ms"]
         self._backoff_ms: int = settings["retry.backoff.ms"]
-        self._pending: Pending[Any] | None = None
+        self._pending: Pending[HeartbeatResponse] | None = None
         self._generation_id = -1
         self._next_ms = 0
         self._heard_ms = 0

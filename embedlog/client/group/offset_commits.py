@@ -26,13 +26,14 @@ from wire.schemas.offset_commit import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, Protocol
+    from typing import Protocol
 
     from embedlog.client.consumer.consumer_parts import ConsumerParts
     from embedlog.client.group.coordinator_lookup import CoordinatorLookup
     from embedlog.client.group.group_offsets import ConsumerGroupMetadata
     from embedlog.errors import KafkaError
     from embedlog.pending import Pending
+    from wire.schemas.offset_commit import OffsetCommitResponse
 
     Offsets = Mapping[TopicPartition, OffsetAndMetadata]
     Callback = Callable[[dict[TopicPartition, OffsetAndMetadata], Exception | None], object]
@@ -79,7 +80,7 @@ class Commit:
         self.offsets = dict(offsets)
         self.retries = retries
         self.callback = callback
-        self.pending: Pending[Any] | None = None
+        self.pending: Pending[OffsetCommitResponse] | None = None
         self.sent_by: ConsumerGroupMetadata | None = None
         self.seen_failures = 0
         """How often the coordinator had not been found when this one began to wait for it."""
@@ -231,7 +232,7 @@ class OffsetCommits:
         else:
             self._finish(commit, RetriableCommitFailed(str(meaning)))
 
-    def _refusal(self, response: Any) -> KafkaError | None:
+    def _refusal(self, response: OffsetCommitResponse) -> KafkaError | None:
         """The first error of a partition; one that stays before one that passes."""
         refusal: KafkaError | None = None
         for topic in response.topics:

@@ -16,9 +16,11 @@ from embedlog.errors import KafkaError, error_for
 from embedlog.pending import Pending
 from embedlog.transport import newest_common
 from embedlog.version import __version__
+from wire.api_keys import ApiKey
 from wire.connection import ClientConnection
 from wire.error_codes import ErrorCode
 from wire.errors import MalformedMessage, RemoteProtocolError, UnsupportedField
+from wire.schema import declaration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,14 +29,14 @@ if TYPE_CHECKING:
 
     from embedlog.client.network.security import Credentials, SaslExchange
     from wire.produce_template import ProduceTarget, ProduceTemplate, RecordsRequest
-    from wire.schema import Payload
+    from wire.schema import Payload, R, Request
+    from wire.schemas.api_versions import ApiVersionsResponse
+    from wire.schemas.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+    from wire.schemas.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
     Write = Callable[[list[Payload]], None]
 
 _SOFTWARE_NAME = "embedlog"
-_PRODUCE = 0
-_SASL_HANDSHAKE = 17
-_API_VERSIONS = 18
 _TEMPLATES_MAX = 1024
 
 _THROTTLED_SINCE = {
@@ -203,7 +205,11 @@ class NodeConnection:
         return 3, self.retry_at_ms
 
     def enqueue(
-        self, message: Any, version: int | None, deadline_ms: int, pending: Pending[Any]
+        self,
+        message: Request[R] | RecordsRequest,
+        version: int | None,
+        deadline_ms: int,
+        pending: Pending[R],
     ) -> None:
         """Send `message` when its turn comes; `pending` is answered by `deadline_ms` or never."""
         self._waiting.append(_Request(message, version, deadline_ms, pending))
@@ -305,7 +311,7 @@ class NodeConnection:
             declared = type(message).__declaration__
         assert self.versions is not None, self
         assert declared is not None, message
-        is_answered = not (declared.api == _PRODUCE and message.acks == 0)
+        is_answered = not (declared.api == ApiKey.PRODUCE and message.acks == 0)
         try:
             version = request.asked_version
             if version is None:
@@ -344,7 +350,7 @@ class NodeConnection:
         template = self._templates.get(asked.target) or self._template(asked.target)
         if template is None:
             return False
-        request.api_key, request.version = _PRODUCE, template.version
+        request.api_key, request.version = ApiKey.PRODUCE, template.version
         self.used_ms = now_ms
         self._in_flight.append(request)
         write(self._protocol.send_records(template, asked.records))
@@ -355,7 +361,7 @@ class NodeConnection:
         from wire.produce_template import ProduceTemplate, template_version
 
         assert self.versions is not None, self
-        version = template_version(self.versions.get(_PRODUCE))
+        version = template_version(self.versions.get(ApiKey.PRODUCE))
         if version is None:
             return None
         if len(self._templates) >= _TEMPLATES_MAX:
@@ -364,7 +370,6 @@ class NodeConnection:
         return template
 
     def _ask_versions(self, version: int | None, write: Write) -> None:
-        from wire.schema import declaration
         from wire.schemas.api_versions import ApiVersionsRequest
 
         request = ApiVersionsRequest(
@@ -373,7 +378,7 @@ class NodeConnection:
         chosen = declaration(ApiVersionsRequest).last_version if version is None else version
         write(self._protocol.send(request, chosen))
 
-    def _take_versions(self, response: Any, write: Write) -> None:
+    def _take_versions(self, response: ApiVersionsResponse, write: Write) -> None:
         """The node serves these versions; or not the one that was asked in, then ask in an older.
 
         A node that refuses version 0 too is given up.
@@ -381,7 +386,7 @@ class NodeConnection:
         listed = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and not self._asked_again:
             self._asked_again = True
-            self._ask_versions(listed.get(_API_VERSIONS, (0, 0))[1], write)
+            self._ask_versions(listed.get(ApiKey.API_VERSIONS, (0, 0))[1], write)
             return
         if response.error_code:
             raise error_for(response.error_code, f"{self.address} refused ApiVersions")
@@ -399,7 +404,9 @@ class NodeConnection:
         self._exchange = self._credentials.exchange()
         self._write_step(self._exchange.begin(), write)
 
-    def _take_authentication(self, response: Any, write: Write, now_ms: int) -> None:
+    def _take_authentication(
+        self, response: SaslHandshakeResponse | SaslAuthenticateResponse, write: Write, now_ms: int
+    ) -> None:
         assert self._credentials is not None, self
         assert self._exchange is not None, self
         request = self._exchange.received(response)
@@ -412,12 +419,15 @@ class NodeConnection:
         self.failure_count = 0
         self.transition_to(ConnectionState.READY)
 
-    def _write_step(self, request: Any, write: Write) -> None:
+    def _write_step(
+        self, request: SaslHandshakeRequest | SaslAuthenticateRequest, write: Write
+    ) -> None:
         """Write a request of the authentication. Before Kafka 1.0 they were none: UNSUPPORTED."""
         assert self.versions is not None, self
-        served = self.versions.get(type(request).__declaration__.api)
-        version = newest_common(type(request), served)
-        if type(request).__declaration__.api == _SASL_HANDSHAKE and not version:
+        api_key = declaration(type(request)).api
+        assert api_key is not None, request
+        version = newest_common(type(request), self.versions.get(api_key))
+        if api_key == ApiKey.SASL_HANDSHAKE and not version:
             raise errors.UnsupportedVersion("SASL as before Kafka 1.0")
         write(self._protocol.send(request, version))
 

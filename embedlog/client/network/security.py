@@ -11,7 +11,7 @@ from embedlog import errors
 from embedlog.errors import ConfigError, KafkaError, error_for
 from wire.error_codes import ErrorCode
 from wire.sasl import PlainClient, SaslError, ScramClient
-from wire.schemas.sasl_authenticate import SaslAuthenticateRequest
+from wire.schemas.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from wire.schemas.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 TYPE_CHECKING = False
@@ -167,7 +167,9 @@ class SaslExchange:
         """The first request."""
         return SaslHandshakeRequest(mechanism=self._client.mechanism)
 
-    def received(self, response: Any) -> SaslAuthenticateRequest | None:
+    def received(
+        self, response: SaslHandshakeResponse | SaslAuthenticateResponse
+    ) -> SaslAuthenticateRequest | None:
         """Take a response; the next request, or None when it is done.
 
         Raises:

@@ -24,7 +24,7 @@ from embedlog.runtime.locks import Rank, ranked_rlock
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
-    from typing import Any, Protocol, TypeVar
+    from typing import Any, Protocol
 
     from embedlog.config import BrokerConfig
     from embedlog.coordinator.result import Result
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from embedlog.pending import Pending
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
+    from wire.schema import R, Request
     from wire.schemas.consumer_group_describe import (
         ConsumerGroupDescribeRequest,
         ConsumerGroupDescribeResponse,
@@ -65,8 +66,6 @@ if TYPE_CHECKING:
     )
     from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
 
-    R = TypeVar("R")
-
     class Broker(Protocol):
         """What the coordinator needs of the broker that it is part of."""
 
@@ -80,7 +79,7 @@ if TYPE_CHECKING:
         def partitions_with_log(self, topic: str) -> Iterable[int]:
             """The partitions that have a log here, opened or not."""
 
-        def settle(self, context: Any, request: Any, pending: Pending[Any]) -> Any:
+        def settle(self, context: Any, request: Request[R], pending: Pending[R]) -> R | Pending[R]:
             """The response in `pending`, or a pending of it; failures become error responses."""
 
 
@@ -162,25 +161,33 @@ class GroupCoordinator:
         self, context: RequestContext, request: JoinGroupRequest
     ) -> JoinGroupResponse | Pending[JoinGroupResponse]:
         """Become a member, or say again that one is; parked until the generation is complete."""
-        return self._member(context, request, lambda shard: shard.join(context, request))
+        return self._member(
+            context, request, request.group_id, lambda shard: shard.join(context, request)
+        )
 
     def sync_group(
         self, context: RequestContext, request: SyncGroupRequest
     ) -> SyncGroupResponse | Pending[SyncGroupResponse]:
         """Learn one's assignment; parked until the leader has made it."""
-        return self._member(context, request, lambda shard: shard.sync(context, request))
+        return self._member(
+            context, request, request.group_id, lambda shard: shard.sync(context, request)
+        )
 
     def heartbeat(
         self, context: RequestContext, request: HeartbeatRequest
     ) -> HeartbeatResponse | Pending[HeartbeatResponse]:
         """A classic member lives."""
-        return self._member(context, request, lambda shard: shard.heartbeat(context, request))
+        return self._member(
+            context, request, request.group_id, lambda shard: shard.heartbeat(context, request)
+        )
 
     def leave_group(
         self, context: RequestContext, request: LeaveGroupRequest
     ) -> LeaveGroupResponse | Pending[LeaveGroupResponse]:
         """Members go."""
-        return self._member(context, request, lambda shard: shard.leave(context, request))
+        return self._member(
+            context, request, request.group_id, lambda shard: shard.leave(context, request)
+        )
 
     def consumer_group_heartbeat(
         self, context: RequestContext, request: ConsumerGroupHeartbeatRequest
@@ -196,24 +203,24 @@ class GroupCoordinator:
     def _member(
         self,
         context: RequestContext,
-        request: Any,
+        request: Request[R],
+        group_id: str,
         operation: Callable[[GroupShard], Result[R]],
     ) -> R | Pending[R]:
-        if not request.group_id:
+        if not group_id:
             raise errors.InvalidGroupId()
-        return self._write(context, request, request.group_id, operation)
+        return self._write(context, request, group_id, operation)
 
     def _write(
         self,
         context: RequestContext,
-        request: Any,
+        request: Request[R],
         group_id: str,
         operation: Callable[[GroupShard], Result[R]],
     ) -> R | Pending[R]:
         self._catch_up()
         pending = self._write_to(group_id, operation)
-        answer: R | Pending[R] = self._broker.settle(context, request, pending)
-        return answer
+        return self._broker.settle(context, request, pending)
 
     def _write_to(self, group_id: str, operation: Callable[[GroupShard], Result[R]]) -> Pending[R]:
         try:
@@ -285,7 +292,9 @@ class GroupCoordinator:
         self, context: RequestContext, request: OffsetDeleteRequest
     ) -> OffsetDeleteResponse | Pending[OffsetDeleteResponse]:
         """Take stored offsets away."""
-        return self._member(context, request, lambda shard: shard.delete_offsets(request))
+        return self._member(
+            context, request, request.group_id, lambda shard: shard.delete_offsets(request)
+        )
 
     # Administration
 
