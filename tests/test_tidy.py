@@ -97,7 +97,6 @@ REACHES_INSIDE = {
     "tests/crash/planted_bugs.py",  # breaks what it is told to break
     "tests/interop/groups/workers/aio_kafka.py",  # another library's
     "tests/aio/test_calls.py",
-    "tests/apis/test_dispatch.py",
     "tests/client/test_buffer_pool.py",
     "tests/client/test_commits.py",
     "tests/client/test_consumer_lookups.py",

@@ -78,30 +78,34 @@ def test_versions_that_are_not_served() -> None:
     assert not any(first <= version <= last for version in range(-1, 20))
 
 
+class Failing:
+    """In place of the controller: whoever asks for the metadata is told of a defect."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    @property
+    def image(self) -> Any:
+        raise self._error
+
+
 def answer_to(error: BaseException, *, in_process: bool) -> tuple[Any, Connection]:
     """The answer when the handler of DescribeCluster raises `error`."""
-
-    def handler(*_: object) -> None:
-        raise error
-
     connection = Connection()
-    api_key = 60
-    before = dispatch._handlers.get(api_key)
-    dispatch._handlers[api_key] = handler
-    try:
-        with Cluster(runtime=sim_runtime(seed=1)) as cluster:
-            context = RequestContext(
-                api_key,
-                1,
-                client_id="c",
-                connection=None if in_process else connection,
-                in_process=in_process,
-            )
+    with Cluster(runtime=sim_runtime(seed=1)) as cluster:
+        context = RequestContext(
+            ApiKey.DESCRIBE_CLUSTER,
+            1,
+            client_id="c",
+            connection=None if in_process else connection,
+            in_process=in_process,
+        )
+        controller = cluster.broker.controller
+        cluster.broker.controller = Failing(error)  # type: ignore[assignment]
+        try:
             return cluster.broker.handle(context, DescribeClusterRequest()), connection
-    finally:
-        del dispatch._handlers[api_key]
-        if before is not None:
-            dispatch._handlers[api_key] = before
+        finally:
+            cluster.broker.controller = controller
 
 
 @pytest.mark.parametrize(
