@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     )
     from embedlog.client.producer.partitioner import RoundRobinPartitioner
     from embedlog.client.producer.producer import Producer
-    from embedlog.client.producer.producer_records import ProducerRecord
+    from embedlog.client.producer.records import ProducerRecord
     from embedlog.cluster import Cluster, open
     from embedlog.common import TopicPartition
     from embedlog.errors import (
@@ -199,7 +199,7 @@ _HOMES = {
     "PolledBatch": "client.consumer.consumer_record",
     "PolledColumns": "client.consumer.consumer_record",
     "Producer": "client.producer.producer",
-    "ProducerRecord": "client.producer.producer_records",
+    "ProducerRecord": "client.producer.records",
     "ProducerState": "client.admin.results",
     "RecordMetadata": "client.producer.delivery",
     "RecordUnreadable": "client.errors",

@@ -17,8 +17,8 @@ from embedlog.errors import TimedOut
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from embedlog.client.producer.batches import ProducerBatch
     from embedlog.client.producer.delivery import DeliveryFuture
-    from embedlog.client.producer.producer_batch import ProducerBatch
 
     Sent = DeliveryFuture | BatchFuture
 

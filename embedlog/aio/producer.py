@@ -12,7 +12,7 @@ from embedlog.aio.outcomes import Outcomes
 from embedlog.aio.shared_producer import SharedProducer
 from embedlog.aio.threads import in_thread
 from embedlog.client.arguments import timeout_s
-from embedlog.client.producer.bulk import own_columns, unchanging
+from embedlog.client.producer.columns import own_columns, unchanging
 from embedlog.errors import ClosedError, TimedOut
 from embedlog.runtime.forks import stays_in_parent
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from embedlog.client.connect import Target
     from embedlog.client.metadata import PartitionInfo
+    from embedlog.client.producer.batches import Headers
     from embedlog.client.producer.delivery import BatchMetadata, RecordMetadata
-    from embedlog.client.producer.producer_batch import Headers
 
     T = TypeVar("T")
 

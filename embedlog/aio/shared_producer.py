@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from embedlog.client.producer.producer import Producer
-from embedlog.client.producer.producer_settings import PRODUCER
+from embedlog.client.producer.settings import PRODUCER
 from embedlog.client.settings import one_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from embedlog import errors
 from embedlog.client.errors import BufferExhausted
-from embedlog.client.producer.buffer_pool import BufferPool
+from embedlog.client.producer.accumulator import BufferPool
 from embedlog.client.producer.producer import Producer
 from embedlog.errors import ClosedError, EmbedlogError
 from embedlog.pending import Pending

@@ -8,7 +8,7 @@ import pytest
 
 from embedlog import errors
 from embedlog.client.metadata import Metadata
-from embedlog.client.producer.producer_settings import PRODUCER, complete
+from embedlog.client.producer.settings import PRODUCER, complete
 from embedlog.client.settings import parse
 from embedlog.errors import KafkaError, error_for
 from embedlog.pending import Pending, completed

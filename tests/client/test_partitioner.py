@@ -8,6 +8,7 @@ import pytest
 
 import embedlog
 from embedlog.client.metadata import PartitionInfo, TopicInfo
+from embedlog.client.producer.batches import TopicQueues
 from embedlog.client.producer.partitioner import (
     ChosenPartitioner,
     NodeLatencies,
@@ -15,7 +16,6 @@ from embedlog.client.producer.partitioner import (
     StickyPartition,
     murmur2,
 )
-from embedlog.client.producer.topic_queues import TopicQueues
 from embedlog.errors import ConfigError
 
 VECTORS = [

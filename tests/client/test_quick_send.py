@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import embedlog
+from embedlog.client.producer.batches import ProducerBatch
 from embedlog.client.producer.delivery import RecordMetadata
 from embedlog.client.producer.partitioner import murmur2
 from embedlog.client.producer.producer import Producer
-from embedlog.client.producer.producer_batch import ProducerBatch
 from embedlog.runtime import Clock, Random, Runtime, Scheduler
 from embedlog.testing import sim_runtime
 from embedlog.testing.loopback_transport import LoopbackTransport

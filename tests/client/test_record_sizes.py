@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedlog.client.producer.record_sizes import (
+from embedlog.client.producer.sizes import (
     BATCH_OVERHEAD,
     exact_size,
     record_size,

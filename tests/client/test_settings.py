@@ -15,7 +15,7 @@ import embedlog.aio
 from embedlog.client.connect import parse_address
 from embedlog.client.consumer.consumer_settings import CONSUMER
 from embedlog.client.consumer.subscription_state import ResetPolicy, parse_duration_ms
-from embedlog.client.producer.producer_settings import PRODUCER, complete
+from embedlog.client.producer.settings import PRODUCER, complete
 from embedlog.client.settings import ADMIN, parse
 from embedlog.errors import ConfigError
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from embedlog import errors
-from embedlog.client.producer.producer_batch import ProducerBatch
-from embedlog.client.producer.producer_settings import PRODUCER, complete
-from embedlog.client.producer.transaction_manager import TransactionManager
+from embedlog.client.producer.batches import ProducerBatch
+from embedlog.client.producer.settings import PRODUCER, complete
+from embedlog.client.producer.transactions import TransactionManager
 from embedlog.client.settings import parse
 from embedlog.errors import KafkaError
 from embedlog.pending import Pending, completed

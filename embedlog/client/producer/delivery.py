@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.client.producer.producer_batch import ProducerBatch
+    from embedlog.client.producer.batches import ProducerBatch
 
     DeliveryCallback = Callable[["RecordMetadata", Exception | None], object]
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from embedlog.client.driver import Driver
     from embedlog.client.metadata import Metadata, TopicInfo
-    from embedlog.client.producer.bulk import Columns
-    from embedlog.client.producer.record_accumulator import RecordAccumulator
-    from embedlog.client.producer.topic_queues import PartitionQueue, TopicQueues
+    from embedlog.client.producer.accumulator import RecordAccumulator
+    from embedlog.client.producer.batches import PartitionQueue, TopicQueues
+    from embedlog.client.producer.columns import Columns
     from embedlog.client.settings import Settings
     from embedlog.transport import Transport
 

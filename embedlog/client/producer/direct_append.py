@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from embedlog.client.producer.batch_outcomes import BatchOutcomes
-    from embedlog.client.producer.producer_settings import SenderSettings
-    from embedlog.client.producer.record_accumulator import RecordAccumulator
-    from embedlog.client.producer.topic_queues import TopicQueues
+    from embedlog.client.producer.accumulator import RecordAccumulator
+    from embedlog.client.producer.batches import TopicQueues
+    from embedlog.client.producer.outcomes import BatchOutcomes
+    from embedlog.client.producer.settings import SenderSettings
     from embedlog.transport import InProcessTransport
 
 

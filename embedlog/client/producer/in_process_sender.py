@@ -7,12 +7,11 @@ somebody intercepts the broker's requests, batches go as such.
 
 from __future__ import annotations
 
-from embedlog.client.producer.batch_outcomes import BatchOutcomes
-from embedlog.client.producer.producer_metrics import RequestMetrics
-from embedlog.client.producer.producer_settings import SenderSettings
-from embedlog.client.producer.record_accumulator import NEVER
-from embedlog.client.producer.sent_request import SentRequest
-from embedlog.client.producer.upkeep import Upkeep, sooner
+from embedlog.client.producer.accumulator import NEVER
+from embedlog.client.producer.metrics import RequestMetrics
+from embedlog.client.producer.outcomes import BatchOutcomes
+from embedlog.client.producer.settings import SenderSettings
+from embedlog.client.producer.upkeep import SentRequest, Upkeep, sooner
 from embedlog.common import deque
 from embedlog.errors import EmbedlogError
 from embedlog.pending import Pending
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.metadata import Metadata
-    from embedlog.client.producer.producer_batch import ProducerBatch
-    from embedlog.client.producer.record_accumulator import RecordAccumulator
-    from embedlog.client.producer.transaction_manager import TransactionManager
+    from embedlog.client.producer.accumulator import RecordAccumulator
+    from embedlog.client.producer.batches import ProducerBatch
+    from embedlog.client.producer.transactions import TransactionManager
     from embedlog.client.settings import Settings
     from embedlog.transport import InProcessTransport
 

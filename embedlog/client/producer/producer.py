@@ -25,27 +25,23 @@ from embedlog.client.arguments import partition_number, timeout_s, topic_name
 from embedlog.client.connect import connect
 from embedlog.client.driver import Driver
 from embedlog.client.metadata import Metadata
-from embedlog.client.producer.bulk import own_columns
-from embedlog.client.producer.column_sends import ColumnSends
+from embedlog.client.producer.accumulator import RecordAccumulator
+from embedlog.client.producer.columns import ColumnSends, own_columns
 from embedlog.client.producer.delivery import BatchFuture, DeliveryFuture
 from embedlog.client.producer.destinations import Destinations
 from embedlog.client.producer.direct_append import DirectAppend
-from embedlog.client.producer.endings import Endings
 from embedlog.client.producer.in_process_sender import InProcessSender
-from embedlog.client.producer.memory_wait import MemoryWait
-from embedlog.client.producer.producer_metrics import described
-from embedlog.client.producer.producer_settings import (
+from embedlog.client.producer.metrics import described
+from embedlog.client.producer.sends import MemoryWait, RecordSends, SendParts
+from embedlog.client.producer.settings import (
     PRODUCER,
     SenderSettings,
     complete,
     interceptors,
     transactions,
 )
-from embedlog.client.producer.record_accumulator import RecordAccumulator
-from embedlog.client.producer.record_sends import RecordSends
-from embedlog.client.producer.record_sizes import SMALL_OVERHEAD, SMALL_VALUE_MAX, RecordLimits
-from embedlog.client.producer.send_parts import SendParts
-from embedlog.client.producer.unattended_passes import UnattendedPasses
+from embedlog.client.producer.sizes import SMALL_OVERHEAD, SMALL_VALUE_MAX, RecordLimits
+from embedlog.client.producer.unattended import Endings, UnattendedPasses
 from embedlog.client.settings import close_converters, converters, parse
 from embedlog.common import deque
 from embedlog.errors import ClosedError, TimedOut
@@ -59,11 +55,11 @@ if TYPE_CHECKING:
 
     from embedlog.client.connect import Target
     from embedlog.client.metadata import PartitionInfo
-    from embedlog.client.producer.column_sends import Given
+    from embedlog.client.producer.batches import Headers, ProducerBatch
+    from embedlog.client.producer.columns import Given
     from embedlog.client.producer.delivery import DeliveryCallback, RecordMetadata
-    from embedlog.client.producer.producer_batch import Headers, ProducerBatch
     from embedlog.client.producer.request_sender import RequestSender
-    from embedlog.client.producer.transaction_manager import TransactionManager
+    from embedlog.client.producer.transactions import TransactionManager
     from embedlog.client.settings import Settings
     from embedlog.transport import Transport
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from embedlog.client.arguments import LONG_MAX, partition_number, topic_name
 from embedlog.client.arguments import callback as checked_callback
 from embedlog.client.arguments import timestamp_ms as checked_timestamp
+from embedlog.client.errors import BufferExhausted
+from embedlog.client.producer.batches import ProducerBatch
 from embedlog.client.producer.delivery import DeliveryFuture
-from embedlog.client.producer.producer_batch import ProducerBatch
-from embedlog.client.producer.producer_records import (
+from embedlog.client.producer.records import (
     Acknowledgement,
     ProducerRecord,
     as_bytes,
@@ -15,17 +16,25 @@ from embedlog.client.producer.producer_records import (
     serialized,
     tells_user,
 )
-from embedlog.client.producer.record_sizes import record_size
+from embedlog.client.producer.sizes import record_size
 from embedlog.errors import KafkaError, TimedOut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
+    from embedlog.client.driver import Driver
+    from embedlog.client.interceptors import InterceptorChain
+    from embedlog.client.producer.accumulator import RecordAccumulator
+    from embedlog.client.producer.batches import Delivery, Headers, PartitionQueue
     from embedlog.client.producer.delivery import DeliveryCallback
-    from embedlog.client.producer.producer_batch import Headers
-    from embedlog.client.producer.send_parts import SendParts
-    from embedlog.client.producer.topic_queues import PartitionQueue
+    from embedlog.client.producer.destinations import Destinations
+    from embedlog.client.producer.outcomes import Failures
+    from embedlog.client.producer.sizes import RecordLimits
+    from embedlog.client.serializers import Converter
+    from embedlog.client.settings import Settings
+    from embedlog.runtime import Clock
 
 
 class RecordSends:
@@ -158,3 +167,112 @@ class RecordSends:
 
         self._parts.memory.until(is_appended, began_ms)
         return appended[0]
+
+
+class SendParts:
+    """The parts of one producer that records pass on their way to a queue."""
+
+    __slots__ = (
+        "accumulator",
+        "clock",
+        "delivery",
+        "destinations",
+        "failures",
+        "interceptors",
+        "limits",
+        "memory",
+        "serialize_key",
+        "serialize_value",
+    )
+
+    def __init__(
+        self,
+        delivery: Delivery,
+        *,
+        destinations: Destinations,
+        accumulator: RecordAccumulator,
+        memory: MemoryWait,
+        limits: RecordLimits,
+        serializers: tuple[Converter | None, Converter | None],
+        clock: Clock,
+        interceptors: InterceptorChain | None,
+        failures: Failures,
+    ) -> None:
+        """`serializers` are those of keys and of values."""
+        self.delivery = delivery
+        self.destinations = destinations
+        self.accumulator = accumulator
+        self.memory = memory
+        self.limits = limits
+        self.serialize_key, self.serialize_value = serializers
+        self.clock = clock
+        self.interceptors = interceptors
+        self.failures = failures
+
+
+_AMPLE_COUNT = 16
+"""Batches for which there is room when it is worth to wake a thread: with one at a time the
+sender's thread and the waiting one would take turns for each."""
+_PATIENCE_MS = 5
+"""After so long it takes what there is."""
+
+
+class MemoryWait:
+    """Where a thread of one producer waits that found no room."""
+
+    __slots__ = (
+        "_accumulator",
+        "_ample",
+        "_clock",
+        "_driver",
+        "_max_block_ms",
+        "exhausted_count",
+        "waited_ns",
+    )
+
+    def __init__(
+        self, accumulator: RecordAccumulator, driver: Driver, settings: Settings, clock: Clock
+    ) -> None:
+        self._accumulator = accumulator
+        self._driver = driver
+        self._ample: int = min(_AMPLE_COUNT * settings["batch.size"], accumulator.pool.total // 2)
+        self._max_block_ms: int = settings["max.block.ms"]
+        self._clock = clock
+        self.waited_ns = 0
+        """All threads together."""
+        self.exhausted_count = 0
+        """Waits that ended without room."""
+
+    def until(self, has_room: Callable[[], bool], began_ms: int | None = None) -> None:
+        """Wait, in line, until `has_room()`; everything that waits to be sent is sent meanwhile.
+
+        `began_ms` is when the call began, if it has waited for something else already.
+
+        Raises:
+            BufferExhausted: max.block.ms is over.
+        """
+        clock = self._clock
+        waited_ms = 0 if began_ms is None else clock.monotonic_ms() - began_ms
+        began_us = clock.monotonic_us()
+        self._accumulator.wait_for_memory()
+        try:
+            if self._driver.wait(
+                has_room,
+                max(self._max_block_ms - waited_ms, 0),
+                is_news=self._has_ample_room,
+                patience_ms=_PATIENCE_MS,
+            ):
+                return
+        finally:
+            self._accumulator.stop_waiting()
+            self._driver.arrived()  # whoever is next in the line looks what is left
+            self.waited_ns += (clock.monotonic_us() - began_us) * 1000
+        self.exhausted_count += 1
+        pool = self._accumulator.pool
+        raise BufferExhausted(
+            f"buffer.memory={pool.total} has {pool.available} bytes free after max.block.ms="
+            f"{self._max_block_ms}: records come faster than the brokers take them"
+        )
+
+    def _has_ample_room(self) -> bool:
+        return self._accumulator.pool.available >= self._ample

@@ -8,7 +8,7 @@ from embedlog.errors import ConfigError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.interceptors import InterceptorChain
-    from embedlog.client.producer.transaction_manager import TransactionManager
+    from embedlog.client.producer.transactions import TransactionManager
     from embedlog.client.settings import Definitions, Settings
     from embedlog.transport import Transport
 
@@ -152,6 +152,6 @@ def transactions(transport: Transport, settings: Settings) -> TransactionManager
     """What numbers the batches of an idempotent producer."""
     if not settings["enable.idempotence"]:
         return None
-    from embedlog.client.producer.transaction_manager import TransactionManager
+    from embedlog.client.producer.transactions import TransactionManager
 
     return TransactionManager(transport, settings)

@@ -15,23 +15,27 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.client.backoff import Backoff
 from embedlog.client.metadata import STALE_METADATA
-from embedlog.client.producer.failures import Failures
-from embedlog.client.producer.produce_answers import by_partition, error_of, leaders_in
+from embedlog.client.producer.records import tells_user
 from embedlog.client.user_code import describe
 from embedlog.common import deque
-from embedlog.errors import EmbedlogError, KafkaError, TimedOut
+from embedlog.errors import EmbedlogError, KafkaError, TimedOut, error_for
+from embedlog.logs import Log
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from embedlog.client.metadata import Metadata
+    from embedlog.client.producer.accumulator import RecordAccumulator
+    from embedlog.client.producer.batches import ProducerBatch
     from embedlog.client.producer.delivery import DeliveryCallback
-    from embedlog.client.producer.producer_batch import ProducerBatch
-    from embedlog.client.producer.record_accumulator import RecordAccumulator
-    from embedlog.client.producer.transaction_manager import TransactionManager
+    from embedlog.client.producer.transactions import TransactionManager
     from embedlog.client.settings import Settings
+    from embedlog.errors import KafkaError
     from embedlog.transport import Transport
-    from wire.schemas.produce import PartitionProduceResponse, ProduceResponse
+    from wire.schemas.produce import NodeEndpoint, PartitionProduceResponse, ProduceResponse
+
 
 _WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
 """A duplicate is written too, though nobody knows any more where."""
@@ -254,3 +258,77 @@ def _call_back(batch: ProducerBatch, callbacks: deque[tuple[int, DeliveryCallbac
 def _is_ordinary(batch: ProducerBatch) -> bool:
     """Does `all_metadata` know its records?"""
     return batch.error is None and not batch.is_bulk
+
+
+_KEPT_MAX = 1_000
+_log = Log("client")
+
+
+class Failures:
+    """The failed batches of one producer, the newest `_KEPT_MAX` of them."""
+
+    __slots__ = ("_failed",)
+
+    def __init__(self) -> None:
+        self._failed: deque[ProducerBatch] = deque(maxlen=_KEPT_MAX)
+
+    def add(self, batch: ProducerBatch) -> None:
+        """The batch has failed. Requires: its error is known."""
+        count = max(batch.record_count, 1)
+        _log.info("%d records for %s were given up: %s", count, batch.place, batch.error)
+        told = [callback for _, callback in batch.callbacks or () if tells_user(callback)]
+        if len(told) < count:
+            self._failed.append(batch)
+
+    def take_unseen(self) -> Exception | None:
+        """The first error that nobody has looked at, and forget them all; None if there is none.
+
+        A note at it says how many records failed unseen.
+        """
+        unseen = [batch for batch in self._failed if not batch.is_error_seen]
+        self._failed.clear()
+        if not unseen:
+            return None
+        error = unseen[0].error
+        assert error is not None, unseen[0]
+        count = sum([max(batch.record_count, 1) for batch in unseen])
+        places = ", ".join(sorted({batch.place for batch in unseen})[:5])
+        text = (
+            f"{count} records for {places} were not delivered, and nobody looked at their futures: "
+            f"{type(error).__name__}: {error}"
+        )
+        error.add_note(text)
+        return error
+
+
+def by_partition(
+    response: ProduceResponse, names_by_id: Mapping[bytes, str]
+) -> dict[tuple[str, int], PartitionProduceResponse]:
+    """The answers by (topic, partition); newer versions name topics by their ids only."""
+    return {
+        (topic.name or names_by_id.get(topic.topic_id, ""), each.index): each
+        for topic in response.responses
+        for each in topic.partition_responses
+    }
+
+
+def leaders_in(
+    response: ProduceResponse, answers: Mapping[tuple[str, int], PartitionProduceResponse]
+) -> tuple[dict[tuple[str, int], tuple[int, int]], list[NodeEndpoint]]:
+    """Who leads the partitions now, as (node id, epoch), and where those nodes are (KIP-951)."""
+    leaders = {
+        key: (answer.current_leader.leader_id, answer.current_leader.leader_epoch)
+        for key, answer in answers.items()
+        if answer.current_leader.leader_id >= 0 and answer.current_leader.leader_epoch >= 0
+    }
+    return leaders, response.node_endpoints
+
+
+def error_of(answer: PartitionProduceResponse) -> KafkaError:
+    """The error that refuses a batch, with what it tells of records and of the log."""
+    error = error_for(answer.error_code, answer.error_message)
+    error.record_errors = tuple(
+        [(each.batch_index, each.batch_index_error_message) for each in answer.record_errors]
+    )
+    error.log_start_offset = answer.log_start_offset
+    return error

@@ -8,16 +8,16 @@ is over, or the partition has another leader than the one that failed (KIP-951).
 
 from __future__ import annotations
 
+from _thread import get_ident
 from itertools import islice
 
-from embedlog.client.producer.buffer_pool import BufferPool
+from embedlog.client.producer.batches import PartitionQueue, ProducerBatch, TopicQueues
 from embedlog.client.producer.delivery import DeliveryFuture
 from embedlog.client.producer.partitioner import NodeLatencies, StickyPartition
-from embedlog.client.producer.producer_batch import ProducerBatch
-from embedlog.client.producer.record_sizes import BATCH_OVERHEAD as BATCH_OVERHEAD
-from embedlog.client.producer.record_sizes import SMALL_VALUE_MAX
-from embedlog.client.producer.record_sizes import headers_size as headers_size
-from embedlog.client.producer.topic_queues import PartitionQueue, TopicQueues
+from embedlog.client.producer.sizes import BATCH_OVERHEAD as BATCH_OVERHEAD
+from embedlog.client.producer.sizes import SMALL_VALUE_MAX
+from embedlog.client.producer.sizes import headers_size as headers_size
+from embedlog.common import deque
 from embedlog.errors import ClosedError
 from embedlog.runtime.locks import Rank, ranked_rlock
 
@@ -26,15 +26,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from embedlog.client.metadata import PartitionInfo, TopicInfo
+    from embedlog.client.producer.batches import Delivery, Headers
     from embedlog.client.producer.delivery import DeliveryCallback
-    from embedlog.client.producer.producer_batch import Delivery, Headers
-    from embedlog.client.producer.transaction_manager import TransactionManager
+    from embedlog.client.producer.transactions import TransactionManager
     from embedlog.client.settings import Settings
     from embedlog.runtime import Runtime
 
     LeaderOf = Callable[[str, int], PartitionInfo | None]
     MayBeSent = Callable[[ProducerBatch, int], bool]
     """By node: may the batch go there?"""
+
 
 _RATIO_MARGIN = 1.05
 NEVER = 1 << 62
@@ -486,3 +487,40 @@ def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:
     if batch.is_closed or batch.is_wanted:
         return 0
     return batch.created_ms + linger_ms
+
+
+class BufferPool:
+    """The reserve of one producer. Requires: the accumulator's lock. Never waits."""
+
+    __slots__ = ("available", "total", "waiting")
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.available = total
+        """Bytes that are not reserved."""
+        self.waiting: deque[int] = deque()
+        """The threads that found too little, the longest waiting first."""
+
+    def reserve(self, size: int) -> bool:
+        """Take `size` bytes; False, and nothing is taken, when there are not so many.
+
+        Also False while another thread has waited longer than this one.
+        """
+        if size > self.available or (self.waiting and self.waiting[0] != get_ident()):
+            assert size <= self.total, (size, self.total)
+            return False
+        self.available -= size
+        return True
+
+    def release(self, size: int) -> None:
+        """Give `size` reserved bytes back."""
+        self.available += size
+        assert self.available <= self.total, (self.available, self.total)
+
+    def queue_up(self) -> None:
+        """This thread waits from now on, behind those that do already."""
+        self.waiting.append(get_ident())
+
+    def leave(self) -> None:
+        """This thread waits no more: it has what it wanted, or gives up."""
+        self.waiting.remove(get_ident())

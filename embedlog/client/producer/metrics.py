@@ -8,9 +8,9 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.client.producer.accumulator import RecordAccumulator
+    from embedlog.client.producer.batches import ProducerBatch
     from embedlog.client.producer.in_process_sender import InProcessSender
-    from embedlog.client.producer.producer_batch import ProducerBatch
-    from embedlog.client.producer.record_accumulator import RecordAccumulator
     from embedlog.client.producer.request_sender import RequestSender
 
 

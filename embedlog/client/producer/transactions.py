@@ -31,7 +31,7 @@ from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.producer.producer_batch import ProducerBatch
+    from embedlog.client.producer.batches import ProducerBatch
     from embedlog.client.settings import Settings
     from embedlog.pending import Pending
     from embedlog.transport import Transport

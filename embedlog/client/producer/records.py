@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.interceptors import InterceptorChain
-    from embedlog.client.producer.column_sends import Given
+    from embedlog.client.producer.batches import Headers
+    from embedlog.client.producer.columns import Given
     from embedlog.client.producer.delivery import DeliveryCallback, RecordMetadata
-    from embedlog.client.producer.producer_batch import Headers
     from embedlog.client.serializers import Converter
 
     _RecordBase = tuple[str, Any, Any, int | None, int | None, Headers | None]
