@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from embedlog.client.parse_settings import one_of
 from embedlog.client.producer.producer import Producer
 from embedlog.client.producer.settings import PRODUCER
-from embedlog.client.settings import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,8 @@ from collections import deque
 from struct import Struct
 
 from embedlog.client.network.network_client import NetworkClient
-from embedlog.client.settings import COMMON, parse
+from embedlog.client.parse_settings import parse
+from embedlog.client.settings import COMMON
 from embedlog.pending import Pending
 from embedlog.server.service import BrokerService
 

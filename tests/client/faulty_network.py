@@ -13,7 +13,8 @@ from struct import Struct
 from typing import Any
 
 from embedlog.client.network.network_client import NetworkClient
-from embedlog.client.settings import COMMON, parse
+from embedlog.client.parse_settings import parse
+from embedlog.client.settings import COMMON
 from embedlog.cluster import Cluster
 from embedlog.pending import Pending
 from embedlog.runtime.randomness import Random

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from embedlog.client.backoff import Backoff, Retry
-from embedlog.client.settings import COMMON, parse
+from embedlog.client.parse_settings import parse
+from embedlog.client.settings import COMMON
 from embedlog.testing import sim_runtime
 
 

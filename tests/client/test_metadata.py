@@ -8,8 +8,8 @@ import pytest
 
 from embedlog import errors
 from embedlog.client.metadata import Metadata
+from embedlog.client.parse_settings import parse
 from embedlog.client.producer.settings import PRODUCER, complete
-from embedlog.client.settings import parse
 from embedlog.errors import KafkaError, error_for
 from embedlog.pending import Pending, completed
 from embedlog.testing import SimRuntime, sim_runtime

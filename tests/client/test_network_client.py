@@ -9,8 +9,9 @@ import pytest
 
 from embedlog import errors
 from embedlog.client.network.network_client import NetworkClient
+from embedlog.client.parse_settings import parse
 from embedlog.client.producer.producer import Producer
-from embedlog.client.settings import COMMON, parse
+from embedlog.client.settings import COMMON
 from embedlog.errors import ClosedError, TimedOut
 from embedlog.pending import Pending
 from embedlog.testing import SimRuntime, sim_runtime

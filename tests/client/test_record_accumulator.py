@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import pytest
 
 from embedlog.client.metadata import PartitionInfo, TopicInfo
+from embedlog.client.parse_settings import parse
 from embedlog.client.producer.accumulator import NEVER, Drained, RecordAccumulator
 from embedlog.client.producer.batches import PartitionQueue, ProducerBatch, TopicQueues
 from embedlog.client.producer.settings import PRODUCER, complete
 from embedlog.client.producer.sizes import record_size
-from embedlog.client.settings import parse
 from embedlog.testing import SimRuntime, sim_runtime
 from wire.records import build_batch
 

@@ -10,7 +10,8 @@ import pytest
 from embedlog import Admin, Cluster, Consumer, Producer, errors
 from embedlog.client.network.network_client import NetworkClient
 from embedlog.client.network.security_jaas import parse_jaas
-from embedlog.client.settings import COMMON, parse
+from embedlog.client.parse_settings import parse
+from embedlog.client.settings import COMMON
 from embedlog.errors import ClosedError, ConfigError, KafkaError, TimedOut
 from embedlog.testing import sim_runtime
 from tests.client.sasl_gate import WRONG, GatedChannels, SaslGate, ScramServer

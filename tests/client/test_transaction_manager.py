@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from embedlog import errors
+from embedlog.client.parse_settings import parse
 from embedlog.client.producer.batches import ProducerBatch
 from embedlog.client.producer.settings import PRODUCER, complete
 from embedlog.client.producer.transactions import TransactionManager
-from embedlog.client.settings import parse
 from embedlog.errors import KafkaError
 from embedlog.pending import Pending, completed
 from embedlog.testing import SimRuntime, sim_runtime

@@ -15,7 +15,8 @@ from embedlog.client.admin.groups import GroupAdmin
 from embedlog.client.admin.records import RecordAdmin
 from embedlog.client.admin.topics import TopicAdmin
 from embedlog.client.connect import connect
-from embedlog.client.settings import ADMIN, parse
+from embedlog.client.parse_settings import parse
+from embedlog.client.settings import ADMIN
 from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False

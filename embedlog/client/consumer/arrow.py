@@ -14,16 +14,33 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
 
-    from embedlog.client.consumer.consumer_record import PolledColumns
+    class Columns(Protocol):
+        """`PolledColumns`, as far as Arrow goes."""
+
+        @property
+        def buffer(self) -> memoryview: ...
+        @property
+        def offsets(self) -> Any: ...
+        @property
+        def timestamps(self) -> Any: ...
+        @property
+        def key_positions(self) -> Any: ...
+        @property
+        def key_sizes(self) -> Any: ...
+        @property
+        def value_positions(self) -> Any: ...
+        @property
+        def value_sizes(self) -> Any: ...
+        def __len__(self) -> int: ...
 
 _INLINE_SIZE_MAX = 12
 _PREFIX_SIZE = 4
 _VIEW_SIZE = 16
 
 
-def record_batch(polled: PolledColumns, *, copy: bool) -> Any:
+def record_batch(polled: Columns, *, copy: bool) -> Any:
     """A `pyarrow.RecordBatch` of offset, timestamp, key and value."""
     import pyarrow as pa
 

@@ -17,7 +17,7 @@ from embedlog.client.consumer.subscription_state import (
 )
 from embedlog.client.errors import IllegalState, WakeupError
 from embedlog.client.metadata import Metadata
-from embedlog.client.settings import parse
+from embedlog.client.parse_settings import parse
 from embedlog.client.waiting import Waiter
 from embedlog.common import TopicPartition
 

@@ -23,7 +23,7 @@ from embedlog.client.consumer.fetch_session import FetchSession, SentFetch, is_b
 from embedlog.client.consumer.subscription_state import FetchState
 from embedlog.client.errors import RecordUnreadable
 from embedlog.client.metadata import STALE_METADATA
-from embedlog.client.settings import close_converters, converters
+from embedlog.client.parse_settings import close_converters, converters
 from embedlog.common import TopicPartition, deque
 from embedlog.errors import EmbedlogError, KafkaError, error_for
 from wire.error_codes import ErrorCode

@@ -12,9 +12,9 @@ from embedlog.client.group.auto_commit import AutoCommit
 from embedlog.client.group.committed_offsets import CommittedLookup
 from embedlog.client.group.coordinator_lookup import CoordinatorLookup
 from embedlog.client.group.group_offsets import CloseOptions, ConsumerGroupMetadata
+from embedlog.client.group.listener_calls import ListenerCalls
 from embedlog.client.group.membership_duty import MembershipDuty
 from embedlog.client.group.offset_commits import OffsetCommits
-from embedlog.client.group.rebalance_listener import ListenerCalls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,6 +4,8 @@ Records join the last batch of their partition's queue while it is open and has 
 takes batches from the front. A batch is due when it is closed (full, asked for, followed by
 another one), has waited linger.ms, or memory is short; and after a failed attempt when its back-off
 is over, or the partition has another leader than the one that failed (KIP-951).
+
+buffer.memory says how many bytes may wait: see `BufferPool`.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from embedlog.client.metadata import PartitionInfo, TopicInfo
-    from embedlog.client.producer.batches import Delivery, Headers
-    from embedlog.client.producer.delivery import DeliveryCallback
+    from embedlog.client.producer.batches import Headers
+    from embedlog.client.producer.delivery import Delivery, DeliveryCallback
     from embedlog.client.producer.transactions import TransactionManager
     from embedlog.client.settings import Settings
     from embedlog.runtime import Runtime

@@ -6,9 +6,43 @@ from _operator import itemgetter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from typing import Any, Protocol
 
-    from embedlog.client.producer.batches import ProducerBatch
+    class Delivery(Protocol):
+        """The producer, as far as a future needs it."""
+
+        def run(self) -> None:
+            """Do what can be done without waiting."""
+
+        def wait_for(self, batch: Any, timeout: float | None) -> None:
+            """Return when `batch` is done; raise TimedOut after `timeout` seconds."""
+
+    class SentBatch(Protocol):
+        """A batch of records, as far as a future needs it."""
+
+        topic: str
+        partition: int
+        is_done: bool
+        delivery: Delivery
+        on_done: Callable[[Any], None] | None
+        error: Exception | None
+        parts: Any
+
+        def outcome(self, index: int) -> RecordMetadata:
+            """Where a record is; raises its error."""
+
+        def error_of(self, index: int) -> Exception | None:
+            """The error of a record."""
+
+        def outcomes(self) -> list[BatchMetadata]:
+            """Where the records are, batch by batch; raises the first error."""
+
+        def first_error(self) -> Exception | None:
+            """The first error of any record."""
+
+        def all_metadata(self) -> list[RecordMetadata]:
+            """Where each record is. Requires: written, and not in parts."""
 
     DeliveryCallback = Callable[["RecordMetadata", Exception | None], object]
 
@@ -112,7 +146,7 @@ class DeliveryFuture:
 
     __slots__ = ("batch", "index")
 
-    batch: ProducerBatch
+    batch: SentBatch
     index: int
 
     def done(self) -> bool:
@@ -153,7 +187,7 @@ class BatchFuture:
 
     __slots__ = ("batches",)
 
-    def __init__(self, batches: list[ProducerBatch]) -> None:
+    def __init__(self, batches: Sequence[SentBatch]) -> None:
         self.batches = batches
 
     def done(self) -> bool:

@@ -10,8 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batches import ProducerBatch
-    from embedlog.client.producer.in_process_sender import InProcessSender
-    from embedlog.client.producer.request_sender import RequestSender
+    from embedlog.client.producer.outcomes import BatchOutcomes
 
 
 class RequestMetrics:
@@ -67,10 +66,13 @@ class RequestMetrics:
 
 
 def described(
-    accumulator: RecordAccumulator, sender: InProcessSender | RequestSender
+    accumulator: RecordAccumulator,
+    requests: RequestMetrics,
+    outcomes: BatchOutcomes,
+    request_count: int,
 ) -> dict[str, float]:
     """All of it by name. Times are in ms unless the name says otherwise."""
-    requests, outcomes, pool = sender.metrics, sender.outcomes, accumulator.pool
+    pool = accumulator.pool
     answers = max(requests.answer_count, 1)
     batches = max(requests.batch_count, 1)
     return {
@@ -89,7 +91,7 @@ def described(
         "records-per-request-avg": requests.record_count / answers,
         "request-latency-avg": requests.latency_total_ms / answers,
         "request-latency-max": requests.latency_max_ms,
-        "request-total": requests.answer_count + sender.request_count,
-        "requests-in-flight": sender.request_count,
+        "request-total": requests.answer_count + request_count,
+        "requests-in-flight": request_count,
         "waiting-threads": len(pool.waiting),
     }

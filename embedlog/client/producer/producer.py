@@ -25,24 +25,28 @@ from embedlog.client.arguments import partition_number, timeout_s, topic_name
 from embedlog.client.connect import connect
 from embedlog.client.driver import Driver
 from embedlog.client.metadata import Metadata
+from embedlog.client.parse_settings import close_converters, converters, parse
 from embedlog.client.producer.accumulator import RecordAccumulator
-from embedlog.client.producer.columns import ColumnSends, own_columns
+from embedlog.client.producer.columns import own_columns
 from embedlog.client.producer.delivery import BatchFuture, DeliveryFuture
 from embedlog.client.producer.destinations import Destinations
 from embedlog.client.producer.direct_append import DirectAppend
 from embedlog.client.producer.in_process_sender import InProcessSender
 from embedlog.client.producer.metrics import described
-from embedlog.client.producer.sends import MemoryWait, RecordSends, SendParts
+from embedlog.client.producer.sends import (
+    ColumnSends,
+    MemoryWait,
+    RecordSends,
+    SendParts,
+)
 from embedlog.client.producer.settings import (
     PRODUCER,
     SenderSettings,
     complete,
     interceptors,
-    transactions,
 )
 from embedlog.client.producer.sizes import SMALL_OVERHEAD, SMALL_VALUE_MAX, RecordLimits
 from embedlog.client.producer.unattended import Endings, UnattendedPasses
-from embedlog.client.settings import close_converters, converters, parse
 from embedlog.common import deque
 from embedlog.errors import ClosedError, TimedOut
 from embedlog.transport import InProcessTransport
@@ -56,8 +60,8 @@ if TYPE_CHECKING:
     from embedlog.client.connect import Target
     from embedlog.client.metadata import PartitionInfo
     from embedlog.client.producer.batches import Headers, ProducerBatch
-    from embedlog.client.producer.columns import Given
     from embedlog.client.producer.delivery import DeliveryCallback, RecordMetadata
+    from embedlog.client.producer.records import Given
     from embedlog.client.producer.request_sender import RequestSender
     from embedlog.client.producer.transactions import TransactionManager
     from embedlog.client.settings import Settings
@@ -106,7 +110,7 @@ class Producer:
         self._accumulator = RecordAccumulator(
             settings, self, runtime, is_exact=not transport.in_process
         )
-        numbers = transactions(transport, settings)
+        numbers = _numbers(transport, settings)
         self._sender = sender = _sender(
             transport, self._metadata, self._accumulator, settings, numbers
         )
@@ -433,7 +437,12 @@ class Producer:
         """What was counted and measured so far, under Kafka's names."""
         age_ms = self._metadata.age_ms(self._clock.monotonic_ms())
         return {
-            **described(self._accumulator, self._sender),
+            **described(
+                self._accumulator,
+                self._sender.metrics,
+                self._sender.outcomes,
+                self._sender.request_count,
+            ),
             "buffer-exhausted-total": self._memory.exhausted_count,
             "bufferpool-wait-time-ns-total": self._memory.waited_ns,
             "flush-time-ns-total": self._flush_ns,
@@ -508,6 +517,15 @@ class Producer:
     def _check_open(self) -> None:
         if self._is_closed:
             raise ClosedError("the producer is closed")
+
+
+def _numbers(transport: Transport, settings: Settings) -> TransactionManager | None:
+    """What numbers the batches of an idempotent producer."""
+    if not settings["enable.idempotence"]:
+        return None
+    from embedlog.client.producer.transactions import TransactionManager
+
+    return TransactionManager(transport, settings)
 
 
 def _sender(

@@ -9,15 +9,18 @@ from embedlog.client.errors import SerializationError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from embedlog.client.interceptors import InterceptorChain
     from embedlog.client.producer.batches import Headers
-    from embedlog.client.producer.columns import Given
     from embedlog.client.producer.delivery import DeliveryCallback, RecordMetadata
     from embedlog.client.serializers import Converter
 
+    Given = tuple[
+        Sequence[Any], Sequence[Any] | None, Sequence[int] | int, Sequence[Headers] | None
+    ]
+    """Values, keys, timestamps, headers."""
     _RecordBase = tuple[str, Any, Any, int | None, int | None, Headers | None]
 else:
     _RecordBase = tuple

@@ -8,9 +8,7 @@ from embedlog.errors import ConfigError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.interceptors import InterceptorChain
-    from embedlog.client.producer.transactions import TransactionManager
     from embedlog.client.settings import Definitions, Settings
-    from embedlog.transport import Transport
 
 PRODUCER: Definitions = {
     **COMMON,
@@ -146,12 +144,3 @@ def interceptors(settings: Settings) -> InterceptorChain | None:
     from embedlog.client.interceptors import InterceptorChain
 
     return InterceptorChain(settings["interceptor.classes"], settings)
-
-
-def transactions(transport: Transport, settings: Settings) -> TransactionManager | None:
-    """What numbers the batches of an idempotent producer."""
-    if not settings["enable.idempotence"]:
-        return None
-    from embedlog.client.producer.transactions import TransactionManager
-
-    return TransactionManager(transport, settings)

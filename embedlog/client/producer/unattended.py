@@ -1,4 +1,4 @@
-"""The sender's passes that no caller makes.
+"""What nobody's call sees to: passes of the sender, and the ends of producers nobody closes.
 
 Where no thread loops for a producer (in process, and over TCP with linger.ms=0) its callers drive
 it. A caller that goes on to other things leaves records behind: open batches, requests without an
