@@ -283,7 +283,7 @@ def test_storage_knows_records_and_nothing_above_them() -> None:
         "embedlog.controller",
         "embedlog.coordinator",
         "embedlog.broker",
-        "embedlog.client.group",
+        "embedlog.client",
         "embedlog.transport",
     )
     _refuse(storage, "wire", allow=("wire.records",))
@@ -338,7 +338,7 @@ def test_nothing_imports_the_leaves() -> None:
 def test_the_asyncio_clients_know_only_the_others() -> None:
     allowed = (
         "embedlog.aio",
-        "embedlog.client.group",
+        "embedlog.client",
         "embedlog.common",
         "embedlog.errors",
         "embedlog.pending",
