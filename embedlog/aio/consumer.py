@@ -13,8 +13,8 @@ from embedlog.aio.calls import Calls, awaited, awaited_here
 from embedlog.aio.shared_consumer import SharedConsumer, first_offsets
 from embedlog.client import arguments
 from embedlog.client.consumer import consumer as blocking
+from embedlog.client.consumer.group_calls import LISTENER_METHODS
 from embedlog.client.errors import WakeupError
-from embedlog.client.group.consumer_group_calls import LISTENER_METHODS
 from embedlog.common import TopicPartition
 from embedlog.errors import ClosedError
 from embedlog.runtime.forks import stays_in_parent
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
         PolledBatch,
         PolledColumns,
     )
+    from embedlog.client.consumer.group_calls import GivenOffsets
     from embedlog.client.consumer.subscription_state import Pattern, SubscriptionPattern
-    from embedlog.client.group.consumer_group_calls import GivenOffsets
     from embedlog.client.group.group_offsets import OffsetAndMetadata
     from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from embedlog.client.consumer.consumer_record import ConsumerRecord
-    from embedlog.client.group.consumer_group_calls import GivenOffsets
+    from embedlog.client.consumer.group_calls import GivenOffsets
     from embedlog.runtime import Scheduler
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from embedlog.config import BrokerConfig
     from embedlog.config.types import Value
-    from embedlog.coordinator.surroundings import Metadata
+    from embedlog.coordinator.broker_view import Metadata
     from embedlog.pending import Pending
     from embedlog.purgatory.purgatory import DelayedOperationPurgatory
     from embedlog.purgatory.timer import Timer

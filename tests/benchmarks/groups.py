@@ -18,7 +18,7 @@ from confluent_kafka import Consumer
 import embedlog
 from embedlog.client.assignors.assignor import Assignment, GroupTopics, MemberSubscription
 from embedlog.client.assignors.range import RangeAssignor
-from embedlog.client.group.consumer_protocol import (
+from embedlog.client.group.embedded_protocol import (
     decode_subscription,
     encode_assignment,
     encode_subscription,

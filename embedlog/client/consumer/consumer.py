@@ -17,9 +17,9 @@ auto.commit.interval.ms inside poll, unless enable.auto.commit is off.
 from __future__ import annotations
 
 from embedlog.client import arguments
-from embedlog.client.consumer.consumer_positions import PositionCalls
 from embedlog.client.consumer.consumer_record import ConsumerRecords
-from embedlog.client.group.consumer_group_calls import GroupCalls
+from embedlog.client.consumer.group_calls import GroupCalls
+from embedlog.client.consumer.position_calls import PositionCalls
 from embedlog.common import TopicPartition
 from embedlog.errors import KafkaError
 

@@ -14,7 +14,7 @@ from embedlog.client.assignors.assignor import (
     MemberSubscription,
 )
 from embedlog.client.errors import IllegalState
-from embedlog.client.group.consumer_protocol import (
+from embedlog.client.group.embedded_protocol import (
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -34,7 +34,7 @@ _KNOWN_TO_BE_COOPERATIVE = "cooperative-sticky"
 
 
 class ClassicRounds:
-    """What `GroupMembership` asks of the consumer in each round."""
+    """What `ClassicMembership` asks of the consumer in each round."""
 
     def __init__(self, group: ConsumerCoordinator) -> None:
         parts = group.parts

@@ -91,10 +91,10 @@ class ConsumerCoordinator:
 
     def _member(self) -> GroupMember:
         if self.is_classic:
+            from embedlog.client.group.classic_membership import ClassicMembership
             from embedlog.client.group.classic_rounds import ClassicRounds
-            from embedlog.client.group.group_membership import GroupMembership
 
-            return GroupMembership(self._parts, self.lookup, self.group_id, ClassicRounds(self))
+            return ClassicMembership(self._parts, self.lookup, self.group_id, ClassicRounds(self))
         from embedlog.client.group.consumer_membership import ConsumerMembership
 
         return ConsumerMembership(self)

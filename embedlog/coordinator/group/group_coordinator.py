@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from embedlog.config import BrokerConfig
+    from embedlog.coordinator.broker_view import Metadata, MetadataChange, RequestContext
     from embedlog.coordinator.result import Result
-    from embedlog.coordinator.surroundings import Metadata, MetadataChange, RequestContext
     from embedlog.errors import KafkaError
     from embedlog.pending import Pending
     from embedlog.replication.replica_manager import ReplicaManager

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
+    from embedlog.coordinator.broker_view import RequestContext
     from embedlog.coordinator.group.consumer.consumer_groups import ConsumerGroups
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.group.offsets.commit import OffsetCommit
     from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.coordinator.shard_context import ShardContext
-    from embedlog.coordinator.surroundings import RequestContext
     from embedlog.errors import KafkaError
     from wire.schemas.consumer_group_heartbeat import (
         ConsumerGroupHeartbeatRequest,

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from embedlog.coordinator.broker_view import RequestContext
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.result import Result
     from embedlog.coordinator.shard_context import ShardContext
-    from embedlog.coordinator.surroundings import RequestContext
     from embedlog.errors import KafkaError
     from wire.schemas.group_metadata import GroupMetadataKey, GroupMetadataValue
     from wire.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -32,11 +32,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from embedlog.coordinator.broker_view import RequestContext
     from embedlog.coordinator.group.classic.classic_member import Protocols
     from embedlog.coordinator.group.classic.rebalances import Rebalances
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.shard_context import ShardContext
-    from embedlog.coordinator.surroundings import RequestContext
     from embedlog.errors import KafkaError
     from wire.schemas.join_group import JoinGroupRequest, JoinGroupResponse
 

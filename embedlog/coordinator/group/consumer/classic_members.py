@@ -32,11 +32,11 @@ from wire.schemas.sync_group import SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.coordinator.broker_view import RequestContext
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.consumer.membership import Membership
     from embedlog.coordinator.group.consumer.migration import Migration
     from embedlog.coordinator.result import CoordinatorRecord
-    from embedlog.coordinator.surroundings import RequestContext
     from wire.schemas.heartbeat import HeartbeatRequest
     from wire.schemas.join_group import JoinGroupRequest
     from wire.schemas.leave_group import LeaveGroupRequest

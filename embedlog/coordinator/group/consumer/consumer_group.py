@@ -21,11 +21,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from embedlog.coordinator.broker_view import Metadata
     from embedlog.coordinator.group.assignors.spec import Partitions
     from embedlog.coordinator.group.consumer.member import Owned
     from embedlog.coordinator.group.group import CommittedOffset, ExpiryBase
     from embedlog.coordinator.result import CoordinatorRecord
-    from embedlog.coordinator.surroundings import Metadata
 
 EMPTY = "Empty"
 ASSIGNING = "Assigning"

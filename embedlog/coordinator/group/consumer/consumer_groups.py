@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from embedlog.coordinator.broker_view import RequestContext
     from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.result import Result
     from embedlog.coordinator.shard_context import ShardContext
-    from embedlog.coordinator.surroundings import RequestContext
     from wire.schemas.consumer_group_describe import DescribedGroup
     from wire.schemas.consumer_group_heartbeat import (
         ConsumerGroupHeartbeatRequest,

@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from embedlog.coordinator.broker_view import Metadata
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
-    from embedlog.coordinator.surroundings import Metadata
 
 _CLASSIC = 0
 _CONSUMER = 1

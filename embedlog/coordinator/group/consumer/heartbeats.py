@@ -23,13 +23,13 @@ _log = Log("group")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.coordinator.broker_view import RequestContext
     from embedlog.coordinator.group.assignors.spec import Partitions
     from embedlog.coordinator.group.consumer.member import Owned
     from embedlog.coordinator.group.consumer.membership import Membership
     from embedlog.coordinator.group.consumer.migration import Migration
     from embedlog.coordinator.group.consumer.regex_matching import RegexMatching
     from embedlog.coordinator.result import CoordinatorRecord
-    from embedlog.coordinator.surroundings import RequestContext
     from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
     HeartbeatResult = Result[ConsumerGroupHeartbeatResponse]

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeVar
 
+    from embedlog.coordinator.broker_view import Metadata
     from embedlog.coordinator.group.assignors.spec import Partitions
     from embedlog.coordinator.group.consumer.member import Owned
-    from embedlog.coordinator.surroundings import Metadata
 
     M = TypeVar("M", ConsumerProtocolAssignment, ConsumerProtocolSubscription)
 

@@ -13,10 +13,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from embedlog.coordinator.broker_view import Metadata
     from embedlog.coordinator.group.consumer.member import ConsumerMember
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.shard_context import ShardContext
-    from embedlog.coordinator.surroundings import Metadata
 
 
 class RegexMatching:

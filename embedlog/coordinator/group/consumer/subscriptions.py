@@ -8,9 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from embedlog.coordinator.broker_view import Metadata
     from embedlog.coordinator.group.consumer.member import ConsumerMember
     from embedlog.coordinator.group.consumer.regexes import ResolvedRegex
-    from embedlog.coordinator.surroundings import Metadata
 
 _HASH_SIZE = 8
 _NO_TOPICS: frozenset[str] = frozenset()

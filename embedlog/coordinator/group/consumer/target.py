@@ -8,11 +8,11 @@ from embedlog.coordinator.group.consumer import member_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.coordinator.broker_view import Metadata
     from embedlog.coordinator.group.assignors.spec import Partitions
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.consumer.member import ConsumerMember
     from embedlog.coordinator.result import CoordinatorRecord
-    from embedlog.coordinator.surroundings import Metadata
 
 
 class Target:

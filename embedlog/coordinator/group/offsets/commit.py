@@ -26,10 +26,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from embedlog.coordinator.broker_view import Metadata
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.coordinator.shard_context import ShardContext
-    from embedlog.coordinator.surroundings import Metadata
     from wire.schemas.offset_commit import (
         OffsetCommitRequest,
         OffsetCommitRequestPartition,

@@ -14,10 +14,10 @@ from wire.schemas.offset_delete import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.coordinator.broker_view import Metadata
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.group.offsets.store import OffsetStore
     from embedlog.coordinator.result import CoordinatorRecord
-    from embedlog.coordinator.surroundings import Metadata
     from wire.schemas.offset_delete import OffsetDeleteRequest
 
 

@@ -17,9 +17,9 @@ from wire.schemas.offset_fetch import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.coordinator.broker_view import Metadata, TopicFacts
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.group.offsets.store import OffsetStore, StoredOffset
-    from embedlog.coordinator.surroundings import Metadata, TopicFacts
     from wire.schemas.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 
 NO_OFFSET = -1

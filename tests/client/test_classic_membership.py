@@ -9,7 +9,7 @@ import pytest
 
 from embedlog import Consumer, TopicPartition, errors
 from embedlog.client.errors import CommitFailed, IllegalState
-from embedlog.client.group.consumer_protocol import decode_subscription
+from embedlog.client.group.embedded_protocol import decode_subscription
 from embedlog.client.group.group_offsets import CloseOptions
 from embedlog.errors import ConfigError, error_for
 from tests.client.faulty_cluster import FaultyCluster, faulty_cluster, poll_until

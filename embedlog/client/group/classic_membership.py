@@ -104,7 +104,7 @@ _RETRY_AT_ONCE = frozenset(
 _EXPELLED = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION))
 
 
-class GroupMembership:
+class ClassicMembership:
     """One member. Its thread is the one that holds the consumer."""
 
     def __init__(
