@@ -51,10 +51,6 @@ class TimedOut(EmbedlogError, TimeoutError):
     """A wait of the local process ended without an answer."""
 
 
-class RemoteProtocolError(EmbedlogError):
-    """A peer sent bytes that are not the Kafka protocol."""
-
-
 class DirectoryLocked(EmbedlogError):
     """Another process has the data directory open; the message names its pid."""
 

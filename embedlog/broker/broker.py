@@ -17,6 +17,7 @@ from embedlog.errors import CorruptRecord
 from embedlog.logs import Log
 from embedlog.purgatory.timer import Timer
 from embedlog.replication.replica_manager import ReplicaManager
+from embedlog.topic_names import OFFSETS_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from wire.schemas.api_versions import ApiVersionsResponse
 
 _log = Log("broker")
-
-_OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class Broker:
@@ -154,7 +153,7 @@ class Broker:
         """Act on one change of the metadata. Requires: the controller lock."""
         self._publisher.publish(delta)
         if delta.deleted and (
-            self._late.group_coordinator is not None or _OFFSETS_TOPIC in delta.image.topics_by_name
+            self._late.group_coordinator is not None or OFFSETS_TOPIC in delta.image.topics_by_name
         ):
             # Groups may hold offsets of a deleted topic though nobody asked for them yet.
             self.group_coordinator.on_metadata(delta)
@@ -183,7 +182,7 @@ class Broker:
 
     def expire_offsets(self) -> None:
         """Delete committed offsets, and groups, that have outlived offsets.retention.minutes."""
-        if _OFFSETS_TOPIC in self.controller.image.topics_by_name:
+        if OFFSETS_TOPIC in self.controller.image.topics_by_name:
             self.group_coordinator.expire_offsets()
 
     # Waiting requests

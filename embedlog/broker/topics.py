@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from embedlog.controller import topic_names
 from embedlog.controller.controller import NewTopic
-from embedlog.controller.metadata import INTERNAL_TOPICS
 from embedlog.errors import KafkaError
+from embedlog.topic_names import (
+    INTERNAL_TOPICS,
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,9 +55,7 @@ def create_missing(broker: Broker, names: Iterable[str]) -> None:
     wanted = [
         _automatic(name, broker.controller.image, broker.config)
         for name in names
-        if name not in existing
-        and name != topic_names.METADATA_TOPIC
-        and topic_names.is_valid_name(name)
+        if name not in existing and name != METADATA_TOPIC and topic_names.is_valid_name(name)
     ]
     if wanted:
         broker.controller.create_topics(wanted)
@@ -86,7 +90,7 @@ def _internal_settings(
     name: str, config: BrokerConfig
 ) -> tuple[int, int, dict[str, str | None]] | None:
     """Partitions, replicas and settings of an internal topic; None for any other."""
-    if name == "__consumer_offsets":
+    if name == OFFSETS_TOPIC:
         return (
             config.offsets_topic_num_partitions,
             config.offsets_topic_replication_factor,
@@ -96,7 +100,7 @@ def _internal_settings(
                 "segment.bytes": str(config.offsets_topic_segment_bytes),
             },
         )
-    if name == "__transaction_state":
+    if name == TRANSACTIONS_TOPIC:
         return (
             config.transaction_state_log_num_partitions,
             config.transaction_state_log_replication_factor,
@@ -108,7 +112,7 @@ def _internal_settings(
                 "unclean.leader.election.enable": "false",
             },
         )
-    if name == "__share_group_state":
+    if name == SHARE_STATE_TOPIC:
         return (
             config.share_coordinator_state_topic_num_partitions,
             config.share_coordinator_state_topic_replication_factor,

@@ -6,13 +6,13 @@ import wire
 from embedlog.controller.metadata_log import METADATA_PARTITION
 from embedlog.controller.metadata_log import decode as decode_metadata
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
+from embedlog.topic_names import OFFSETS_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wire.records.record import Record
 
-GROUPS_TOPIC = "__consumer_offsets"
-INTERNAL = (METADATA_PARTITION.topic, GROUPS_TOPIC)
+INTERNAL = (METADATA_PARTITION.topic, OFFSETS_TOPIC)
 
 _KAFKAS_FRAME = b"\1"
 """The first byte of the metadata records of a Kafka broker, which are others than ours."""

@@ -7,14 +7,13 @@ consistent state, without a lock.
 
 from __future__ import annotations
 
+from embedlog.topic_names import INTERNAL_TOPICS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from embedlog.common import TopicPartition
-
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
-"""Topics of the coordinators; Metadata marks them."""
 
 RESOURCE_TOPIC = 2
 RESOURCE_BROKER = 4

@@ -13,10 +13,10 @@ from embedlog.common import TopicPartition
 from embedlog.controller.metadata import MetadataImage
 from embedlog.controller.metadata_records import FRAME_VERSION, RECORDS, RemoveTopicRecord
 from embedlog.controller.replay import ImageBuilder, snapshot
-from embedlog.controller.topic_names import METADATA_TOPIC
 from embedlog.errors import KafkaStorageError
 from embedlog.storage.checked_read import read_checked
 from embedlog.storage.validation.origin import AppendOrigin
+from embedlog.topic_names import METADATA_TOPIC
 from wire.interpreter import interpret
 from wire.primitives import read_uvarint, uvarint
 from wire.records import build_batch

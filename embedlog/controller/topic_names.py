@@ -6,13 +6,11 @@ The messages are Kafka's, word for word.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.topic_names import problem_of
+from embedlog.topic_names import METADATA_TOPIC, problem_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-METADATA_TOPIC = "__cluster_metadata"
 
 
 def validate_name(name: str) -> None:

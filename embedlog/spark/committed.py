@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from embedlog.common import TopicPartition
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
+from embedlog.topic_names import OFFSETS_TOPIC
 from wire.schemas.group_metadata import OffsetCommitKey
 
 if TYPE_CHECKING:
     from embedlog.reader import LogDirectoryReader
-
-_TOPIC = "__consumer_offsets"
 
 
 class CommittedOffset(NamedTuple):
@@ -36,8 +35,10 @@ def committed_offsets(reader: LogDirectoryReader) -> list[CommittedOffset]:
     """
     found: dict[tuple[str, TopicPartition], CommittedOffset] = {}
     decode = RecordFormat(GROUP_RECORD_TYPES).decode
-    for number in reader.partitions(_TOPIC):
-        for record in reader.partition(_TOPIC, number).records(isolation_level="read_committed"):
+    for number in reader.partitions(OFFSETS_TOPIC):
+        for record in reader.partition(OFFSETS_TOPIC, number).records(
+            isolation_level="read_committed"
+        ):
             if record.key is None:
                 continue
             decoded = decode(record.key, record.value)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import embedlog
-from embedlog import errors
+from embedlog import errors, topic_names
 from embedlog.common import TopicPartition
 from embedlog.logs import Log
 from embedlog.spark.committed import committed_offsets
@@ -19,12 +19,7 @@ if TYPE_CHECKING:
     from embedlog.spark.decode import ArrowChunks
     from embedlog.storage.state_files.retention_pins import RetentionPin
 
-INTERNAL_TOPICS = (
-    "__cluster_metadata",
-    "__consumer_offsets",
-    "__share_group_state",
-    "__transaction_state",
-)
+INTERNAL_TOPICS = topic_names.INTERNAL_TOPICS | {topic_names.METADATA_TOPIC}
 """Kafka's own: no pattern means them."""
 PIN_MS = 10 * 60 * 1000
 """So long retention by size and age leaves alone what a read has planned; see `retention_pins`."""

@@ -8,8 +8,8 @@ the next retention pass.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.controller.metadata import INTERNAL_TOPICS
 from embedlog.replication.delayed_delete_records import NO_WATERMARK, DeletedPartition
+from embedlog.topic_names import INTERNAL_TOPICS
 from wire.schemas.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsResponse,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.broker import topics
 from embedlog.controller import topic_names
-from embedlog.controller.metadata import INTERNAL_TOPICS
 from embedlog.errors import KafkaError
+from embedlog.topic_names import INTERNAL_TOPICS
 from wire.error_codes import ErrorCode
 from wire.schemas.describe_topic_partitions import (
     Cursor,

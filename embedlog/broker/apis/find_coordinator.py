@@ -14,6 +14,7 @@ from embedlog.broker import topics
 from embedlog.broker.error_texts import message_of
 from embedlog.common import uuid_from_text
 from embedlog.errors import KafkaError, error_for
+from embedlog.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from wire.error_codes import ErrorCode
 from wire.schemas.find_coordinator import (
     Coordinator,
@@ -30,7 +31,7 @@ _FIRST_WITH_MESSAGE = 1
 _FIRST_WITH_BATCH = 4
 _FIRST_WITH_SHARE = 6
 _SHARE = 2
-_TOPICS = {0: "__consumer_offsets", 1: "__transaction_state", _SHARE: "__share_group_state"}
+_TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC, _SHARE: SHARE_STATE_TOPIC}
 
 
 def handle(

@@ -15,7 +15,7 @@ from __future__ import annotations
 from embedlog.broker import topics
 from embedlog.common import ZERO_UUID
 from embedlog.controller import topic_names
-from embedlog.controller.metadata import INTERNAL_TOPICS
+from embedlog.topic_names import INTERNAL_TOPICS
 from wire.error_codes import ErrorCode
 from wire.schemas.metadata import (
     MetadataRequest,

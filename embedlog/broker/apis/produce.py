@@ -22,9 +22,9 @@ from struct import Struct
 
 from embedlog import errors
 from embedlog.broker.topics import this_node
-from embedlog.controller.metadata import INTERNAL_TOPICS
 from embedlog.replication.delayed_produce import AppendedPartition
 from embedlog.replication.replica_manager import CURRENT_MAGIC
+from embedlog.topic_names import INTERNAL_TOPICS
 from wire.error_codes import ErrorCode
 from wire.schema import bare
 from wire.schemas.produce import (

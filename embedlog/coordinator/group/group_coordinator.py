@@ -20,6 +20,7 @@ from embedlog.errors import KafkaError
 from embedlog.purgatory.purgatory import DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer
 from embedlog.runtime.locks import Rank, ranked_rlock
+from embedlog.topic_names import OFFSETS_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +84,6 @@ if TYPE_CHECKING:
             """The response in `pending`, or a pending of it; failures become error responses."""
 
 
-OFFSETS_TOPIC = "__consumer_offsets"
 _PLACES_MAX = 100_000
 _FETCH_BY_ID = 10
 
