@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from embedlog.aio import Admin, Producer
 from embedlog.client.errors import SerializationError
 from embedlog.client.interceptors import InterceptorChain
 from tests.aio.conftest import Run
+from tests.support import left_over
 
 Connect = Callable[[], Any]
 
@@ -125,12 +125,12 @@ def test_durable_records_are_synced_before_their_future_is_done(tmp_path: Path, 
 
 def test_in_process_no_thread_is_started(cluster: embedlog.Cluster, run: Run) -> None:
     async def main() -> None:
-        before = threading.active_count()
+        before = left_over.threads()
         async with Producer(cluster) as producer:
             await asyncio.gather(*[producer.send("quiet", b"v") for _ in range(100)])
             await producer.send_batch("quiet", [b"v"] * 100)
             await producer.flush()
-            assert threading.active_count() == before
+            assert left_over.threads() <= before
 
     run(main())
 
