@@ -50,7 +50,6 @@ beside them those that do not know them."""
 THREAD_MAKERS = ("Thread", "start_new_thread")
 
 BEING_REBUILT = (
-    "embedlog.client.group",
     "embedlog.coordinator.group.classic",
     "embedlog.storage",
     "wire.records",

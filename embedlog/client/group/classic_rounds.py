@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from embedlog.client.group.consumer_coordinator import ConsumerCoordinator
+    from embedlog.client.group.member import Group
     from embedlog.client.group.offset_commits import Commit
     from wire.schemas.join_group import JoinGroupResponse
 
@@ -36,7 +36,7 @@ _KNOWN_TO_BE_COOPERATIVE = "cooperative-sticky"
 class ClassicRounds:
     """What `ClassicMembership` asks of the consumer in each round."""
 
-    def __init__(self, group: ConsumerCoordinator) -> None:
+    def __init__(self, group: Group) -> None:
         parts = group.parts
         settings = parts.settings
         self._group = group

@@ -19,46 +19,13 @@ from embedlog.client.group.offset_commits import OffsetCommits
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any, Protocol
+    from typing import Any
 
     from embedlog.client.consumer.consumer_parts import ConsumerParts
-    from embedlog.client.group.offset_commits import Membership
+    from embedlog.client.group.member import GroupMember
     from embedlog.common import TopicPartition
     from embedlog.errors import KafkaError
     from embedlog.pending import Pending
-
-    class GroupMember(Membership, Protocol):
-        """A member of either protocol."""
-
-        @property
-        def is_joined(self) -> bool: ...
-
-        @property
-        def is_waiting(self) -> bool: ...
-
-        @property
-        def heartbeat_sent_ms(self) -> int | None: ...
-
-        def polled(self, now_ms: int) -> None:
-            """The user polls."""
-
-        def advance(self, now_ms: int) -> int | None:
-            """Go on with whatever rebalances; in the user's thread."""
-
-        def keep_alive(self, now_ms: int) -> int | None:
-            """Do what keeps it a member; None when it is none."""
-
-        def metadata(self) -> ConsumerGroupMetadata:
-            """Who it is to the group."""
-
-        def subscription_changed(self) -> None:
-            """Other topics are asked for."""
-
-        def request_rejoin(self, reason: str) -> None:
-            """Have the group rebalance."""
-
-        def depart(self, reason: str, operation: int) -> Pending[Any] | None:
-            """Leave; the answer, if the coordinator is told: `CloseOptions`."""
 
 
 _ANSWER_DELAY_MS = 50

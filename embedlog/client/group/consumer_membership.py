@@ -32,7 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from embedlog.client.group.consumer_coordinator import ConsumerCoordinator
+    from embedlog.client.group.member import Group
     from embedlog.client.group.offset_commits import Commit
     from embedlog.errors import KafkaError
     from embedlog.pending import Pending
@@ -88,7 +88,7 @@ _ACTIVE = frozenset(
 class ConsumerMembership:
     """One member. Its thread is the one that holds the consumer."""
 
-    def __init__(self, group: ConsumerCoordinator) -> None:
+    def __init__(self, group: Group) -> None:
         parts = group.parts
         settings = parts.settings
         self._group = group
