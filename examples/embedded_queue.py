@@ -25,8 +25,8 @@ def main(directory: Path) -> None:
         # jobs keys: those with the same key stay in order, and with one worker.
         with cluster.producer(partitioner_class=embedlog.RoundRobinPartitioner) as producer:
             for number in range(3):
-                done = producer.send("jobs", f"job {number}".encode())
-            print(f"durable up to offset {done.result().offset}")
+                done = producer.append("jobs", f"job {number}".encode())
+            print(f"durable up to offset {done.offset}")
         with cluster.consumer(
             group_id="workers", auto_offset_reset="earliest", enable_auto_commit=False
         ) as consumer:
