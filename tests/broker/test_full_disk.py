@@ -94,7 +94,7 @@ with embedlog.open(sys.argv[1], durability="os") as cluster:
     request = _request(cluster, 13)
     request.topic_data[0].partition_data[0].records = build_batch([b"x" * 900_000], timestamps=1)
     for _ in range(10):
-        (topic,) = transport.ask(request).responses
+        (topic,) = transport.send(-1, request).result().responses
         (answer,) = topic.partition_responses
         if answer.error_code:
             print(answer.error_code, answer.error_message)
