@@ -43,7 +43,6 @@ STILL_MANY_METHODS = {
     "ConsumerMembership",
     "Fetcher",
     "GroupCalls",
-    "GroupCoordinator",
     "ClassicMembership",
     "Log",
     "LogManager",

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from embedlog.broker import dispatch
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from embedlog.broker.context import RequestContext
     from embedlog.config import BrokerConfig
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataImage
-    from embedlog.pending import Pending
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
     from embedlog.storage.log_manager import LogManager
-    from wire.schema import R, Request
 
 
 class CoordinatorHost:
@@ -48,9 +43,3 @@ class CoordinatorHost:
         count = 0 if image is None else len(image.partitions)
         found = self._log_manager.partitions()
         return [index for name, index in found if name == topic and index < count]
-
-    def settle(
-        self, context: RequestContext, request: Request[R], pending: Pending[R]
-    ) -> R | Pending[R]:
-        """The response in `pending`, or a pending of it; failures become error responses."""
-        return dispatch.settle(context, request, pending)

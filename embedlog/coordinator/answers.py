@@ -19,19 +19,26 @@ else:
 
 def answered(pending: Pending[T], refused: Callable[[KafkaError], T]) -> T | Pending[T]:
     """The answer in `pending`, or a pending of it; a failure becomes `refused(error)`."""
+    if pending.done():
+        return _told(pending, refused)
     answer: Pending[T] = Pending()
 
     def settled(done: Pending[T]) -> None:
         error = done.error()
-        if error is None:
-            answer.complete(done.result())
-        elif isinstance(error, EmbedlogError):
-            answer.complete(refused(as_coordinator_error(error)))
+        if error is None or isinstance(error, EmbedlogError):
+            answer.complete(_told(done, refused))
         else:
             answer.fail(error)
 
     pending.add_callback(settled)
     return answer.result() if answer.done() else answer
+
+
+def _told(done: Pending[T], refused: Callable[[KafkaError], T]) -> T:
+    error = done.error()
+    return (
+        refused(as_coordinator_error(error)) if isinstance(error, EmbedlogError) else done.result()
+    )
 
 
 def combined(answers: Sequence[T | Pending[T]], combine: Callable[[list[T]], R]) -> R | Pending[R]:

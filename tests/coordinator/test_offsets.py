@@ -11,6 +11,7 @@ from embedlog.broker import topics
 from embedlog.broker.context import RequestContext
 from embedlog.cluster import Cluster
 from embedlog.common import ZERO_UUID
+from embedlog.coordinator.group.offsets.commit import OffsetCommit
 from embedlog.coordinator.group.offsets.fetch import OffsetFetch
 from embedlog.coordinator.group.offsets.store import OffsetStore
 from embedlog.pending import Pending
@@ -86,6 +87,21 @@ def make_rig() -> Iterator[Callable[..., Rig]]:
     yield make
     for cluster in made:
         cluster.close()
+
+
+# Topics that go
+
+
+def test_a_commit_finds_that_its_topic_was_deleted_meanwhile(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig()
+    rig.commit("g", 1)
+    broker = rig.cluster.broker
+    late = OffsetCommit(commit("g", {("t", 0): 2}), 9, broker.controller.image)
+    assert late.wanted
+    broker.controller.delete_topic(broker.controller.image.topics_by_name["t"].topic_id)
+    answer = broker.group_coordinator.write("g", lambda shard: shard.commit_offsets(late))
+    assert commit_codes(answer.result()) == {("t", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert rig.fetch("g") == {}
 
 
 # Restarts

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker.topics import GROUP_OPERATIONS
-from embedlog.coordinator.answers import combined
+from embedlog.common import few_of_each
+from embedlog.coordinator.answers import answered, combined
 from embedlog.errors import KafkaError
 from wire.error_codes import ErrorCode
 from wire.schemas.consumer_group_describe import (
@@ -34,16 +35,26 @@ def handle(
     # Those without an id are answered first, as in Kafka.
     nameless = [DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID)]
     nameless *= len(request.group_ids) - len(named)
-    asked = ConsumerGroupDescribeRequest(group_ids=named)
-    answer = broker.group_coordinator.consumer_group_describe(context, asked)
+    answers = [_describe(broker, group_id) for group_id in few_of_each(named)]
 
-    def completed(found: list[ConsumerGroupDescribeResponse]) -> ConsumerGroupDescribeResponse:
-        for group in found[0].groups:
+    def response(found: list[DescribedGroup]) -> ConsumerGroupDescribeResponse:
+        for group in found:
             if request.include_authorized_operations and group.error_code == 0:
                 group.authorized_operations = GROUP_OPERATIONS
-        return ConsumerGroupDescribeResponse(groups=[*nameless, *found[0].groups])
+        return ConsumerGroupDescribeResponse(groups=[*nameless, *found])
 
-    return combined([answer], completed)
+    return combined(answers, response)
+
+
+def _describe(broker: Broker, group_id: str) -> DescribedGroup | Pending[DescribedGroup]:
+    pending = broker.group_coordinator.read(
+        group_id, lambda shard: shard.consumer.describe(group_id)
+    )
+
+    def refused(error: KafkaError) -> DescribedGroup:
+        return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
+
+    return answered(pending, refused)
 
 
 def refused(

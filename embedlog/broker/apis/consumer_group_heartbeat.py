@@ -9,6 +9,7 @@ of the request come first, in the order of the coordinator's `request_checks`, t
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.dispatch import settle
 from embedlog.broker.error_texts import message_of
 from embedlog.errors import KafkaError
 from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -26,7 +27,10 @@ def handle(
 ) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
     if "consumer" not in broker.config.group_coordinator_rebalance_protocols:
         raise errors.UnsupportedVersion()
-    return broker.group_coordinator.consumer_group_heartbeat(context, request)
+    pending = broker.group_coordinator.write(
+        request.group_id, lambda shard: shard.consumer_heartbeat(context, request)
+    )
+    return settle(context, request, pending)
 
 
 def refused(

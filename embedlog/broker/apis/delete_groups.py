@@ -5,12 +5,15 @@ v2 flexible. v3 error message. A group that is named twice is answered once, as 
 
 from __future__ import annotations
 
+from embedlog.coordinator.answers import answered, combined
 from wire.schemas.delete_groups import DeletableGroupResult, DeleteGroupsResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
+    from embedlog.coordinator.group.group_shard import GroupShard
+    from embedlog.coordinator.result import Result
     from embedlog.errors import KafkaError
     from embedlog.pending import Pending
     from wire.schemas.delete_groups import DeleteGroupsRequest
@@ -19,7 +22,20 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, context: RequestContext, request: DeleteGroupsRequest
 ) -> DeleteGroupsResponse | Pending[DeleteGroupsResponse]:
-    return broker.group_coordinator.delete_groups(context, request)
+    groups = [_delete(broker, group_id) for group_id in dict.fromkeys(request.groups_names)]
+    return combined(groups, lambda results: DeleteGroupsResponse(results=results))
+
+
+def _delete(broker: Broker, group_id: str) -> DeletableGroupResult | Pending[DeletableGroupResult]:
+    def delete(shard: GroupShard) -> Result[DeletableGroupResult]:
+        return shard.delete_group(group_id, DeletableGroupResult(group_id=group_id))
+
+    def refused(error: KafkaError) -> DeletableGroupResult:
+        return DeletableGroupResult(
+            group_id=group_id, error_code=error.code, error_message=error.message
+        )
+
+    return answered(broker.group_coordinator.write(group_id, delete), refused)
 
 
 def refused(request: DeleteGroupsRequest, version: int, error: KafkaError) -> DeleteGroupsResponse:

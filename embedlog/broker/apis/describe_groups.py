@@ -7,7 +7,9 @@ classic one, is GROUP_ID_NOT_FOUND; before that it is merely Dead.
 from __future__ import annotations
 
 from embedlog.broker.topics import GROUP_OPERATIONS
-from embedlog.coordinator.answers import combined
+from embedlog.common import few_of_each
+from embedlog.coordinator.answers import answered, combined
+from embedlog.coordinator.group.administration import described
 from wire.schemas.describe_groups import DescribedGroup, DescribeGroupsResponse
 
 TYPE_CHECKING = False
@@ -22,17 +24,30 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, context: RequestContext, request: DescribeGroupsRequest
 ) -> DescribeGroupsResponse | Pending[DescribeGroupsResponse]:
-    answer = broker.group_coordinator.describe_groups(context, request)
-    if not request.include_authorized_operations:
-        return answer
+    groups = [
+        _describe(broker, group_id, context.api_version) for group_id in few_of_each(request.groups)
+    ]
 
-    def allowed(found: list[DescribeGroupsResponse]) -> DescribeGroupsResponse:
-        for group in found[0].groups:
-            if not group.error_code:
+    def response(found: list[DescribedGroup]) -> DescribeGroupsResponse:
+        for group in found:
+            if request.include_authorized_operations and not group.error_code:
                 group.authorized_operations = GROUP_OPERATIONS
-        return found[0]
+        return DescribeGroupsResponse(groups=found)
 
-    return combined([answer], allowed)
+    return combined(groups, response)
+
+
+def _describe(
+    broker: Broker, group_id: str, version: int
+) -> DescribedGroup | Pending[DescribedGroup]:
+    pending = broker.group_coordinator.read(
+        group_id, lambda shard: described(shard.groups, group_id, version)
+    )
+
+    def refused(error: KafkaError) -> DescribedGroup:
+        return DescribedGroup(group_id=group_id, error_code=error.code)
+
+    return answered(pending, refused)
 
 
 def refused(

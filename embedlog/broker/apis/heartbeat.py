@@ -6,6 +6,9 @@ after that, see the coordinator's `heartbeat`.
 
 from __future__ import annotations
 
+from embedlog import errors
+from embedlog.broker.dispatch import settle
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
@@ -17,4 +20,9 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, context: RequestContext, request: HeartbeatRequest
 ) -> HeartbeatResponse | Pending[HeartbeatResponse]:
-    return broker.group_coordinator.heartbeat(context, request)
+    if not request.group_id:
+        raise errors.InvalidGroupId()
+    pending = broker.group_coordinator.write(
+        request.group_id, lambda shard: shard.heartbeat(request)
+    )
+    return settle(context, request, pending)

@@ -12,6 +12,7 @@ Errors of the request itself; the group's own come after them, see the coordinat
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.dispatch import settle
 from embedlog.errors import KafkaError
 from wire.schemas.join_group import JoinGroupResponse
 
@@ -34,7 +35,10 @@ def handle(
     shortest_ms = config.group_min_session_timeout_ms
     if not shortest_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
         raise errors.InvalidSessionTimeout()
-    return broker.group_coordinator.join_group(context, request)
+    pending = broker.group_coordinator.write(
+        request.group_id, lambda shard: shard.join(context, request)
+    )
+    return settle(context, request, pending)
 
 
 def refused(request: JoinGroupRequest, version: int, error: KafkaError) -> JoinGroupResponse:

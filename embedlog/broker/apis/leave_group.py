@@ -6,6 +6,9 @@ id is INVALID_GROUP_ID; the members' own errors come after that, see the coordin
 
 from __future__ import annotations
 
+from embedlog import errors
+from embedlog.broker.dispatch import settle
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
@@ -17,4 +20,9 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, context: RequestContext, request: LeaveGroupRequest
 ) -> LeaveGroupResponse | Pending[LeaveGroupResponse]:
-    return broker.group_coordinator.leave_group(context, request)
+    if not request.group_id:
+        raise errors.InvalidGroupId()
+    pending = broker.group_coordinator.write(
+        request.group_id, lambda shard: shard.leave(request, context.api_version)
+    )
+    return settle(context, request, pending)

@@ -6,15 +6,27 @@ names what does not exist finds nothing.
 
 from __future__ import annotations
 
+from embedlog.coordinator.answers import answered, combined
+from embedlog.coordinator.group.administration import listed
+from wire.schemas.list_groups import ListedGroup, ListGroupsResponse
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
     from embedlog.pending import Pending
-    from wire.schemas.list_groups import ListGroupsRequest, ListGroupsResponse
+    from wire.schemas.list_groups import ListGroupsRequest
 
 
 def handle(
     broker: Broker, context: RequestContext, request: ListGroupsRequest
 ) -> ListGroupsResponse | Pending[ListGroupsResponse]:
-    return broker.group_coordinator.list_groups(context, request)
+    states = {state.lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    found = broker.group_coordinator.read_all(lambda shard: listed(shard.groups, states, types))
+
+    def response(parts: list[list[ListedGroup]]) -> ListGroupsResponse:
+        return ListGroupsResponse(groups=[group for part in parts for group in part])
+
+    # Groups whose log cannot be read are left out, as those of other brokers are.
+    return combined([answered(part, lambda _error: []) for part in found], response)

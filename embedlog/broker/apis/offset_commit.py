@@ -7,6 +7,8 @@ consumer protocol. v10 topic ids. What is refused and why: `coordinator.group.of
 
 from __future__ import annotations
 
+from embedlog.coordinator.answers import answered
+from embedlog.coordinator.group.offsets.commit import OffsetCommit
 from wire.schemas.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -25,7 +27,13 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, context: RequestContext, request: OffsetCommitRequest
 ) -> OffsetCommitResponse | Pending[OffsetCommitResponse]:
-    return broker.group_coordinator.offset_commit(context, request)
+    commit = OffsetCommit(request, context.api_version, broker.controller.image)
+    if not commit.wanted:
+        return commit.response()
+    pending = broker.group_coordinator.write(
+        request.group_id, lambda shard: shard.commit_offsets(commit)
+    )
+    return answered(pending, commit.refused)
 
 
 def refused(request: OffsetCommitRequest, version: int, error: KafkaError) -> OffsetCommitResponse:

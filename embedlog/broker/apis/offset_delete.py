@@ -6,6 +6,9 @@ GROUP_SUBSCRIBED_TO_TOPIC. Never flexible.
 
 from __future__ import annotations
 
+from embedlog import errors
+from embedlog.broker.dispatch import settle
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
@@ -17,4 +20,9 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, context: RequestContext, request: OffsetDeleteRequest
 ) -> OffsetDeleteResponse | Pending[OffsetDeleteResponse]:
-    return broker.group_coordinator.offset_delete(context, request)
+    if not request.group_id:
+        raise errors.InvalidGroupId()
+    pending = broker.group_coordinator.write(
+        request.group_id, lambda shard: shard.delete_offsets(request)
+    )
+    return settle(context, request, pending)

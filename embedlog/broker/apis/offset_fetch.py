@@ -8,22 +8,61 @@ v8 several groups. v9 member id and epoch. v10 topic ids.
 
 from __future__ import annotations
 
+from embedlog.common import few_of_each
+from embedlog.coordinator.answers import answered, combined
 from embedlog.coordinator.group.offsets import older_versions
 from wire.schemas.offset_fetch import OffsetFetchResponse, OffsetFetchResponseGroup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
     from embedlog.errors import KafkaError
     from embedlog.pending import Pending
-    from wire.schemas.offset_fetch import OffsetFetchRequest
+    from wire.schemas.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+_FIRST_WITH_TOPIC_IDS = 10
 
 
 def handle(
     broker: Broker, context: RequestContext, request: OffsetFetchRequest
 ) -> OffsetFetchResponse | Pending[OffsetFetchResponse]:
-    return broker.group_coordinator.offset_fetch(context, request)
+    version = context.api_version
+    if version >= older_versions.FIRST_WITH_GROUPS:
+        asked = few_of_each(request.groups, _question)
+        groups = [_fetch(broker, group, request, version) for group in asked]
+        return combined(groups, lambda found: OffsetFetchResponse(groups=found))
+    group = _fetch(broker, older_versions.question(request), request, version)
+
+    def older(found: list[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
+        if found[0].error_code:
+            return older_versions.refused(request, version, found[0].error_code)
+        return older_versions.answer(found[0], version)
+
+    return combined([group], older)
+
+
+def _question(asked: OffsetFetchRequestGroup) -> Hashable:
+    # With topics it is as long as its answer, and counts as a question of its own.
+    return asked.group_id if asked.topics is None else id(asked)
+
+
+def _fetch(
+    broker: Broker, asked: OffsetFetchRequestGroup, request: OffsetFetchRequest, version: int
+) -> OffsetFetchResponseGroup | Pending[OffsetFetchResponseGroup]:
+    by_id = version >= _FIRST_WITH_TOPIC_IDS
+    require_stable = request.require_stable
+    pending = broker.group_coordinator.read(
+        asked.group_id,
+        lambda shard: shard.fetch_offsets(asked, by_id=by_id, require_stable=require_stable),
+    )
+
+    def refused(error: KafkaError) -> OffsetFetchResponseGroup:
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
+
+    return answered(pending, refused)
 
 
 def refused(request: OffsetFetchRequest, version: int, error: KafkaError) -> OffsetFetchResponse:

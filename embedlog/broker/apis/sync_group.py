@@ -11,6 +11,7 @@ Errors of the request itself; the group's own come after them, see the coordinat
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.dispatch import settle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,4 +29,7 @@ def handle(
     says_both = request.protocol_type is not None and request.protocol_name is not None
     if context.api_version >= _FIRST_WITH_PROTOCOL and not says_both:
         raise errors.InconsistentGroupProtocol()
-    return broker.group_coordinator.sync_group(context, request)
+    if not request.group_id:
+        raise errors.InvalidGroupId()
+    pending = broker.group_coordinator.write(request.group_id, lambda shard: shard.sync(request))
+    return settle(context, request, pending)

@@ -1,4 +1,4 @@
-"""`GroupCoordinator`: the broker's way to its groups, one method for each API.
+"""`GroupCoordinator`: where the groups of a broker live. What is done to them: `GroupShard`.
 
 A group lives in the partition of `__consumer_offsets` that its id hashes to. FindCoordinator makes
 the topic; until then nobody coordinates anything. Changes of the metadata are noted at once and
@@ -9,11 +9,12 @@ must not wait for.
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.common import deque, few_of_each
-from embedlog.coordinator.answers import answered, combined, failed
+from embedlog.common import deque
+from embedlog.coordinator.answers import failed
 from embedlog.coordinator.group.group_shard import GroupShard
 from embedlog.coordinator.placement import partition_of
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
+from embedlog.coordinator.result import Result
 from embedlog.coordinator.runtime import CoordinatorRuntime
 from embedlog.coordinator.shard_context import CoordinatorWorld
 from embedlog.errors import KafkaError
@@ -24,48 +25,16 @@ from embedlog.topic_names import OFFSETS_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
-    from typing import Any, Protocol
+    from collections.abc import Callable, Iterable
+    from typing import Protocol, TypeVar
 
     from embedlog.config import BrokerConfig
-    from embedlog.coordinator.broker_view import Metadata, MetadataChange, RequestContext
-    from embedlog.coordinator.result import Result
-    from embedlog.errors import KafkaError
+    from embedlog.coordinator.broker_view import Metadata, MetadataChange
     from embedlog.pending import Pending
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
-    from wire.schema import R, Request
-    from wire.schemas.consumer_group_describe import (
-        ConsumerGroupDescribeRequest,
-        ConsumerGroupDescribeResponse,
-    )
-    from wire.schemas.consumer_group_heartbeat import (
-        ConsumerGroupHeartbeatRequest,
-        ConsumerGroupHeartbeatResponse,
-    )
-    from wire.schemas.delete_groups import (
-        DeletableGroupResult,
-        DeleteGroupsRequest,
-        DeleteGroupsResponse,
-    )
-    from wire.schemas.describe_groups import (
-        DescribedGroup,
-        DescribeGroupsRequest,
-        DescribeGroupsResponse,
-    )
-    from wire.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse
-    from wire.schemas.join_group import JoinGroupRequest, JoinGroupResponse
-    from wire.schemas.leave_group import LeaveGroupRequest, LeaveGroupResponse
-    from wire.schemas.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-    from wire.schemas.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-    from wire.schemas.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-    from wire.schemas.offset_fetch import (
-        OffsetFetchRequest,
-        OffsetFetchRequestGroup,
-        OffsetFetchResponse,
-        OffsetFetchResponseGroup,
-    )
-    from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
+
+    R = TypeVar("R")
 
     class Broker(Protocol):
         """What the coordinator needs of the broker that it is part of."""
@@ -80,18 +49,12 @@ if TYPE_CHECKING:
         def partitions_with_log(self, topic: str) -> Iterable[int]:
             """The partitions that have a log here, opened or not."""
 
-        def settle(self, context: Any, request: Request[R], pending: Pending[R]) -> R | Pending[R]:
-            """The response in `pending`, or a pending of it; failures become error responses."""
-
 
 _PLACES_MAX = 100_000
-_FETCH_BY_ID = 10
 
 
 class GroupCoordinator:
-    """The groups of this broker. Every method may be called from any thread; a response may be a
-    `Pending`. Errors become what the API's response has for them.
-    """
+    """The groups of this broker. Every method may be called from any thread."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -155,243 +118,29 @@ class GroupCoordinator:
             place = self._places[group_id] = partition_of(group_id, len(topic.partitions))
         return place
 
-    # Members
+    # Operations
 
-    def join_group(
-        self, context: RequestContext, request: JoinGroupRequest
-    ) -> JoinGroupResponse | Pending[JoinGroupResponse]:
-        """Become a member, or say again that one is; parked until the generation is complete."""
-        return self._member(
-            context, request, request.group_id, lambda shard: shard.join(context, request)
-        )
+    def write(self, group_id: str, operation: Callable[[GroupShard], Result[R]]) -> Pending[R]:
+        """Do `operation` on the shard of a group: see `CoordinatorRuntime.write`.
 
-    def sync_group(
-        self, context: RequestContext, request: SyncGroupRequest
-    ) -> SyncGroupResponse | Pending[SyncGroupResponse]:
-        """Learn one's assignment; parked until the leader has made it."""
-        return self._member(
-            context, request, request.group_id, lambda shard: shard.sync(context, request)
-        )
-
-    def heartbeat(
-        self, context: RequestContext, request: HeartbeatRequest
-    ) -> HeartbeatResponse | Pending[HeartbeatResponse]:
-        """A classic member lives."""
-        return self._member(
-            context, request, request.group_id, lambda shard: shard.heartbeat(context, request)
-        )
-
-    def leave_group(
-        self, context: RequestContext, request: LeaveGroupRequest
-    ) -> LeaveGroupResponse | Pending[LeaveGroupResponse]:
-        """Members go."""
-        return self._member(
-            context, request, request.group_id, lambda shard: shard.leave(context, request)
-        )
-
-    def consumer_group_heartbeat(
-        self, context: RequestContext, request: ConsumerGroupHeartbeatRequest
-    ) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
-        """A member of a consumer group lives, joins or leaves (KIP-848)."""
-        return self._write(
-            context,
-            request,
-            request.group_id,
-            lambda shard: shard.consumer_heartbeat(context, request),
-        )
-
-    def _member(
-        self,
-        context: RequestContext,
-        request: Request[R],
-        group_id: str,
-        operation: Callable[[GroupShard], Result[R]],
-    ) -> R | Pending[R]:
-        if not group_id:
-            raise errors.InvalidGroupId()
-        return self._write(context, request, group_id, operation)
-
-    def _write(
-        self,
-        context: RequestContext,
-        request: Request[R],
-        group_id: str,
-        operation: Callable[[GroupShard], Result[R]],
-    ) -> R | Pending[R]:
-        self._catch_up()
-        pending = self._write_to(group_id, operation)
-        return self._broker.settle(context, request, pending)
-
-    def _write_to(self, group_id: str, operation: Callable[[GroupShard], Result[R]]) -> Pending[R]:
+        Fails with NotCoordinator, too, as long as there is no topic for the group to live in.
+        """
+        if self._changes:
+            self._catch_up()
         try:
-            return self.runtime.write(self.partition_for(group_id), operation)
+            partition = self.partition_for(group_id)
         except KafkaError as error:
             return failed(error)
+        return self.runtime.write(partition, operation)
 
-    def _read_from(self, group_id: str, operation: Callable[[GroupShard], R]) -> Pending[R]:
-        try:
-            return self.runtime.read(self.partition_for(group_id), operation)
-        except KafkaError as error:
-            return failed(error)
+    def read(self, group_id: str, operation: Callable[[GroupShard], R]) -> Pending[R]:
+        """The same for an operation that appends nothing."""
+        return self.write(group_id, lambda shard: Result((), operation(shard)))
 
-    # Offsets
-
-    def offset_commit(
-        self, context: RequestContext, request: OffsetCommitRequest
-    ) -> OffsetCommitResponse | Pending[OffsetCommitResponse]:
-        """Store offsets."""
-        from embedlog.coordinator.group.offsets.commit import OffsetCommit
-
+    def read_all(self, operation: Callable[[GroupShard], R]) -> list[Pending[R]]:
+        """`read` on every shard that may hold a group."""
         self._catch_up()
-        commit = OffsetCommit(request, context.api_version, self._broker.metadata())
-        if not commit.wanted:
-            return commit.response()
-        pending = self._write_to(request.group_id, lambda shard: shard.commit_offsets(commit))
-        return answered(pending, commit.refused)
-
-    def offset_fetch(
-        self, context: RequestContext, request: OffsetFetchRequest
-    ) -> OffsetFetchResponse | Pending[OffsetFetchResponse]:
-        """Tell stored offsets, of one group or of several."""
-        from embedlog.coordinator.group.offsets import older_versions
-        from wire.schemas.offset_fetch import OffsetFetchResponse
-
-        self._catch_up()
-        version = context.api_version
-        if version >= older_versions.FIRST_WITH_GROUPS:
-            asked = few_of_each(request.groups, _question)
-            groups = [self._fetch(group, request, version) for group in asked]
-            return combined(groups, lambda found: OffsetFetchResponse(groups=found))
-        group = self._fetch(older_versions.question(request), request, version)
-
-        def older(found: list[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
-            if found[0].error_code:
-                return older_versions.refused(request, version, found[0].error_code)
-            return older_versions.answer(found[0], version)
-
-        return combined([group], older)
-
-    def _fetch(
-        self, asked: OffsetFetchRequestGroup, request: OffsetFetchRequest, version: int
-    ) -> OffsetFetchResponseGroup | Pending[OffsetFetchResponseGroup]:
-        from wire.schemas.offset_fetch import OffsetFetchResponseGroup
-
-        by_id = version >= _FETCH_BY_ID
-        require_stable = request.require_stable
-        pending = self._read_from(
-            asked.group_id,
-            lambda shard: shard.fetch_offsets(asked, by_id=by_id, require_stable=require_stable),
-        )
-
-        def refused(error: KafkaError) -> OffsetFetchResponseGroup:
-            return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
-
-        return answered(pending, refused)
-
-    def offset_delete(
-        self, context: RequestContext, request: OffsetDeleteRequest
-    ) -> OffsetDeleteResponse | Pending[OffsetDeleteResponse]:
-        """Take stored offsets away."""
-        return self._member(
-            context, request, request.group_id, lambda shard: shard.delete_offsets(request)
-        )
-
-    # Administration
-
-    def list_groups(
-        self, _context: RequestContext, request: ListGroupsRequest
-    ) -> ListGroupsResponse | Pending[ListGroupsResponse]:
-        """The groups there are, of some states and types; case does not matter."""
-        from embedlog.coordinator.group.administration import listed
-        from wire.schemas.list_groups import ListGroupsResponse
-
-        self._catch_up()
-        states = {state.lower() for state in request.states_filter}
-        types = {kind.lower() for kind in request.types_filter}
-        found = self.runtime.read_all(lambda shard: listed(shard.groups, states, types))
-
-        def response(parts: list[list[ListedGroup]]) -> ListGroupsResponse:
-            return ListGroupsResponse(groups=[group for part in parts for group in part])
-
-        # Groups whose log cannot be read are left out, as those of other brokers are.
-        return combined([answered(part, lambda _error: []) for part in found], response)
-
-    def describe_groups(
-        self, context: RequestContext, request: DescribeGroupsRequest
-    ) -> DescribeGroupsResponse | Pending[DescribeGroupsResponse]:
-        """State and members of classic groups."""
-        from wire.schemas.describe_groups import DescribeGroupsResponse
-
-        self._catch_up()
-        groups = [
-            self._describe(group_id, context.api_version)
-            for group_id in few_of_each(request.groups)
-        ]
-        return combined(groups, lambda found: DescribeGroupsResponse(groups=found))
-
-    def _describe(self, group_id: str, version: int) -> DescribedGroup | Pending[DescribedGroup]:
-        from embedlog.coordinator.group.administration import described
-        from wire.schemas.describe_groups import DescribedGroup
-
-        pending = self._read_from(
-            group_id, lambda shard: described(shard.groups, group_id, version)
-        )
-
-        def refused(error: KafkaError) -> DescribedGroup:
-            return DescribedGroup(group_id=group_id, error_code=error.code)
-
-        return answered(pending, refused)
-
-    def consumer_group_describe(
-        self, _context: RequestContext, request: ConsumerGroupDescribeRequest
-    ) -> ConsumerGroupDescribeResponse | Pending[ConsumerGroupDescribeResponse]:
-        """State and members of consumer groups (KIP-848)."""
-        from wire.schemas.consumer_group_describe import (
-            ConsumerGroupDescribeResponse,
-            DescribedGroup,
-        )
-
-        self._catch_up()
-
-        def ask(group_id: str) -> DescribedGroup | Pending[DescribedGroup]:
-            pending = self._read_from(
-                group_id, lambda shard: shard.consumer.describe([group_id])[0]
-            )
-
-            def refused(error: KafkaError) -> DescribedGroup:
-                return DescribedGroup(
-                    group_id=group_id, error_code=error.code, error_message=error.message
-                )
-
-            return answered(pending, refused)
-
-        def response(groups: list[DescribedGroup]) -> ConsumerGroupDescribeResponse:
-            return ConsumerGroupDescribeResponse(groups=groups)
-
-        return combined([ask(group_id) for group_id in few_of_each(request.group_ids)], response)
-
-    def delete_groups(
-        self, _context: RequestContext, request: DeleteGroupsRequest
-    ) -> DeleteGroupsResponse | Pending[DeleteGroupsResponse]:
-        """Delete groups without members, with their offsets; each is answered once."""
-        from wire.schemas.delete_groups import DeleteGroupsResponse
-
-        self._catch_up()
-        groups = [self._delete(group_id) for group_id in dict.fromkeys(request.groups_names)]
-        return combined(groups, lambda results: DeleteGroupsResponse(results=results))
-
-    def _delete(self, group_id: str) -> DeletableGroupResult | Pending[DeletableGroupResult]:
-        from wire.schemas.delete_groups import DeletableGroupResult
-
-        def delete(shard: GroupShard) -> Result[DeletableGroupResult]:
-            return shard.delete_group(group_id, DeletableGroupResult(group_id=group_id))
-
-        def refused(error: KafkaError) -> DeletableGroupResult:
-            return DeletableGroupResult(
-                group_id=group_id, error_code=error.code, error_message=error.message
-            )
-
-        return answered(self._write_to(group_id, delete), refused)
+        return self.runtime.read_all(operation)
 
     def expire_offsets(self) -> None:
         """Delete what has outlived offsets.retention.minutes, also before the interval is over."""
@@ -427,8 +176,3 @@ class GroupCoordinator:
             self.runtime.unload_all()
         elif deleted:
             self.runtime.write_all(lambda shard: shard.forget_topics(deleted))
-
-
-def _question(asked: OffsetFetchRequestGroup) -> Hashable:
-    # With topics it is as long as its answer, and counts as a question of its own.
-    return asked.group_id if asked.topics is None else id(asked)

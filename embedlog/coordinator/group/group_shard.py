@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
+from embedlog.coordinator.group.classic.heartbeat import heartbeat
 from embedlog.coordinator.group.offsets.store import OffsetStore
 from embedlog.coordinator.result import Result
 from wire.schema import declaration
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.coordinator.broker_view import RequestContext
+    from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.consumer.consumer_groups import ConsumerGroups
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.group.offsets.commit import OffsetCommit
@@ -76,38 +78,38 @@ class GroupShard:
     # Members
 
     def join(self, context: RequestContext, request: JoinGroupRequest) -> Result[JoinGroupResponse]:
-        """JoinGroup: of either kind of group, as classic clients may join both."""
+        """JoinGroup: of either kind of group, as classic clients may join both.
+
+        An empty consumer group gives way to a classic one.
+        """
         version = context.api_version
         if not request.member_id:
             self._check_room(request.group_id)
-        if self._is_consumer(request.group_id):
-            return self.consumer.classic_join(context, request, version=version)
-        return self.classic.join(context, request, version=version)
+        group = self._consumer_group(request.group_id)
+        if group is None or group.is_empty():
+            return self.classic.joins.join(context, request, version=version)
+        return self.consumer.classic_members.join(group, context, request, version)
 
-    def sync(self, context: RequestContext, request: SyncGroupRequest) -> Result[SyncGroupResponse]:
+    def sync(self, request: SyncGroupRequest) -> Result[SyncGroupResponse]:
         """SyncGroup."""
-        version = context.api_version
-        if self._is_consumer(request.group_id):
-            return self.consumer.classic_sync(context, request, version=version)
-        return self.classic.sync(context, request, version=version)
+        group = self._consumer_group(request.group_id)
+        if group is None:
+            return self.classic.syncs.sync(request)
+        return self.consumer.classic_members.sync(group, request)
 
-    def heartbeat(
-        self, context: RequestContext, request: HeartbeatRequest
-    ) -> Result[HeartbeatResponse]:
+    def heartbeat(self, request: HeartbeatRequest) -> Result[HeartbeatResponse]:
         """Heartbeat of a classic member."""
-        version = context.api_version
-        if self._is_consumer(request.group_id):
-            return self.consumer.classic_heartbeat(context, request, version=version)
-        return self.classic.heartbeat(context, request, version=version)
+        group = self._consumer_group(request.group_id)
+        if group is None:
+            return heartbeat(self.groups, request)
+        return self.consumer.classic_members.heartbeat(group, request)
 
-    def leave(
-        self, context: RequestContext, request: LeaveGroupRequest
-    ) -> Result[LeaveGroupResponse]:
+    def leave(self, request: LeaveGroupRequest, version: int) -> Result[LeaveGroupResponse]:
         """LeaveGroup."""
-        version = context.api_version
-        if self._is_consumer(request.group_id):
-            return self.consumer.classic_leave(context, request, version=version)
-        return self.classic.leave(context, request, version=version)
+        group = self._consumer_group(request.group_id)
+        if group is None:
+            return self.classic.leaves.leave(request, version=version)
+        return self.consumer.classic_members.leave(group, request, version)
 
     def consumer_heartbeat(
         self, context: RequestContext, request: ConsumerGroupHeartbeatRequest
@@ -117,7 +119,7 @@ class GroupShard:
 
         if request.member_epoch == JOIN_EPOCH:
             self._check_room(request.group_id)
-        return self.consumer.heartbeat(context, request, context.api_version)
+        return self.consumer.heartbeats.heartbeat(context, request, context.api_version)
 
     def _check_room(self, group_id: str) -> None:
         """Refuse what would make a group when there are as many as the broker may have.
@@ -133,9 +135,10 @@ class GroupShard:
                 f"There are {count_max} groups; no more than embedlog.max.groups can be made.",
             )
 
-    def _is_consumer(self, group_id: str) -> bool:
-        group = self.groups.get(group_id)
-        return group is not None and group.GROUP_TYPE == _CONSUMER
+    def _consumer_group(self, group_id: str) -> ConsumerGroup | None:
+        # By its type's name: without such groups their modules are not loaded.
+        group: Any = self.groups.get(group_id)
+        return group if group is not None and group.GROUP_TYPE == _CONSUMER else None
 
     # Offsets
 
@@ -249,5 +252,3 @@ class GroupShard:
     def unloaded(self, error: KafkaError) -> None:
         """The shard ends here: answer whoever is parked."""
         self.classic.unloaded(error)
-        if self._consumer is not None:
-            self._consumer.unloaded()

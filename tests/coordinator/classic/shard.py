@@ -10,6 +10,7 @@ from embedlog.broker.context import RequestContext
 from embedlog.config import BrokerConfig
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup
 from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
+from embedlog.coordinator.group.classic.heartbeat import heartbeat
 from embedlog.coordinator.group.group import Group
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import CoordinatorRecord, Result
@@ -174,7 +175,7 @@ class Shard:
             ],
         )
         context = RequestContext(11, version, client_id=client_id)
-        return self.write(lambda _: self.classic.join(context, request, version=version))
+        return self.write(lambda _: self.classic.joins.join(context, request, version=version))
 
     def sync(
         self,
@@ -200,8 +201,7 @@ class Shard:
                 for assigned, assignment in (assignments or {}).items()
             ],
         )
-        context = RequestContext(14, 5)
-        return self.write(lambda _: self.classic.sync(context, request, version=5))
+        return self.write(lambda _: self.classic.syncs.sync(request))
 
     def heartbeat(
         self,
@@ -218,8 +218,7 @@ class Shard:
             member_id=member_id,
             group_instance_id=instance_id,
         )
-        context = RequestContext(12, 4)
-        pending = self.write(lambda _: self.classic.heartbeat(context, request, version=4))
+        pending = self.write(lambda _: heartbeat(self.groups, request))
         code: int = pending.result().error_code
         return code
 
@@ -238,9 +237,8 @@ class Shard:
             )
         else:
             request = LeaveGroupRequest(group_id=group_id, member_id=members[0][0])
-        context = RequestContext(13, version)
         response: LeaveGroupResponse = self.write(
-            lambda _: self.classic.leave(context, request, version=version)
+            lambda _: self.classic.leaves.leave(request, version=version)
         ).result()
         return response
 

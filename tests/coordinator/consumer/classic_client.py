@@ -59,10 +59,6 @@ class ClassicClient:
         self.protocol: str | None = None
         self.owned: Owned = {}
 
-    def _ask(self, call: str, request: Any, version: int) -> Any:
-        context = RequestContext(0, version, client_id="classic")
-        return self.world.write(lambda shard: getattr(shard, call)(context, request))
-
     def ask_join(self) -> Any:
         """A JoinGroup that may be parked."""
         owned = [TopicPartition(topic=name, partitions=sorted(p)) for name, p in self.owned.items()]
@@ -81,7 +77,12 @@ class ClassicClient:
                 JoinGroupRequestProtocol(name=name, metadata=metadata) for name in self.protocols
             ],
         )
-        return self._ask("join", request, self.version)
+        return self.send_join(request)
+
+    def send_join(self, request: JoinGroupRequest) -> Any:
+        """Send it; the answer may be parked."""
+        context = RequestContext(0, self.version, client_id="classic")
+        return self.world.write(lambda shard: shard.join(context, request))
 
     def join(self) -> JoinGroupResponse:
         """Join; with the id that is given out, if one is."""
@@ -111,7 +112,7 @@ class ClassicClient:
                 for name, owned in (assignments or {}).items()
             ],
         )
-        response = self._ask("sync", request, 5).result()
+        response = self.world.write(lambda shard: shard.sync(request)).result()
         if response.error_code == 0:
             self.owned = decoded(response.assignment)
         code: int = response.error_code
@@ -125,14 +126,16 @@ class ClassicClient:
             member_id=self.member_id,
             group_instance_id=self.instance_id,
         )
-        code: int = self._ask("heartbeat", request, 4).result().error_code
+        code: int = self.world.write(lambda shard: shard.heartbeat(request)).result().error_code
         return code
 
     def leave(self, *others: MemberIdentity) -> LeaveGroupResponse:
         """This member leaves, and whoever is named with it."""
         own = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
         request = LeaveGroupRequest(group_id=GROUP, members=[own, *others])
-        response: LeaveGroupResponse = self._ask("leave", request, 5).result()
+        response: LeaveGroupResponse = self.world.write(
+            lambda shard: shard.leave(request, 5)
+        ).result()
         return response
 
     def follow(self) -> None:

@@ -11,6 +11,7 @@ from embedlog.coordinator.group.consumer import member as states
 from tests.coordinator.consumer.classic_client import CLASSIC_SESSION_MS, ClassicClient
 from tests.coordinator.consumer.world import REBALANCE_MS, World, settle
 from wire.error_codes import ErrorCode
+from wire.schemas.join_group import JoinGroupRequest
 from wire.schemas.leave_group import MemberIdentity
 
 
@@ -135,10 +136,10 @@ def test_protocols_that_not_all_know(
 class _Malformed(ClassicClient):
     """Sends one byte for a subscription."""
 
-    def _ask(self, call: str, request: Any, version: int) -> Any:
+    def send_join(self, request: JoinGroupRequest) -> Any:
         for protocol in request.protocols:
             protocol.metadata = b"\x00"
-        return super()._ask(call, request, version)
+        return super().send_join(request)
 
 
 def test_a_subscription_that_cannot_be_read(world: World) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
-from embedlog.coordinator.group.classic.heartbeat import heartbeat
 from embedlog.coordinator.group.classic.join import Joins
 from embedlog.coordinator.group.classic.leave import Leaves
 from embedlog.coordinator.group.classic.rebalances import Rebalances
@@ -18,16 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from embedlog.coordinator.broker_view import RequestContext
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.result import Result
     from embedlog.coordinator.shard_context import ShardContext
     from embedlog.errors import KafkaError
     from wire.schemas.group_metadata import GroupMetadataKey, GroupMetadataValue
-    from wire.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse
-    from wire.schemas.join_group import JoinGroupRequest, JoinGroupResponse
-    from wire.schemas.leave_group import LeaveGroupRequest, LeaveGroupResponse
-    from wire.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
 class ClassicGroups:
@@ -37,43 +31,15 @@ class ClassicGroups:
     is answered as if the group did not exist, but a join, to which an empty one gives way.
     """
 
-    __slots__ = ("_context", "_groups", "_joins", "_leaves", "_syncs", "rebalances")
+    __slots__ = ("_context", "_groups", "joins", "leaves", "rebalances", "syncs")
 
     def __init__(self, context: ShardContext, groups: dict[str, Group]) -> None:
         self._context = context
         self._groups = groups
         self.rebalances = Rebalances(context)
-        self._joins = Joins(context, groups, self.rebalances)
-        self._syncs = Syncs(context, groups, self.rebalances)
-        self._leaves = Leaves(groups, self.rebalances)
-
-    # Requests
-
-    def join(
-        self, request_context: RequestContext, request: JoinGroupRequest, *, version: int
-    ) -> Result[JoinGroupResponse]:
-        """See `join`. Requires: no members, if the group is of another type."""
-        return self._joins.join(request_context, request, version=version)
-
-    def sync(
-        self, _request_context: RequestContext, request: SyncGroupRequest, *, version: int
-    ) -> Result[SyncGroupResponse]:
-        """See `sync`."""
-        del version  # what it has no field for is None
-        return self._syncs.sync(request)
-
-    def heartbeat(
-        self, _request_context: RequestContext, request: HeartbeatRequest, *, version: int
-    ) -> Result[HeartbeatResponse]:
-        """See `heartbeat`."""
-        del version
-        return heartbeat(self._groups, request)
-
-    def leave(
-        self, _request_context: RequestContext, request: LeaveGroupRequest, *, version: int
-    ) -> Result[LeaveGroupResponse]:
-        """See `leave`."""
-        return self._leaves.leave(request, version=version)
+        self.joins = Joins(context, groups, self.rebalances)
+        self.syncs = Syncs(context, groups, self.rebalances)
+        self.leaves = Leaves(groups, self.rebalances)
 
     def get_or_make(self, group_id: str) -> ClassicGroup:
         """The group; when there is none a simple one, which only stores offsets.

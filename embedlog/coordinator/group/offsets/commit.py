@@ -44,7 +44,7 @@ _DEFAULT = -1
 class OffsetCommit:
     """One request on its way: what is refused already, and what is left to commit."""
 
-    __slots__ = ("_refused", "request", "version", "wanted")
+    __slots__ = ("_metadata", "_refused", "request", "version", "wanted")
 
     def __init__(self, request: OffsetCommitRequest, version: int, metadata: Metadata) -> None:
         self.request = request
@@ -52,7 +52,13 @@ class OffsetCommit:
         self.wanted: list[tuple[str, OffsetCommitRequestTopic, list[_Partition]]] = []
         """(topic's name, as it was asked for, its partitions), of what exists."""
         self._refused: list[OffsetCommitResponseTopic] = []
-        for topic in request.topics:
+        self._look_up_all(metadata)
+
+    def _look_up_all(self, metadata: Metadata) -> None:
+        self._metadata = metadata
+        self.wanted.clear()
+        self._refused.clear()
+        for topic in self.request.topics:
             self._look_up(topic, metadata)
 
     def _look_up(self, topic: OffsetCommitRequestTopic, metadata: Metadata) -> None:
@@ -82,6 +88,13 @@ class OffsetCommit:
         Raises:
             KafkaError: the group or the member may not commit; see `refused`.
         """
+        metadata = context.metadata()
+        if metadata is not self._metadata:
+            # A topic that was deleted meanwhile: its offsets may have been forgotten already, and
+            # nobody would forget one that is stored after that.
+            self._look_up_all(metadata)
+            if not self.wanted:
+                return Result((), self.response())
         request = self.request
         generation = request.generation_id_or_member_epoch
         if group is not None:
