@@ -100,6 +100,7 @@ def test_a_commit_finds_that_its_topic_was_deleted_meanwhile(make_rig: Callable[
     assert late.wanted
     broker.controller.delete_topic(broker.controller.image.topics_by_name["t"].topic_id)
     answer = broker.group_coordinator.write("g", lambda shard: shard.commit_offsets(late))
+    assert rig.runtime.scheduler.wait(answer, WAIT_MS)
     assert commit_codes(answer.result()) == {("t", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert rig.fetch("g") == {}
 
