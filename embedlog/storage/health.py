@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from embedlog.runtime.files import Files
-    from embedlog.storage.log_manager import LogManager
+    from embedlog.storage.log_owner import LogOwner
     from embedlog.storage.tasks import Tasks
 
 
-def degradations(manager: LogManager, files: Files, tasks: Tasks) -> list[Degradation]:
+def degradations(manager: LogOwner, files: Files, tasks: Tasks) -> list[Degradation]:
     """Everything that is degraded, sorted by kind and subject.
 
     Of a directory that was closed cleanly a log is looked into when it is first asked for: damage
@@ -29,7 +29,7 @@ def degradations(manager: LogManager, files: Files, tasks: Tasks) -> list[Degrad
     return sorted(found)
 
 
-def _of_logs(manager: LogManager) -> Iterator[Degradation]:
+def _of_logs(manager: LogOwner) -> Iterator[Degradation]:
     for log in manager.logs():
         failure = log.failure
         if log.damage is not None and not isinstance(failure, CorruptRecord):
@@ -46,7 +46,7 @@ def _of_logs(manager: LogManager) -> Iterator[Degradation]:
         yield from found
 
 
-def _of_tasks(manager: LogManager, tasks: Tasks) -> Iterator[Degradation]:
+def _of_tasks(manager: LogOwner, tasks: Tasks) -> Iterator[Degradation]:
     guard = tasks.clock_guard
     if guard.is_paused:
         since_ms, reason = guard.paused_since_ms, guard.reason

@@ -213,13 +213,6 @@ class Log(LogState):
             now_ms = self.wall_ms()
         return append_batches(self, records, leader_epoch, now_ms)
 
-    def roll(self, now_ms: int | None = None) -> None:
-        """Begin a new segment unless the present one is empty."""
-        self._check_usable()
-        segment = self._segments[-1]
-        if segment.size:
-            self._roll(segment.end[0], self.wall_ms() if now_ms is None else now_ms)
-
     # Reading
 
     def read(

@@ -332,6 +332,13 @@ class LogState:
         segment.time_max = first + self._segment_age_max if first >= 0 else -1
         return False
 
+    def roll(self, now_ms: int | None = None) -> None:
+        """Begin a new segment unless the present one is empty."""
+        self._check_usable()
+        segment = self._segments[-1]
+        if segment.size:
+            self._roll(segment.end[0], self.wall_ms() if now_ms is None else now_ms)
+
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
         """Finish the present segment and begin one at `base_offset`."""
         former = self._segments[-1]

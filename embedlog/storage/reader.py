@@ -16,7 +16,6 @@ from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.storage.log import Log
     from embedlog.storage.log_state import LogState
 
 NOTHING = memoryview(b"")
@@ -29,7 +28,9 @@ EARLIEST_LOCAL = -4
 """Timestamps below 0 that ListOffsets gives a meaning; -5 and -6 are of tiered storage."""
 
 
-def read_older(log: Log, offset: int, max_bytes: int, end_offset: int, min_one: bool) -> LogRead:
+def read_older(
+    log: LogState, offset: int, max_bytes: int, end_offset: int, min_one: bool
+) -> LogRead:
     """`Log.read` of an offset that lies before the last segment."""
     segments = log.segments
     slot = bisect_right(segments, offset, key=_base_offset) - 1
@@ -210,7 +211,9 @@ def _wrong_legacy_checksum(view: memoryview, position: int, end: int) -> str:
     return ""
 
 
-def fetch_offset(log: Log, timestamp: int, end_offset: int | None) -> tuple[int, int, int] | None:
+def fetch_offset(
+    log: LogState, timestamp: int, end_offset: int | None
+) -> tuple[int, int, int] | None:
     """See `Log.fetch_offset`."""
     epochs = log.leader_epochs
     bound = log.log_end_offset if end_offset is None else end_offset
@@ -228,7 +231,7 @@ def fetch_offset(log: Log, timestamp: int, end_offset: int | None) -> tuple[int,
     return None if found is None or found[1] >= bound else found
 
 
-def _largest_timestamp(log: Log) -> tuple[int, int, int] | None:
+def _largest_timestamp(log: LogState) -> tuple[int, int, int] | None:
     """The first record with the largest timestamp of all, also below the log's start.
 
     A log whose records have no timestamps answers its first record, an empty one nothing.
@@ -240,7 +243,7 @@ def _largest_timestamp(log: Log) -> tuple[int, int, int] | None:
     return _first_record(best, position, size, timestamp, 0)
 
 
-def _first_at_or_after(log: Log, timestamp: int) -> tuple[int, int, int] | None:
+def _first_at_or_after(log: LogState, timestamp: int) -> tuple[int, int, int] | None:
     start_offset = log.log_start_offset
     for segment in log.segments:
         if segment.largest()[0] < timestamp:
@@ -268,7 +271,7 @@ def _first_record(
     return None
 
 
-def _epoch(log: Log, epoch: int) -> int:
+def _epoch(log: LogState, epoch: int) -> int:
     return epoch if epoch >= 0 else log.latest_epoch
 
 

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.storage.log import Log
+    from embedlog.storage.log_state import LogState
     from embedlog.storage.segment import Segment
 
     Remove = Callable[[list[str], int], None]
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def delete_old_segments(
-    log: Log,
+    log: LogState,
     now_ms: int,
     remove: Remove | None = None,
     *,
@@ -54,7 +54,7 @@ def delete_old_segments(
     return taken
 
 
-def free_below(log: Log, offset: int) -> bool:
+def free_below(log: LogState, offset: int) -> bool:
     """Remove at once the segments whose records all lie below `offset`; say if there were any.
 
     For who must write to give records up, and finds the disk full. Requires: the partition lock.
@@ -68,7 +68,7 @@ def free_below(log: Log, offset: int) -> bool:
     return True
 
 
-def _remove_doomed(log: Log, remove: Remove | None) -> None:
+def _remove_doomed(log: LogState, remove: Remove | None) -> None:
     delay_ms = log.config.file_delete_delay_ms
     is_now = remove is None or log.config.durability == "memory" or delay_ms == 0
     try:
@@ -91,7 +91,7 @@ def _put_away(segment: Segment, remove: Remove, delay_ms: int) -> None:
         segment.remove()  # a directory that is full has no room for longer names
 
 
-def _size_rule(log: Log) -> Rule:
+def _size_rule(log: LogState) -> Rule:
     limit = log.config.retention_bytes
     excess = log.size - limit
 
@@ -105,7 +105,7 @@ def _size_rule(log: Log) -> Rule:
     return must_go
 
 
-def _time_rule(log: Log, now_ms: int, *, is_closing: bool) -> Rule:
+def _time_rule(log: LogState, now_ms: int, *, is_closing: bool) -> Rule:
     retention_ms = log.config.retention_ms
 
     def must_go(segment: Segment, _following: int) -> bool:
@@ -126,7 +126,7 @@ def _unless_pinned(rule: Rule, pinned_offset: int | None) -> Rule:
     return lambda segment, following: following <= pinned_offset and rule(segment, following)
 
 
-def _take_out(log: Log, must_go: Rule) -> int:
+def _take_out(log: LogState, must_go: Rule) -> int:
     """Let the log go on without the oldest segments that must go; return how many."""
     segments = log.segments
     count = 0
@@ -147,7 +147,7 @@ def _take_out(log: Log, must_go: Rule) -> int:
     return count
 
 
-def _make_last_one_go(log: Log, count: int) -> int:
+def _make_last_one_go(log: LogState, count: int) -> int:
     """Begin a segment behind the last, or leave the last where there is no room for another."""
     try:
         log.roll()

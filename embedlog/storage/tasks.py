@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from embedlog.storage.cleaner.cleaner import LogCleaner
     from embedlog.storage.cleaner.settings import Settings
     from embedlog.storage.log import Log
-    from embedlog.storage.log_manager import LogManager
+    from embedlog.storage.log_owner import LogOwner
 
 CHECKPOINT_INTERVAL_MS = 60_000
 HIGH_WATERMARK_INTERVAL_MS = 5_000
@@ -65,7 +65,7 @@ class Tasks:
 
     def __init__(
         self,
-        manager: LogManager,
+        manager: LogOwner,
         runtime: Runtime,
         *,
         retention_first_ms: int = RETENTION_FIRST_MS,

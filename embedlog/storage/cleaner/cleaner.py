@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from embedlog.runtime import Clock
     from embedlog.storage.cleaner.settings import Settings
     from embedlog.storage.log import Log
-    from embedlog.storage.log_manager import LogManager
+    from embedlog.storage.log_owner import LogOwner
 
 
 class LogCleaner:
@@ -41,7 +41,7 @@ class LogCleaner:
 
     def __init__(
         self,
-        manager: LogManager,
+        manager: LogOwner,
         settings: Settings,
         clock: Clock,
         remove: Callable[[list[str], int], None],

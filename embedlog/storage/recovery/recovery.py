@@ -25,13 +25,14 @@ from __future__ import annotations
 from _bisect import bisect_right
 
 from embedlog.errors import CorruptRecord
-from embedlog.storage import events, paths
+from embedlog.storage import paths
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.degradation import CUT, Degradation
+from embedlog.storage.events import events
 from embedlog.storage.log_state import SYNC_WINDOW_SIZE
 from embedlog.storage.opening import create_log, make_log, make_segment
 from embedlog.storage.recovery.sweep import quarantine_segments, quarantine_tail, sweep_directory
-from embedlog.storage.recovery.torn_write import is_torn
+from embedlog.storage.recovery.torn_write import content_size, is_torn
 from embedlog.storage.segment import UNKNOWN, Segment
 from embedlog.storage.segment_scan import SegmentScan, has_good_batch_after, scan_segment
 from embedlog.storage.state_files.leader_epochs import LeaderEpochs
@@ -42,6 +43,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from embedlog.common import TopicPartition
     from embedlog.storage.log import Log
     from embedlog.storage.opening import Opening
 
@@ -74,7 +76,7 @@ def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool 
     log = make_log(opening, segments, epochs, checkpoint)
     log.mark_opened(recovered=recovered, failure=failure or opening.damage)
     opening.is_recovered = recovered
-    events.opened(log, recovered=recovered)
+    _tell_opened(log, recovered=recovered)
     return log
 
 
@@ -82,7 +84,7 @@ def _start_over(opening: Opening, segments: list[Segment], checkpoint: Callable[
     """An empty log: all records below the start offset were deleted, and it ends below that."""
     end, start = segments[-1].next_offset, opening.log_start_offset
     reason = f"the log ends at {end}, records below {start} were deleted: it begins there, empty"
-    events.events.warning("%s: %s", opening.topic_partition, reason)
+    events.warning("%s: %s", opening.topic_partition, reason)
     opening.degradations.append(
         Degradation(
             CUT,
@@ -244,7 +246,7 @@ def _recover(
 
 def _cut(opening: Opening, error: CorruptRecord, segment: Segment, later: list[Segment]) -> None:
     wall_ms = opening.runtime.clock.wall_ms()
-    size, news = events.cut(opening.topic_partition, error, segment, later, wall_ms=wall_ms)
+    size, news = _tell_cut(opening.topic_partition, error, segment, later, wall_ms=wall_ms)
     opening.cut_size += size
     opening.degradations.append(news)
     # From the end on: whenever that is interrupted, what is left has the same first bad byte.
@@ -292,3 +294,41 @@ def _is_rot(opening: Opening, scan: SegmentScan, segment: Segment, later: list[S
         passed += len(view)
         start = 0
     return False
+
+
+def _tell_cut(
+    topic_partition: TopicPartition,
+    error: CorruptRecord,
+    segment: Segment,
+    later: list[Segment],
+    *,
+    wall_ms: int,
+) -> tuple[int, Degradation]:
+    """Recovery cuts a log at the end of `segment`: how many bytes it takes out, and the news."""
+    size = content_size(segment.view(segment.size, segment.capacity))
+    size += sum(content_size(each.view(0, each.capacity)) for each in later)
+    reason = (
+        f"cut at offset {segment.next_offset}: {size} bytes in {1 + len(later)} segments were put "
+        f"aside ({segment.directory}/*.quarantine): {error}"
+    )
+    events.warning("%s was %s", topic_partition, reason)
+    return size, Degradation(CUT, str(topic_partition), since_ms=wall_ms, reason=reason)
+
+
+def _tell_opened(log: Log, *, recovered: bool) -> None:
+    """A log is ready, or as ready as it can be."""
+    if log.failure is not None:
+        events.error(
+            "%s is damaged: it is served up to offset %d and refuses writes: %s",
+            log.topic_partition,
+            log.log_end_offset,
+            log.failure,
+        )
+    elif recovered:
+        events.info(
+            "%s was recovered after an unclean shutdown: offsets %d to %d in %d segments",
+            log.topic_partition,
+            log.log_start_offset,
+            log.log_end_offset,
+            len(log.segments),
+        )

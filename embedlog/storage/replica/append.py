@@ -11,11 +11,11 @@ from wire.records.errors import CorruptBatch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import Buffer
-    from embedlog.storage.log import Log
+    from embedlog.storage.log_state import LogState
 
 
 def append_batches(
-    log: Log, records: Buffer, leader_epoch: int | None, now_ms: int
+    log: LogState, records: Buffer, leader_epoch: int | None, now_ms: int
 ) -> LogAppendInfo:
     """See `Log.append_as_follower`. Requires: the partition lock."""
     view = memoryview(records)
@@ -57,7 +57,7 @@ def _has_gap(batches: list[RecordBatch], offset: int) -> bool:
 
 
 def _checked(
-    log: Log, view: memoryview, next_offset: int, leader_epoch: int | None
+    log: LogState, view: memoryview, next_offset: int, leader_epoch: int | None
 ) -> list[RecordBatch]:
     """The whole batches of `view` up to the first of a later epoch, all of them good."""
     batches: list[RecordBatch] = []
