@@ -124,11 +124,7 @@ REACHES_INSIDE = {
     "tests/storage/test_interrupt.py",
     "tests/storage/test_log.py",
     "tests/storage/test_running_short.py",
-    "tests/storage/validation/test_ordinary_batches.py",
-    "tests/wire/records/decode/fast/strides/test_alike.py",
     "tests/wire/records/test_legacy.py",
-    "tests/wire/records/decode/fast/uniform/test_shape_runs.py",
-    "tests/wire/records/decode/fast/uniform/test_shapes.py",
 }
 """Tests that name what is private to a class or a module of the house. Whoever mends one strikes
 it here; but for the first none shall come in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -76,7 +77,7 @@ def test_it_is_handed_out_as_written_however_it_is_taken(
     fetch = fetched(data, offset)
     for number in range(10_000):
         count_max = counts[number % len(counts)]
-        found = list(fetch.take_many(count_max) if many else fetch.take(count_max))
+        found = list(fetch.take(count_max, several=True) if many else fetch.take(count_max))
         if not found:
             break
         assert len(found) <= count_max
@@ -96,7 +97,7 @@ def test_a_batch_with_a_wrong_checksum_is_not_handed_out(kind: str, many: bool) 
     bad = bytearray(batch_of(kind, 40, 0))
     bad[-3] ^= 1  # in the last value
     fetch = fetched(good + bytes(bad) + batch_of(kind, 50, 0), 0)
-    take = fetch.take_many if many else fetch.take
+    take = partial(fetch.take, several=many)
     assert sum(len(take(100)) for _ in range(1 if many else 4)) == 40
     for _ in range(2):
         with pytest.raises(RecordUnreadable, match="offset 40"):
@@ -127,7 +128,7 @@ def test_what_is_given_back_comes_again(kind: str, count_max: int, index: int, m
     data = b"".join(batch_of(kind, number * 10, 0) for number in range(4))
     fetch = fetched(data, 0)
     assert len(fetch.take(100)) == 10
-    taken = list(fetch.take_many(count_max) if many else fetch.take(count_max))
+    taken = list(fetch.take(count_max, several=True) if many else fetch.take(count_max))
     fetch.give_back(taken[index][0])
     assert fetch.state.offset == 10 + index
     again = [record for _ in range(9) for record in fetch.take(100)]

@@ -36,8 +36,8 @@ from wire.records.batch import (
     stamp,
 )
 from wire.records.crc32c import crc32c
-from wire.records.decode.choose import tuples
-from wire.records.decode.scan import ScanResult, scan
+from wire.records.decode.choose import scan, tuples
+from wire.records.decode.scan import ScanResult
 from wire.records.encode.builder import BatchBuilder, build_batch, size_upper_bound
 from wire.records.errors import (
     CorruptBatch,

@@ -256,7 +256,7 @@ class RecordBatch:
 
     def columns(self, limit: int = DECOMPRESSED_SIZE_MAX) -> RecordColumns:
         """Return offsets, timestamps and the places of keys and values as numpy arrays."""
-        from wire.records.decode.columns import columns
+        from wire.records.decode.choose import columns
 
         return columns(self, limit)
 

@@ -19,6 +19,9 @@ MAX_VARLONG_SIZE = 10
 SMALL = bytes(range(0x80))
 """Every varint of one byte."""
 
+SMALL_NUMBERS = {raw: (raw >> 1) ^ -(raw & 1) for raw in SMALL}
+"""What each of them says."""
+
 INT64_MIN = -(1 << 63)
 INT64_MAX = (1 << 63) - 1
 

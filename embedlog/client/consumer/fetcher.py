@@ -377,7 +377,7 @@ class Fetcher:
                 chunks = found.get(key, [])
                 chunk = None
                 while left and not fetch.is_drained:
-                    taken = fetch.take_many(left)
+                    taken = fetch.take(left, several=True)
                     size = len(taken.offsets)
                     if not size:
                         break

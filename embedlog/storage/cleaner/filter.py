@@ -162,7 +162,7 @@ def read_fields(
         )
     import numpy as np
 
-    from wire.records.decode.columns import columns
+    from wire.records.decode.choose import columns
 
     fields = columns(batch, limit)
     nulls = np.flatnonzero(fields.value_sizes < 0)

@@ -38,7 +38,7 @@ from wire.records.batch import (
     Codec,
     RecordBatch,
 )
-from wire.records.decode.scan import scan
+from wire.records.decode.choose import scan
 from wire.records.encode.built import BuiltBatch
 from wire.records.errors import RecordsError
 

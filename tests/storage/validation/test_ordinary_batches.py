@@ -19,8 +19,8 @@ from embedlog.storage.validation.validated_batch import ValidatedBatch
 from embedlog.storage.validation.validator import validate
 from wire.records.batch import HEADER_SIZE
 from wire.records.crc32c import crc32c
-from wire.records.decode.fast.uniform import shapes
 from wire.records.encode.builder import build_batch
+from wire.records.known import KNOWN
 
 NOW = 1_700_000_000_000
 
@@ -61,9 +61,8 @@ configs = st.fixed_dictionaries(
 
 
 @pytest.fixture(autouse=True)
-def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shapes, "_shapes", {})
-    monkeypatch.setattr(shapes, "_seen", {})
+def nothing_known() -> None:
+    KNOWN.forget()
 
 
 def meet(batch: bytes) -> None:

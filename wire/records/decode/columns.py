@@ -6,12 +6,9 @@ is a view of its bytes, nothing copied.
 
 from __future__ import annotations
 
-from wire.records.batch import CODEC_MASK, DECOMPRESSED_SIZE_MAX, HEADER_SIZE, TimestampType
-from wire.records.decode.choose import field_of
-from wire.records.decode.fast.chain.varying import cut, fields_of, find_fields
-from wire.records.decode.fast.strides.layout import find_runs, in_fastest_form
-from wire.records.decode.fast.uniform.template import find_plain_runs
-from wire.records.decode.loop import parse_records
+from wire.records.batch import TimestampType
+from wire.records.decode.fast.chain.varying import cut
+from wire.records.decode.fast.strides.runs import field_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
 
     from wire.records.batch import RecordBatch
     from wire.records.decode.fast.chain.varying import FieldArrays
-    from wire.records.decode.fast.strides.layout import Run
+    from wire.records.decode.fast.strides.runs import Run
     from wire.records.record import Buffer
 
     Int64s = NDArray[np.int64]
@@ -143,33 +140,6 @@ class RecordColumns:
         if self._arrays is not None:
             return self._arrays.deltas + base_timestamp
         return per_run(self.runs, self.count, _deltas) + base_timestamp
-
-
-def columns(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> RecordColumns:
-    """Return the columns of `batch`, after checking every record; headers are not in them.
-
-    Raises:
-        InvalidRecord: a record is malformed, or their number differs from the declared one.
-        CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
-    """
-    if batch.record_count == 0:
-        return RecordColumns(batch, b"", b"", runs=[])
-    if batch.attributes & CODEC_MASK:
-        payload = batch.payload(limit)
-    else:
-        payload = batch.buffer[HEADER_SIZE:]
-    view = payload if type(payload) is memoryview else memoryview(payload)
-    runs = find_plain_runs(view, batch.record_count)
-    if runs is not None:
-        return RecordColumns(batch, payload, view, runs=runs)
-    data = in_fastest_form(payload, batch.record_count)
-    runs = find_runs(data, batch.record_count)
-    if runs is not None:
-        return RecordColumns(batch, payload, data, runs=runs)
-    arrays = find_fields(data, batch.record_count)
-    if arrays is None:
-        arrays = fields_of(parse_records(data, batch.record_count))
-    return RecordColumns(batch, payload, data, arrays=arrays)
 
 
 def per_run(runs: list[Run], count: int, column_of: Callable[[Run], Int64s | int]) -> Int64s:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from itertools import islice, repeat
 
+from wire.records.batch import TimestampType
+from wire.records.decode.fast.strides.runs import field_of, keys_and_values
+from wire.records.decode.loop import parse_records, read_headers
+from wire.records.varint import int64, timestamps_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TypeVar
 
-    from wire.records.record import Headers, RecordTuple
+    from wire.records.batch import RecordBatch
+    from wire.records.decode.fast.chain.varying import FieldArrays
+    from wire.records.decode.fast.strides.runs import Run
+    from wire.records.known import Known
+    from wire.records.record import Buffer, Headers, RecordTuple
 
     T = TypeVar("T")
 
@@ -112,3 +121,82 @@ def _part(field: Iterable[T], start: int, stop: int) -> Iterable[T]:
 
 
 NO_ROWS = Rows((), (), (), (), ())
+
+
+def run_rows(batch: RecordBatch, data: bytes | memoryview, runs: list[Run], known: Known) -> Rows:
+    """The records of a batch that is laid out in these runs."""
+    timestamps: Iterable[int]
+    if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
+        timestamps = repeat(batch.max_timestamp)
+    elif any(run.raw_deltas or run.delta != runs[0].delta for run in runs):
+        timestamps = [stamp for run in runs for stamp in _timestamps(batch.base_timestamp, run)]
+    else:
+        timestamps = repeat(int64(batch.base_timestamp + runs[0].delta))
+    offsets = range(batch.base_offset, batch.base_offset + batch.record_count)
+    if all(run.key_size < 0 for run in runs):
+        values: list[bytes | None] = []
+        for run in runs:
+            values += field_of(data, run, run.value_at, run.value_size, known)
+        return Rows(offsets, timestamps, repeat(None), values)
+    keys: list[bytes | None] = []
+    values = []
+    for run in runs:
+        run_keys, run_values = keys_and_values(data, run, known)
+        keys += run_keys
+        values += run_values
+    return Rows(offsets, timestamps, keys, values)
+
+
+def _timestamps(base_timestamp: int, run: Run) -> Iterable[int]:
+    if not run.raw_deltas:
+        return repeat(int64(base_timestamp + run.delta), run.count)
+    stamps = timestamps_of(base_timestamp, list(run.decoded_deltas.values()))
+    stamp_of = dict(zip(run.decoded_deltas, stamps, strict=True))
+    return map(stamp_of.__getitem__, run.raw_deltas)
+
+
+def field_rows(batch: RecordBatch, data: bytes | memoryview, fields: FieldArrays) -> Rows:
+    """The records of a batch whose fields are at these places."""
+    from wire.records.decode.fast.chain.varying import cut
+
+    timestamps: Iterable[int]
+    if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
+        timestamps = repeat(batch.max_timestamp)
+    else:
+        # Sums of 64-bit integers wrap around, as they should.
+        timestamps = (fields.deltas + batch.base_timestamp).tolist()
+    keys: Iterable[bytes | None] = repeat(None)
+    if int(fields.key_sizes.max()) >= 0:
+        keys = cut(data, fields.key_positions, fields.key_sizes)
+    values = cut(data, fields.value_positions, fields.value_sizes)
+    return Rows((fields.offset_deltas + batch.base_offset).tolist(), timestamps, keys, values)
+
+
+def plain_tuples(batch: RecordBatch, data: Buffer) -> list[RecordTuple]:
+    """The records of a batch as the plain loop reads them.
+
+    Raises:
+        InvalidRecord: a record is malformed, or their number differs from the declared one.
+    """
+    if type(data) is not bytes:
+        data = bytes(data)
+    base_offset = batch.base_offset
+    parsed = parse_records(data, batch.record_count)
+    timestamps: Iterable[int]
+    if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
+        timestamps = repeat(batch.max_timestamp)
+    else:
+        timestamps = timestamps_of(batch.base_timestamp, [fields[0] for fields in parsed])
+    records: list[RecordTuple] = []
+    for timestamp, fields in zip(timestamps, parsed):  # noqa: B905  the first may be endless
+        _, offset, key_at, key_size, value_at, value_size, header_count, headers_at = fields
+        records.append(
+            (
+                base_offset + offset,
+                timestamp,
+                None if key_size < 0 else data[key_at : key_at + key_size],
+                None if value_size < 0 else data[value_at : value_at + value_size],
+                read_headers(data, headers_at, header_count) if header_count else (),
+            )
+        )
+    return records

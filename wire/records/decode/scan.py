@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch
-from wire.records.decode.fast.strides.layout import COUNT_MIN as RUNS_COUNT_MIN
-from wire.records.decode.fast.strides.layout import find_runs, in_fastest_form
-from wire.records.decode.fast.uniform.shapes import COUNT_MAX, shape_of
-from wire.records.decode.fast.uniform.template import find_plain_runs
 from wire.records.decode.loop import NO_HEADER_LIMIT, parse_in_parts, parse_records
 from wire.records.varint import distinct, int64, timestamps_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wire.records.decode.fast.chain.varying import FieldArrays
-    from wire.records.decode.fast.strides.layout import Run
+    from wire.records.decode.fast.strides.runs import Run
 
 
 _PART_COUNT = 8_192
@@ -62,33 +57,7 @@ class ScanResult:
         )
 
 
-def scan(
-    batch: RecordBatch,
-    limit: int = DECOMPRESSED_SIZE_MAX,
-    header_count_max: int = NO_HEADER_LIMIT,
-) -> ScanResult:
-    """Check every record of `batch` and return what the checks of an append need.
-
-    Raises:
-        InvalidRecord: a record is malformed, or their number differs from the declared one.
-        CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
-        TooManyHeaders: they have more than `header_count_max` headers together.
-    """
-    count = batch.record_count
-    if count == 0:
-        return ScanResult(-1, -1, -1, True)
-    payload = batch.payload(limit)
-    shape = shape_of(payload, 0, len(payload), count)
-    if shape is not None:
-        deltas = shape.deltas(payload, 0)
-        if deltas is not None:
-            return _scan_deltas(deltas, batch.base_timestamp, 0 if not shape.has_keys else -1)
-    data = in_fastest_form(payload, count)
-    facts = _scan_without_headers(data, count, batch.base_timestamp)
-    return facts or _scan_plainly(data, count, batch.base_timestamp, header_count_max)
-
-
-def _scan_deltas(deltas: bytes, base_timestamp: int, first_null_key_index: int) -> ScanResult:
+def scan_deltas(deltas: bytes, base_timestamp: int, first_null_key_index: int) -> ScanResult:
     """The facts of a batch that has a shape, from what that says of its timestamps."""
     if not deltas:
         return ScanResult(base_timestamp, base_timestamp, first_null_key_index, True)
@@ -98,24 +67,8 @@ def _scan_deltas(deltas: bytes, base_timestamp: int, first_null_key_index: int) 
     return ScanResult(latest, earliest, first_null_key_index, True)
 
 
-def _scan_without_headers(
-    data: bytes | memoryview, count: int, base_timestamp: int
-) -> ScanResult | None:
-    """The facts of records in which nothing is out of the ordinary; None is for the plain loop."""
-    if count < RUNS_COUNT_MIN:
-        return None
-    runs = find_plain_runs(data, count) if count > COUNT_MAX else None
-    if runs is None:
-        runs = find_runs(data, count)
-    if runs is not None:
-        return _scan_runs(runs, base_timestamp)
-    from wire.records.decode.fast.chain.varying import find_fields
-
-    fields = find_fields(data, count)
-    return _scan_fields(fields, count, base_timestamp) if fields is not None else None
-
-
-def _scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
+def scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
+    """The facts of records that are laid out in these runs."""
     latest = earliest = int64(base_timestamp + runs[0].delta)
     for run in runs:
         deltas = run.distinct_deltas()
@@ -129,7 +82,8 @@ def _scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
     )
 
 
-def _scan_fields(fields: FieldArrays, count: int, base_timestamp: int) -> ScanResult:
+def scan_fields(fields: FieldArrays, count: int, base_timestamp: int) -> ScanResult:
+    """The facts of records whose fields are at these places."""
     import numpy as np
 
     stamps = fields.deltas + np.int64(base_timestamp)
@@ -143,12 +97,18 @@ def _scan_fields(fields: FieldArrays, count: int, base_timestamp: int) -> ScanRe
     )
 
 
-def _scan_plainly(
+def scan_plainly(
     data: bytes | memoryview,
     count: int,
     base_timestamp: int,
     header_count_max: int = NO_HEADER_LIMIT,
 ) -> ScanResult:
+    """The facts as the plain loop finds them.
+
+    Raises:
+        InvalidRecord: a record is malformed, or their number differs from the declared one.
+        TooManyHeaders: they have more than `header_count_max` headers together.
+    """
     if count > _PART_COUNT:
         return _scan_in_parts(data, count, base_timestamp, header_count_max)
     records = parse_records(data, count, header_count_max)
@@ -169,7 +129,7 @@ def _scan_plainly(
 def _scan_in_parts(
     data: bytes | memoryview, count: int, base_timestamp: int, header_count_max: int
 ) -> ScanResult:
-    """As `_scan_plainly`: 100,000 records at a time took 50 MB."""
+    """As `scan_plainly`: 100,000 records at a time took 50 MB."""
     latest: list[int] = []
     earliest: list[int] = []
     first_null, first, consecutive = -1, 0, True

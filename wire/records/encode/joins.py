@@ -12,6 +12,7 @@ from __future__ import annotations
 from _operator import add
 from itertools import repeat
 
+from wire.records.known import KNOWN, Known
 from wire.records.varint import TABLE_SIZE_MAX, VARINTS, encode_varint, varint_size
 
 TYPE_CHECKING = False
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from wire.records.record import Buffer, Headers
 
 TEMPLATE_COUNT_MAX = 1 << 14  # records in a kept template, 48 B each
-TEMPLATES_MAX = 64
-READY_PARTS_MAX = 8  # of 16 B a record
 
 
 def encode_records(
@@ -31,6 +30,7 @@ def encode_records(
     keys: Sequence[Buffer | None] | None,
     deltas: list[int] | None,
     headers: Sequence[Headers | None] | None,
+    known: Known = KNOWN,
 ) -> list[Buffer]:
     """Return the pieces whose join is the records section, for offset deltas 0, 1, 2, ...
 
@@ -45,7 +45,7 @@ def encode_records(
     is_uniform = value_sizes.count(value_sizes[0]) == count
     if keys is None:
         if is_uniform:
-            return _join_uniform(present_values, value_sizes[0], deltas)
+            return _join_uniform(present_values, value_sizes[0], deltas, known)
         if deltas is None:
             return _join_varying(present_values, value_sizes)
         columns = [map(NO_KEY_TAILS.__getitem__, value_sizes), present_values]
@@ -53,10 +53,10 @@ def encode_records(
     else:
         key_sizes, present_keys = _sizes(keys)
         if is_uniform and key_sizes.count(-1) == count:
-            return _join_uniform(present_values, value_sizes[0], deltas)
+            return _join_uniform(present_values, value_sizes[0], deltas, known)
         if is_uniform and key_sizes.count(key_sizes[0]) == count:
             return _join_uniform_keyed(
-                present_keys, present_values, (key_sizes[0], value_sizes[0]), deltas
+                present_keys, present_values, (key_sizes[0], value_sizes[0]), deltas, known
             )
         columns = [
             map(VARINTS.__getitem__, key_sizes),
@@ -77,12 +77,12 @@ def encode_records(
     return _join_columns(HEADS_BEFORE_DELTA, list(sizes), columns)
 
 
-def encode_uniform(values: Sequence[bytes], size: int) -> bytes | None:
+def encode_uniform(values: Sequence[bytes], size: int, known: Known = KNOWN) -> bytes | None:
     """Return the records section of values that all say to be `size` long, without keys.
 
     None when one of them has another length than it says: what was joined is no record then.
     """
-    parts, whole_size = _uniform_parts(size, len(values))
+    parts, whole_size = _uniform_parts(size, len(values), known)
     parts[1::2] = values
     body = b"".join(parts)
     return body if len(body) == whole_size else None
@@ -117,33 +117,31 @@ def _join_one(value: Buffer | None, key: Buffer | None) -> list[Buffer]:
 
 
 def _join_uniform(
-    values: Sequence[Buffer], value_size: int, deltas: list[int] | None
+    values: Sequence[Buffer], value_size: int, deltas: list[int] | None, known: Known
 ) -> list[Buffer]:
     count = len(values)
     if deltas is None:
-        parts: list[Buffer] = _uniform_parts(value_size, count)[0]
+        parts: list[Buffer] = _uniform_parts(value_size, count, known)[0]
         parts[1::2] = values
         return parts
     parts = [b""] * (3 * count + 1)
     _put_heads(parts, 3, deltas, 1 + FIELD_SIZES[value_size])
-    parts[1::3] = _offsets_template(-1, value_size, count)
+    parts[1::3] = _offsets_template(-1, value_size, count, known)
     parts[2::3] = values
     return _without_first_byte(parts)
 
 
-def _uniform_parts(value_size: int, count: int) -> tuple[list[Any], int]:
+def _uniform_parts(value_size: int, count: int, known: Known) -> tuple[list[Any], int]:
     """What is joined around `count` values of one size, a gap before each; the size of it all."""
-    known = _ready_parts.get(value_size)
-    if known is not None and len(known[0]) == 2 * count + 1:
-        return known[0][:], known[1]
+    ready = known.ready_parts.get(value_size)
+    if ready is not None and len(ready[0]) == 2 * count + 1:
+        return ready[0][:], ready[1]
     parts: list[Buffer] = [b""] * (2 * count + 1)
-    parts[0:-1:2] = template(-1, value_size, count)
+    parts[0:-1:2] = template(-1, value_size, count, known)
     _without_first_byte(parts)
     whole_size = sum(map(len, parts)) + count * value_size
     if count <= TEMPLATE_COUNT_MAX:
-        if len(_ready_parts) >= READY_PARTS_MAX:
-            _ready_parts.clear()
-        _ready_parts[value_size] = parts[:], whole_size
+        known.ready_parts.keep(value_size, (parts[:], whole_size))
     return parts, whole_size
 
 
@@ -152,19 +150,20 @@ def _join_uniform_keyed(
     values: Sequence[Buffer],
     sizes: tuple[int, int],
     deltas: list[int] | None,
+    known: Known,
 ) -> list[Buffer]:
     count = len(values)
     key_size, value_size = sizes
     value_size_varint = VARINTS[value_size]
     if deltas is None:
         parts: list[Buffer] = [value_size_varint] * (4 * count + 1)
-        parts[0:-1:4] = template(key_size, value_size, count)
+        parts[0:-1:4] = template(key_size, value_size, count, known)
         parts[1::4] = keys
         parts[3::4] = values
         return _without_first_byte(parts)
     parts = [value_size_varint] * (5 * count + 1)
     _put_heads(parts, 5, deltas, FIELD_SIZES[key_size] + FIELD_SIZES[value_size])
-    parts[1::5] = _offsets_template(key_size, value_size, count)
+    parts[1::5] = _offsets_template(key_size, value_size, count, known)
     parts[2::5] = keys
     parts[4::5] = values
     return _without_first_byte(parts)
@@ -345,19 +344,14 @@ NO_KEY_TAILS = _Table(lambda size: b"\x01" + encode_varint(size))
 # Keyed by the length of the value: all that stands before it in the one record of a batch.
 _LONE_HEADS = _Table(lambda size: NO_KEY_HEADS[1][size][1:] + b"\0" + NO_KEY_TAILS[size])
 
-_Templates = dict[tuple[int, int], list[bytes]]
-_templates: _Templates = {}
-_ready_parts: dict[int, tuple[list[Buffer], int]] = {}
-"""By the size of the values, the parts of the count of records that was asked for last."""
-_offsets_templates: _Templates = {}
 _offset_delta_varints: list[bytes] = []
 
 
-def template(key_size: int, value_size: int, count: int) -> list[bytes]:
+def template(key_size: int, value_size: int, count: int, known: Known = KNOWN) -> list[bytes]:
     """Return all that stands before the keys of `count` records, or, without keys, the values."""
-    known = _templates.get((key_size, value_size))
-    if known is not None and len(known) >= count:
-        return known if len(known) == count else known[:count]
+    kept = known.templates.get((key_size, value_size))
+    if kept is not None and len(kept) >= count:
+        return kept if len(kept) == count else kept[:count]
     size = FIELD_SIZES[key_size] + FIELD_SIZES[value_size]
     after = _after_offset(key_size, value_size)
     offsets = _offset_deltas(_template_count(count))
@@ -366,7 +360,8 @@ def template(key_size: int, value_size: int, count: int) -> list[bytes]:
         for start, stop, offset_size in offset_sizes(len(offsets))
         for offset in offsets[start:stop]
     ]
-    _keep(_templates, (key_size, value_size), made)
+    if len(made) <= TEMPLATE_COUNT_MAX:
+        known.templates.keep((key_size, value_size), made)
     return made[:count]
 
 
@@ -381,14 +376,15 @@ def uniform_size(key_size: int, value_size: int, count: int) -> int:
     return size
 
 
-def _offsets_template(key_size: int, value_size: int, count: int) -> list[bytes]:
+def _offsets_template(key_size: int, value_size: int, count: int, known: Known) -> list[bytes]:
     """Return the part of `template` that begins with the offset deltas."""
-    known = _offsets_templates.get((key_size, value_size))
-    if known is not None and len(known) >= count:
-        return known if len(known) == count else known[:count]
+    kept = known.offsets_templates.get((key_size, value_size))
+    if kept is not None and len(kept) >= count:
+        return kept if len(kept) == count else kept[:count]
     after = _after_offset(key_size, value_size)
     made = [offset + after for offset in _offset_deltas(_template_count(count))]
-    _keep(_offsets_templates, (key_size, value_size), made)
+    if len(made) <= TEMPLATE_COUNT_MAX:
+        known.offsets_templates.keep((key_size, value_size), made)
     return made[:count]
 
 
@@ -399,13 +395,6 @@ def _template_count(count: int) -> int:
 
 def _after_offset(key_size: int, value_size: int) -> bytes:
     return VARINTS[key_size] + (VARINTS[value_size] if key_size < 0 else b"")
-
-
-def _keep(templates: _Templates, sizes: tuple[int, int], made: list[bytes]) -> None:
-    if len(made) <= TEMPLATE_COUNT_MAX:
-        if len(templates) >= TEMPLATES_MAX:
-            templates.clear()
-        templates[sizes] = made
 
 
 def _offset_deltas(count: int) -> list[bytes]:

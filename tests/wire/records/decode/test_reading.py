@@ -19,12 +19,12 @@ from tests.wire.records.batches import (
     int64s,
 )
 from wire.records import InvalidRecord, RecordBatch, RecordsError, build_batch, scan, tuples
-from wire.records.decode.choose import _plain_tuples
 from wire.records.decode.columns import RecordColumns
 from wire.records.decode.fast.chain.varying import find_fields
-from wire.records.decode.fast.strides.layout import find_runs
+from wire.records.decode.fast.strides.runs import find_runs
 from wire.records.decode.loop import parse_records
-from wire.records.decode.scan import ScanResult, _scan_plainly
+from wire.records.decode.rows import plain_tuples
+from wire.records.decode.scan import ScanResult, scan_plainly
 from wire.records.encode.joins import encode_record
 from wire.records.varint import encode_varint
 
@@ -64,9 +64,9 @@ def assert_all_forms_agree(batch: RecordBatch) -> None:
     """Every way of reading gives what the plain loop gives, or its very error."""
     payload = bytes(batch.payload())
     count = batch.record_count
-    plain = outcome(_plain_tuples, batch, payload)
+    plain = outcome(plain_tuples, batch, payload)
     assert outcome(tuples, batch) == plain
-    assert outcome(scan, batch) == outcome(_scan_plainly, payload, count, batch.base_timestamp)
+    assert outcome(scan, batch) == outcome(scan_plainly, payload, count, batch.base_timestamp)
     found = outcome(batch.columns)
     if isinstance(plain, tuple):
         assert found == plain

@@ -10,7 +10,8 @@ import pytest
 from tests.crash.peers.attacks import gzipped
 from wire.records.batch import RecordBatch
 from wire.records.decode import loop
-from wire.records.decode.scan import ScanResult, scan
+from wire.records.decode.choose import scan
+from wire.records.decode.scan import ScanResult
 from wire.records.errors import InvalidRecord
 
 COUNT = 20_000

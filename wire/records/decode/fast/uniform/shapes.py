@@ -19,8 +19,10 @@ from itertools import repeat
 from struct import Struct
 
 from wire.records.encode.joins import offset_sizes, template, uniform_size
+from wire.records.known import KNOWN, Known
 from wire.records.varint import (
     MAX_VARINT_SIZE,
+    SMALL_NUMBERS,
     VARINTS,
     Malformed,
     distinct,
@@ -39,19 +41,12 @@ if TYPE_CHECKING:
     Columns = tuple[tuple[bytes, ...] | None, tuple[bytes, ...], bytes]
 
 COUNT_MAX = 400
-SHAPES_MAX = 512  # of up to 150 B a record
-SEEN_MAX = 1024
 # Below this the plain loop takes less time than making a shape does, so that has to pay twice.
 COUNT_AT_ONCE = 8
 # Below this a look-up for each is as quick.
 GROUPED_COUNT_MIN = 32
 
 _SWAPPED = str.maketrans("sx", "xs")
-_DELTAS = tuple((raw >> 1) ^ -(raw & 1) for raw in range(0x80))
-
-# By size of the records and their number.
-_shapes: dict[tuple[int, int], Shape] = {}
-_seen: dict[tuple[int, int], int] = {}
 
 
 class Shape:
@@ -65,10 +60,10 @@ class Shape:
         "has_keys",
     )
 
-    def __init__(self, key_size: int, value_size: int, count: int) -> None:
+    def __init__(self, key_size: int, value_size: int, count: int, known: Known = KNOWN) -> None:
         """Without keys `key_size` is -1."""
         self.has_keys = key_size >= 0
-        heads = template(key_size, value_size, count)
+        heads = template(key_size, value_size, count, known)
         first = heads[0][1:]  # no record ends before it
         form = ""
         middle = b""
@@ -107,7 +102,7 @@ class Shape:
         deltas = self.deltas(data, position)
         if not deltas:
             return None if deltas is None else (0, 0)
-        found = [_DELTAS[raw] for raw in distinct(deltas)]
+        found = [SMALL_NUMBERS[raw] for raw in distinct(deltas)]
         return min(found), max(found)
 
     def columns(self, data: Buffer, position: int) -> Columns | None:
@@ -164,24 +159,28 @@ class Shape:
         return deltas if expected == around and deltas.isascii() else None
 
 
-def shape_of(data: Buffer, position: int, end: int, count: int) -> Shape | None:
+def shape_of(
+    data: Buffer, position: int, end: int, count: int, known: Known = KNOWN
+) -> Shape | None:
     """The shape of `count` records that fill data[position:end], as far as the first one tells.
 
     None if they can have none, or are few that were not met before.
     """
-    known = _shapes.get((end - position, count))
-    return _meet(data, position, end, count) if known is None else known
+    shape = known.shapes.get((end - position, count))
+    return _meet(data, position, end, count, known) if shape is None else shape
 
 
-def known_shape(size: int, count: int) -> Shape | None:
+def known_shape(size: int, count: int, known: Known = KNOWN) -> Shape | None:
     """The shape of `count` records of that size together; unlike `shape_of` it makes none."""
-    return _shapes.get((size, count))
+    return known.shapes.get((size, count))
 
 
-def cut(data: Buffer, position: int, end: int, count: int) -> Columns | None:
+def cut(data: Buffer, position: int, end: int, count: int, known: Known = KNOWN) -> Columns | None:
     """The columns of `count` records that fill data[position:end]; None if no shape fits."""
-    known = _shapes.get((end - position, count)) or _meet(data, position, end, count)
-    return None if known is None else known.columns(data, position)
+    shape: Shape | None = known.shapes.get((end - position, count))
+    if shape is None:
+        shape = _meet(data, position, end, count, known)
+    return None if shape is None else shape.columns(data, position)
 
 
 def timestamps_with(base_timestamp: int, deltas: bytes) -> Iterable[int]:
@@ -192,7 +191,7 @@ def timestamps_with(base_timestamp: int, deltas: bytes) -> Iterable[int]:
         stamps = _grouped_timestamps(base_timestamp, deltas)
         if stamps is not None:
             return stamps
-    stamp_of = {raw: int64(base_timestamp + _DELTAS[raw]) for raw in set(deltas)}
+    stamp_of = {raw: int64(base_timestamp + SMALL_NUMBERS[raw]) for raw in set(deltas)}
     return list(map(stamp_of.__getitem__, deltas))
 
 
@@ -205,28 +204,25 @@ def _grouped_timestamps(base_timestamp: int, deltas: bytes) -> list[int] | None:
         stop = deltas.rfind(raw, start) + 1
         if deltas.count(raw, start, stop) != stop - start:
             return None
-        stamps += [int64(base_timestamp + _DELTAS[raw])] * (stop - start)
+        stamps += [int64(base_timestamp + SMALL_NUMBERS[raw])] * (stop - start)
         start = stop
     return stamps
 
 
-def _meet(data: Buffer, position: int, end: int, count: int) -> Shape | None:
+def _meet(data: Buffer, position: int, end: int, count: int, known: Known) -> Shape | None:
     """Make a shape for such batches, unless the first record and the size say that it has none."""
     key = end - position, count
     if not 0 < count <= COUNT_MAX:
         return None
-    sighting = _seen.get(key, 0) + 1
-    if sighting == 1 and len(_seen) >= SEEN_MAX:
-        _seen.clear()
-    _seen[key] = sighting
+    sighting = known.shape_sightings.get(key, 0) + 1
+    known.shape_sightings.keep(key, sighting)
     if sighting & (sighting - 1) or (sighting == 1 and count < COUNT_AT_ONCE):
         return None  # tried at 1, 2, 4, 8, ...: trying takes as long as reading a few
     sizes = _sizes_of_first(memoryview(data), position)
     if sizes is None or uniform_size(*sizes, count) != end - position:
         return None
-    if len(_shapes) >= SHAPES_MAX:
-        _shapes.clear()
-    _shapes[key] = shape = Shape(*sizes, count)
+    shape = Shape(*sizes, count, known)
+    known.shapes.keep(key, shape)
     return shape
 
 

@@ -13,23 +13,21 @@ from tests.wire.records.batches import NOW, batch_of_payload, build, columns
 from tests.wire.records.decode.test_reading import rows_of
 from wire.records import RecordBatch, RecordsError, build_batch, iter_batches
 from wire.records.batch import HEADER_SIZE, stamp
-from wire.records.decode.fast.strides import alike
-from wire.records.decode.fast.strides.alike import AlikeColumns, find_alike, remember
+from wire.records.decode.fast.strides.alike import AlikeColumns, find_alike
+from wire.records.known import KNOWN
 
 COUNT_MAX = 1 << 30
 
 
 @pytest.fixture(autouse=True)
-def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alike, "_layouts", {})
-    monkeypatch.setattr(alike, "_seen", set())
+def nothing_known() -> None:
+    KNOWN.forget()
 
 
 def learn(data: bytes) -> None:
     """As a reader does who meets such a batch twice."""
     for _ in range(2):
-        batch = RecordBatch(data)
-        remember(batch, batch.columns())
+        RecordBatch(data).columns()
 
 
 def joined(batches: list[bytes], *, epoch: int = 3, gap: int = 0) -> memoryview:
@@ -45,12 +43,12 @@ def joined(batches: list[bytes], *, epoch: int = 3, gap: int = 0) -> memoryview:
 
 
 def at_most(run_count: int) -> None:
-    for layout in alike._layouts.values():
+    for layout in KNOWN.layouts.values():
         layout.run_count = run_count
 
 
 def find(view: memoryview, position: int = 0, **more: Any) -> AlikeColumns | None:
-    asked = {"offset": 0, "count_max": COUNT_MAX, "check_crcs": True, **more}
+    asked = {"offset": 0, "count_max": COUNT_MAX, "check_crcs": True, "known": KNOWN, **more}
     return find_alike(view, position, **asked)
 
 
@@ -204,7 +202,7 @@ def test_times_further_off_are_no_layout_that_is_kept() -> None:
     near = build_batch([b"v" * 10] * 20, timestamps=NOW)
     for data in (far, near):
         learn(data)
-    assert [*alike._layouts] == [(len(near), 20)]
+    assert [*KNOWN.layouts] == [(len(near) - HEADER_SIZE, 20)]
 
 
 def test_bad_records_with_a_right_checksum_are_for_others() -> None:
@@ -227,11 +225,10 @@ def test_bad_records_with_a_right_checksum_are_for_others() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    for size in range(alike.SEEN_MAX + 10):
+    for size in range(KNOWN.layout_sightings.count_max + 10):
         data = build_batch([b"v" * size] * 8, timestamps=NOW)
-        batch = RecordBatch(data)
-        remember(batch, batch.columns())
-        assert len(alike._seen) <= alike.SEEN_MAX
-    for size in range(alike.LAYOUTS_MAX + 5):
+        RecordBatch(data).columns()
+        assert len(KNOWN.layout_sightings) <= KNOWN.layout_sightings.count_max
+    for size in range(KNOWN.layouts.count_max + 5):
         learn(build_batch([b"v" * size] * 8, timestamps=NOW))
-        assert len(alike._layouts) <= alike.LAYOUTS_MAX
+        assert len(KNOWN.layouts) <= KNOWN.layouts.count_max

@@ -10,25 +10,40 @@ import pytest
 from tests.wire.records.batches import batch_of_payload
 from tests.wire.records.decode.test_reading import assert_all_forms_agree
 from wire.records import RecordBatch, build_batch, tuples
+from wire.records.decode.fast.strides.layout import COUNT_MAX as LAYOUT_COUNT_MAX
+from wire.records.decode.fast.strides.layout import known_runs, remember
+from wire.records.decode.fast.strides.runs import find_runs
 from wire.records.decode.fast.uniform.shapes import COUNT_MAX
-from wire.records.decode.fast.uniform.template import RUNS_COUNT_MAX, find_plain_runs
 from wire.records.decode.rows import NO_ROWS, Rows, rows_of
+from wire.records.known import Known
 
-COUNTS = (8, 64, 65, COUNT_MAX, COUNT_MAX + 1, RUNS_COUNT_MAX)
+COUNTS = (8, 64, 65, COUNT_MAX, COUNT_MAX + 1, LAYOUT_COUNT_MAX)
 
 
 def payload_of(count: int, value_size: int) -> bytes:
     return bytes(RecordBatch(build_batch([b"\1" * value_size] * count, timestamps=7)).payload())
 
 
+def learnt(payload: bytes, count: int) -> Known:
+    """What is known after such a batch was met twice."""
+    known = Known()
+    for _ in range(2):
+        runs = find_runs(payload, count)
+        assert runs is not None
+        assert known_runs(payload, count, known) is None
+        remember(payload, runs, count, known)
+    return known
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("value_size", [0, 1, 57, 63, 64, 100])
-def test_they_are_recognised_the_first_time_and_again(count: int, value_size: int) -> None:
+def test_they_are_recognised_once_they_were_met_twice(count: int, value_size: int) -> None:
     payload = payload_of(count, value_size)
+    known = learnt(payload, count)
     for _ in range(3):
-        assert find_plain_runs(payload, count) is not None
-        assert find_plain_runs(memoryview(payload), count) is not None
+        assert known_runs(payload, count, known) is not None
+        assert known_runs(memoryview(payload), count, known) is not None
         assert_all_forms_agree(RecordBatch(batch_of_payload(payload, count)))
 
 
@@ -36,7 +51,8 @@ def test_they_are_recognised_the_first_time_and_again(count: int, value_size: in
 def test_a_changed_byte_is_seen_wherever_it_is(count: int) -> None:
     payload = payload_of(count, 3)
     for _ in range(3):  # what is kept of the good ones must not vouch for the bad ones
-        assert find_plain_runs(payload, count) is not None
+        assert_all_forms_agree(RecordBatch(batch_of_payload(payload, count)))
+    known = learnt(payload, count)
     random = Random(count)
     places = {
         *range(24),
@@ -49,7 +65,7 @@ def test_a_changed_byte_is_seen_wherever_it_is(count: int) -> None:
             changed[place] ^= 1 << random.randrange(8)
             assert_all_forms_agree(RecordBatch(batch_of_payload(bytes(changed), count)))
     for wrong in (payload[:-1], payload + b"\0", payload[1:], b""):
-        assert find_plain_runs(wrong, count) is None
+        assert known_runs(wrong, count, known) is None
 
 
 def test_parts_of_rows() -> None:

@@ -9,17 +9,15 @@ import pytest
 
 from wire.records import RecordBatch, build_batch, iter_batches, tuples
 from wire.records.batch import HEADER_SIZE, stamp
-from wire.records.decode.fast.uniform import shape_runs, shapes
 from wire.records.decode.fast.uniform.shape_runs import RunRows, find_run
+from wire.records.known import KNOWN, Known
 
 NOW = 1_700_000_000_000
 
 
 @pytest.fixture(autouse=True)
-def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shapes, "_shapes", {})
-    monkeypatch.setattr(shapes, "_seen", {})
-    monkeypatch.setattr(shape_runs, "_readers", {})
+def nothing_known() -> None:
+    KNOWN.forget()
 
 
 def batches(count: int, each: int, key: bytes | None = None, **more: Any) -> list[bytearray]:
@@ -116,11 +114,13 @@ def test_what_has_no_records_or_is_no_batch_is_none() -> None:
         assert find(bytes(empty) * 4) is None
 
 
-def test_few_readers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shape_runs, "READERS_MAX", 2)
+def test_few_readers_are_kept() -> None:
+    known = Known()
+    known.shape_readers.count_max = 2
     for each in (10, 11, 12, 10):
         data = b"".join(batches(3, each))
-        found = find(data)
+        found = find(data, known=known)
         assert found is not None and list(found) == expected(data, 3 * each)
-        assert len(shape_runs._readers) <= 2
+        assert 0 < len(known.shape_readers) <= 2
+    assert not KNOWN.shape_readers
     assert RecordBatch(data).record_count == 10

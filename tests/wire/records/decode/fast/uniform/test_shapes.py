@@ -11,22 +11,20 @@ from hypothesis import given, settings
 from tests.wire.records.batches import NOW, batch_of_payload, build, columns
 from tests.wire.records.decode.test_reading import assert_all_forms_agree
 from wire.records import RecordBatch, RecordsError, build_batch, scan, tuples
+from wire.records.decode import scan as facts
 from wire.records.decode.fast.uniform import shapes
 from wire.records.decode.fast.uniform.shapes import (
     COUNT_AT_ONCE,
     COUNT_MAX,
-    SEEN_MAX,
-    SHAPES_MAX,
     cut,
 )
-from wire.records.decode.fast.uniform.template import find_plain_runs
-from wire.records.decode.scan import ScanResult, _scan_plainly
+from wire.records.decode.scan import ScanResult
+from wire.records.known import KNOWN
 
 
 @pytest.fixture(autouse=True)
-def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shapes, "_shapes", {})
-    monkeypatch.setattr(shapes, "_seen", {})
+def nothing_known() -> None:
+    KNOWN.forget()
 
 
 def batch_of(
@@ -52,7 +50,7 @@ def outcome(batch: RecordBatch, read: Any) -> ScanResult | str:
 
 
 def scan_plainly(batch: RecordBatch) -> ScanResult:
-    return _scan_plainly(bytes(batch.payload()), batch.record_count, batch.base_timestamp)
+    return facts.scan_plainly(bytes(batch.payload()), batch.record_count, batch.base_timestamp)
 
 
 @pytest.mark.slow
@@ -136,7 +134,6 @@ def test_columns_of_times_within_63_ms_of_the_first(count: int, value_size: int)
     for round_number in range(3):
         deltas = [0] + [(index * 7 + round_number) % 128 - 64 for index in range(1, count)]
         batch = batch_of(count, value_size, deltas)
-        assert find_plain_runs(bytes(batch.payload()), count) is not None
         assert_all_forms_agree(batch)
     payload = bytes(batch.payload())
     random = Random(count)
@@ -188,14 +185,14 @@ def test_a_batch_that_had_none_is_tried_again_later() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    for size in range(SEEN_MAX + 100):
+    for size in range(KNOWN.shape_sightings.count_max + 100):
         batch = RecordBatch(build_batch([b"v" * size], timestamps=NOW))
         scan(batch)
         scan(batch)
-        assert len(shapes._seen) <= SEEN_MAX
-    for size in range(SHAPES_MAX + 5):
+        assert len(KNOWN.shape_sightings) <= KNOWN.shape_sightings.count_max
+    for size in range(KNOWN.shapes.count_max + 5):
         scan(batch_of(8, size, [0] * 8))
-        assert 0 < len(shapes._shapes) <= SHAPES_MAX
+        assert 0 < len(KNOWN.shapes) <= KNOWN.shapes.count_max
 
 
 @pytest.mark.parametrize("count", [0, -1, COUNT_MAX + 1])
