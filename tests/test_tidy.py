@@ -48,7 +48,6 @@ STILL_MANY_METHODS = {
     "LogManager",
     "LogState",
     "LoopbackTransport",
-    "Membership",
     "Metadata",
     "NetworkClient",
     "NodeConnection",

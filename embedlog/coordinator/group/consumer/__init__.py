@@ -6,7 +6,8 @@
     update            what a heartbeat or a join comes to: records for the member and its group
     reconciliation    one step of a member from what it has to what it shall have
     target            the next target assignment, made by an assignor
-    membership        who is a member: static ones, the ones that go, timers
+    membership        who is a member: static ones, the ones that go
+    member_timers     by when members must have been heard
     consumer_group    one group: three epochs, members, target assignment, who holds what
     member            one member, and its states
     subscriptions     what members read; the hash of its metadata

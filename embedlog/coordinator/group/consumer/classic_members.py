@@ -20,7 +20,7 @@ from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer import protocol_bytes
 from embedlog.coordinator.group.consumer.consumer_group import PROTOCOL_TYPE
 from embedlog.coordinator.group.consumer.member import ClassicFacts, ConsumerMember
-from embedlog.coordinator.group.consumer.membership import JOIN, SYNC
+from embedlog.coordinator.group.consumer.member_timers import JOIN, SYNC
 from embedlog.coordinator.group.consumer.update import MemberUpdate
 from embedlog.coordinator.result import Result
 from embedlog.errors import KafkaError
@@ -132,15 +132,15 @@ class ClassicMembers:
         records: list[CoordinatorRecord],
         response: JoinGroupResponse,
     ) -> JoinResult:
-        membership = self._membership
+        timers = self._membership.timers
         assert member.classic is not None, member
         session_ms = member.classic.session_timeout_ms
 
         def appended(error: KafkaError | None) -> None:
             if error is None:
-                membership.cancel(JOIN, group_id, member.member_id)
-                membership.start_session(group_id, member.member_id, session_ms)
-                membership.start_sync(group_id, member.member_id, member.rebalance_timeout_ms)
+                timers.cancel(JOIN, group_id, member.member_id)
+                timers.start_session(group_id, member.member_id, session_ms)
+                timers.start_sync(group_id, member.member_id, member.rebalance_timeout_ms)
 
         return Result(records, response, on_append=appended)
 
@@ -159,12 +159,14 @@ class ClassicMembers:
             ):  # fmt: skip
                 raise errors.InconsistentGroupProtocol()
             if group.target_epoch > member.epoch and member.state != states.UNREVOKED_PARTITIONS:
-                self._membership.start_join(group.group_id, member)
+                self._membership.timers.start_join(group.group_id, member)
                 raise errors.RebalanceInProgress()
         except KafkaError as error:
             return Result((), answers.sync_refused(error.code))
-        self._membership.cancel(SYNC, group.group_id, member.member_id)
-        self._membership.start_session(group.group_id, member.member_id, facts.session_timeout_ms)
+        self._membership.timers.cancel(SYNC, group.group_id, member.member_id)
+        self._membership.timers.start_session(
+            group.group_id, member.member_id, facts.session_timeout_ms
+        )
         response = SyncGroupResponse(
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
@@ -187,7 +189,7 @@ class ClassicMembers:
         except KafkaError as error:
             return Result((), answers.heartbeat_refused(error.code))
         group_id = group.group_id
-        self._membership.start_session(group_id, member.member_id, facts.session_timeout_ms)
+        self._membership.timers.start_session(group_id, member.member_id, facts.session_timeout_ms)
         may_go_on = (
             member.epoch < group.target_epoch
             or member.state == states.UNREVOKED_PARTITIONS
@@ -195,7 +197,7 @@ class ClassicMembers:
         )
         if not may_go_on:
             return Result((), HeartbeatResponse())
-        self._membership.start_join(group_id, member)
+        self._membership.timers.start_join(group_id, member)
         return Result((), answers.heartbeat_refused(ErrorCode.REBALANCE_IN_PROGRESS))
 
     # LeaveGroup

@@ -59,7 +59,7 @@ class ConsumerGroups:
 
     def loaded(self) -> None:
         """The log was replayed: sessions begin."""
-        self._membership.loaded()
+        self._membership.timers.loaded()
 
     def opened(self) -> Iterator[Result[Any]]:
         """Remove the members that were threads of the process that had the log open before."""

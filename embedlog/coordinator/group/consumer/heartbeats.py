@@ -9,7 +9,7 @@ from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer import member_records, request_checks
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from embedlog.coordinator.group.consumer.member import ConsumerMember
-from embedlog.coordinator.group.consumer.membership import REBALANCE
+from embedlog.coordinator.group.consumer.member_timers import REBALANCE
 from embedlog.coordinator.group.consumer.update import MemberUpdate
 from embedlog.coordinator.result import Result
 from embedlog.logs import Log
@@ -143,14 +143,14 @@ class Heartbeats:
 
     def _follow_up(self, group_id: str, before: ConsumerMember, member: ConsumerMember) -> None:
         membership = self._membership
-        timeout_ms = membership.session_timeout_ms(group_id)
-        membership.start_session(group_id, member.member_id, timeout_ms)
+        timeout_ms = membership.timers.session_timeout_ms(group_id)
+        membership.timers.start_session(group_id, member.member_id, timeout_ms)
         if member is before:
             return
         if member.state == states.UNREVOKED_PARTITIONS:
-            membership.start_rebalance(group_id, member)
+            membership.timers.start_rebalance(group_id, member)
         else:
-            membership.cancel(REBALANCE, group_id, member.member_id)
+            membership.timers.cancel(REBALANCE, group_id, member.member_id)
 
     def _leave(self, request: ConsumerGroupHeartbeatRequest) -> HeartbeatResult:
         membership = self._membership

@@ -1,11 +1,4 @@
-"""Who is a member of a consumer group: looking members up, replacing static ones, letting go.
-
-timer          runs from                          when it ends
-session        every heartbeat                    the member is removed
-rebalance      being told to give up partitions   removed, if it has not: its epoch is the same
-join           a classic member being told to     removed: it has not joined again
-sync           its JoinGroup's answer             removed: it has not asked for its assignment
-"""
+"""Who is a member of a consumer group: looking members up, replacing static ones, letting go."""
 
 from __future__ import annotations
 
@@ -14,10 +7,10 @@ from embedlog.coordinator.group.consumer import member as states
 from embedlog.coordinator.group.consumer import member_records
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from embedlog.coordinator.group.consumer.member import ConsumerMember
+from embedlog.coordinator.group.consumer.member_timers import MemberTimers
 from embedlog.coordinator.group.consumer.subscriptions import metadata_hash
 from embedlog.coordinator.group.group import is_in_process
 from embedlog.coordinator.result import Result
-from embedlog.logs import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,20 +21,6 @@ if TYPE_CHECKING:
     from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.coordinator.shard_context import ShardContext
 
-SESSION = "consumer-session"
-REBALANCE = "consumer-rebalance"
-JOIN = "consumer-join"
-SYNC = "consumer-sync"
-_TIMERS = (SESSION, REBALANCE, JOIN, SYNC)
-_EXPIRED = {
-    SESSION: "its session expired",
-    REBALANCE: "it did not give up its partitions in time",
-    JOIN: "it did not join again in time",
-    SYNC: "it did not ask for its assignment in time",
-}
-
-_log = Log("group")
-
 
 class Membership:
     """The members of one shard's consumer groups. Requires: the shard's lock."""
@@ -51,6 +30,7 @@ class Membership:
         self.groups = groups
         self.downgrade: Callable[[ConsumerGroup, Sequence[str]], Result[Any] | None] = _never
         """Turn a group into a classic one as members leave, if that is due; see `migration`."""
+        self.timers = MemberTimers(context, groups, self._fence_late)
 
     # Looking up
 
@@ -141,13 +121,16 @@ class Membership:
         result.response = response
         return result
 
+    def _fence_late(self, group: ConsumerGroup, member: ConsumerMember) -> Result[Any]:
+        return self.fence(group, member, None)
+
     def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> Result[Any]:
         """Remove members, who have no say in it."""
         result = self.downgrade(group, [member.member_id for member in members])
         if result is None:
             result = Result(self._without(group, members))
             for member in members:
-                self.cancel_timers(group.group_id, member.member_id)
+                self.timers.cancel_all(group.group_id, member.member_id)
         return result
 
     def _without(
@@ -172,65 +155,6 @@ class Membership:
             records.append(member_records.target_epoch(group_id, epoch, 0))
         return records
 
-    # Timers
-
-    def start_session(self, group_id: str, member_id: str, timeout_ms: int) -> None:
-        """The member lives; look again after `timeout_ms`."""
-        self._start(SESSION, group_id, member_id, timeout_ms, self._session_expired)
-
-    def start_rebalance(self, group_id: str, member: ConsumerMember) -> None:
-        """The member must give partitions up within its rebalance time-out."""
-        epoch = member.epoch
-
-        def expired(group_id: str, member_id: str) -> Result[Any]:
-            group = self.groups.get(group_id)
-            if isinstance(group, ConsumerGroup):
-                found = group.members.get(member_id)
-                if found is not None and found.epoch == epoch:
-                    return self._fence_late(REBALANCE, group, found)
-            return Result()
-
-        timeout_ms = member.rebalance_timeout_ms
-        self._start(REBALANCE, group_id, member.member_id, timeout_ms, expired)
-
-    def start_join(self, group_id: str, member: ConsumerMember) -> None:
-        """A classic member was told to join again, unless it was before."""
-        if not self.context.timer.is_scheduled((JOIN, group_id, member.member_id)):
-            timeout_ms = member.rebalance_timeout_ms
-            self._start(JOIN, group_id, member.member_id, timeout_ms, self._join_expired)
-
-    def start_sync(self, group_id: str, member_id: str, timeout_ms: int) -> None:
-        """A classic member has joined, and must ask for its assignment."""
-        self._start(SYNC, group_id, member_id, timeout_ms, self._sync_expired)
-
-    def cancel(self, timer: str, group_id: str, member_id: str) -> None:
-        """Stop one of the timers."""
-        self.context.timer.cancel((timer, group_id, member_id))
-
-    def cancel_timers(self, group_id: str, member_id: str) -> None:
-        """Stop all of a member's timers."""
-        for timer in _TIMERS:
-            self.cancel(timer, group_id, member_id)
-
-    def session_timeout_ms(self, group_id: str) -> int:
-        """How long a member of the consumer protocol may be silent."""
-        timeout_ms = self.context.group_config(group_id, "consumer.session.timeout.ms")
-        assert isinstance(timeout_ms, int), timeout_ms
-        return timeout_ms
-
-    def loaded(self) -> None:
-        """Everybody has a whole session to be heard in, and to give up what it must."""
-        for group in self.groups.values():
-            if not isinstance(group, ConsumerGroup):
-                continue
-            group_session_ms = self.session_timeout_ms(group.group_id)
-            for member in group.members.values():
-                classic = member.classic
-                session_ms = group_session_ms if classic is None else classic.session_timeout_ms
-                self.start_session(group.group_id, member.member_id, session_ms)
-                if member.state == states.UNREVOKED_PARTITIONS and member.classic is None:
-                    self.start_rebalance(group.group_id, member)
-
     def opened(self) -> Iterator[Result[Any]]:
         """Remove the members that were threads of the process that had the log open before."""
         for group in list(self.groups.values()):
@@ -239,41 +163,6 @@ class Membership:
             ended = [each for each in group.members.values() if is_in_process(each.client_host)]
             if ended:
                 yield self.remove(group, ended)
-
-    def _start(
-        self,
-        timer: str,
-        group_id: str,
-        member_id: str,
-        timeout_ms: int,
-        expired: Callable[[str, str], Result[Any]],
-    ) -> None:
-        self.context.timer.schedule(
-            (timer, group_id, member_id), timeout_ms, lambda: expired(group_id, member_id)
-        )
-
-    def _session_expired(self, group_id: str, member_id: str) -> Result[Any]:
-        return self._expired(SESSION, group_id, member_id)
-
-    def _join_expired(self, group_id: str, member_id: str) -> Result[Any]:
-        return self._expired(JOIN, group_id, member_id)
-
-    def _sync_expired(self, group_id: str, member_id: str) -> Result[Any]:
-        return self._expired(SYNC, group_id, member_id)
-
-    def _expired(self, timer: str, group_id: str, member_id: str) -> Result[Any]:
-        group = self.groups.get(group_id)
-        # The group may have become a classic one, and the member may have gone.
-        if isinstance(group, ConsumerGroup):
-            member = group.members.get(member_id)
-            if member is not None:
-                return self._fence_late(timer, group, member)
-        return Result()
-
-    def _fence_late(self, timer: str, group: ConsumerGroup, member: ConsumerMember) -> Result[Any]:
-        why = _EXPIRED[timer]
-        _log.warning("group %s fences member %s: %s", group.group_id, member.member_id, why)
-        return self.fence(group, member, None)
 
 
 def not_a_consumer_group(group_id: str) -> Exception:

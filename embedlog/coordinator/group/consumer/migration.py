@@ -88,7 +88,7 @@ class Migration:
         records += _creation(group)
         for member in group.members.values():
             assert member.classic is not None, member
-            self._membership.start_session(
+            self._membership.timers.start_session(
                 group.group_id, member.member_id, member.classic.session_timeout_ms
             )
         return group
@@ -223,7 +223,7 @@ class Migration:
                 self._membership.groups[group.group_id] = group
                 return
             for member_id in group.members:
-                self._membership.cancel_timers(group.group_id, member_id)
+                self._membership.timers.cancel_all(group.group_id, member_id)
 
         return Result(records, is_replayed=False, on_append=appended)
 

@@ -1,0 +1,121 @@
+"""By when members of consumer groups must have been heard, and what becomes of them if not.
+
+timer          runs from                          when it ends
+session        every heartbeat                    the member is removed
+rebalance      being told to give up partitions   removed, if it has not: its epoch is the same
+join           a classic member being told to     removed: it has not joined again
+sync           its JoinGroup's answer             removed: it has not asked for its assignment
+"""
+
+from __future__ import annotations
+
+from embedlog.coordinator.group.consumer import member as states
+from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
+from embedlog.coordinator.result import Result
+from embedlog.logs import Log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from embedlog.coordinator.group.consumer.member import ConsumerMember
+    from embedlog.coordinator.group.group import Group
+    from embedlog.coordinator.shard_context import ShardContext
+
+SESSION = "consumer-session"
+REBALANCE = "consumer-rebalance"
+JOIN = "consumer-join"
+SYNC = "consumer-sync"
+_TIMERS = (SESSION, REBALANCE, JOIN, SYNC)
+_EXPIRED = {
+    SESSION: "its session expired",
+    REBALANCE: "it did not give up its partitions in time",
+    JOIN: "it did not join again in time",
+    SYNC: "it did not ask for its assignment in time",
+}
+
+_log = Log("group")
+
+
+class MemberTimers:
+    """Of one shard. `fence(group, member)` removes a member. Requires: the shard's lock."""
+
+    __slots__ = ("_context", "_fence", "_groups")
+
+    def __init__(
+        self,
+        context: ShardContext,
+        groups: Mapping[str, Group],
+        fence: Callable[[ConsumerGroup, ConsumerMember], Result[Any]],
+    ) -> None:
+        self._context = context
+        self._groups = groups
+        self._fence = fence
+
+    def start_session(self, group_id: str, member_id: str, timeout_ms: int) -> None:
+        """The member lives; look again after `timeout_ms`."""
+        self._start(SESSION, group_id, member_id, timeout_ms)
+
+    def start_rebalance(self, group_id: str, member: ConsumerMember) -> None:
+        """The member must give partitions up within its rebalance time-out."""
+        timeout_ms = member.rebalance_timeout_ms
+        self._start(REBALANCE, group_id, member.member_id, timeout_ms, member.epoch)
+
+    def start_join(self, group_id: str, member: ConsumerMember) -> None:
+        """A classic member was told to join again, unless it was before."""
+        if not self._context.timer.is_scheduled((JOIN, group_id, member.member_id)):
+            timeout_ms = member.rebalance_timeout_ms
+            self._start(JOIN, group_id, member.member_id, timeout_ms)
+
+    def start_sync(self, group_id: str, member_id: str, timeout_ms: int) -> None:
+        """A classic member has joined, and must ask for its assignment."""
+        self._start(SYNC, group_id, member_id, timeout_ms)
+
+    def cancel(self, timer: str, group_id: str, member_id: str) -> None:
+        """Stop one of the timers."""
+        self._context.timer.cancel((timer, group_id, member_id))
+
+    def cancel_all(self, group_id: str, member_id: str) -> None:
+        """Stop all of a member's timers."""
+        for timer in _TIMERS:
+            self.cancel(timer, group_id, member_id)
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        """How long a member of the consumer protocol may be silent."""
+        timeout_ms = self._context.group_config(group_id, "consumer.session.timeout.ms")
+        assert isinstance(timeout_ms, int), timeout_ms
+        return timeout_ms
+
+    def loaded(self) -> None:
+        """Everybody has a whole session to be heard in, and to give up what it must."""
+        for group in self._groups.values():
+            if not isinstance(group, ConsumerGroup):
+                continue
+            group_session_ms = self.session_timeout_ms(group.group_id)
+            for member in group.members.values():
+                classic = member.classic
+                session_ms = group_session_ms if classic is None else classic.session_timeout_ms
+                self.start_session(group.group_id, member.member_id, session_ms)
+                if member.state == states.UNREVOKED_PARTITIONS and member.classic is None:
+                    self.start_rebalance(group.group_id, member)
+
+    def _start(
+        self, timer: str, group_id: str, member_id: str, timeout_ms: int, epoch: int | None = None
+    ) -> None:
+        """`epoch`: the member is fenced if it still has that one; None: whichever it has."""
+        self._context.timer.schedule(
+            (timer, group_id, member_id),
+            timeout_ms,
+            lambda: self._expired(timer, group_id, member_id, epoch),
+        )
+
+    def _expired(self, timer: str, group_id: str, member_id: str, epoch: int | None) -> Result[Any]:
+        group = self._groups.get(group_id)
+        # The group may have become a classic one, and the member may have gone.
+        member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+        if member is None or (epoch is not None and member.epoch != epoch):
+            return Result()
+        assert isinstance(group, ConsumerGroup), group
+        _log.warning("group %s fences member %s: %s", group_id, member_id, _EXPIRED[timer])
+        return self._fence(group, member)
