@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from embedlog import Admin
-from tests.client import test_admin as admin_promises
-from tests.client import test_admin_groups as group_promises
 from tests.client import test_clients as promises
+from tests.client.admin import test_admin as admin_promises
+from tests.client.admin import test_groups as group_promises
 from tests.support.kafka import real_kafka
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

@@ -13,7 +13,7 @@ from embedlog.client.errors import CommitFailed, IllegalState
 from embedlog.client.group.group_offsets import CloseOptions, OffsetAndMetadata
 from embedlog.errors import error_for
 from tests.client.faulty_cluster import FaultyCluster, faulty_cluster, poll_until
-from tests.client.test_groups import Report
+from tests.client.group.test_groups import Report
 from wire.error_codes import ErrorCode
 from wire.schemas.consumer_group_heartbeat import (
     Assignment,
@@ -277,7 +277,7 @@ def test_closing_says_whether_it_is_for_good(
 def test_a_commit_of_one_who_is_no_member_fails(
     cluster: FaultyCluster, code: int, kind: type[Exception]
 ) -> None:
-    from tests.client.test_commits import refuse_commit
+    from tests.client.group.test_commits import refuse_commit
 
     consumer, _ = joined(cluster, enable_auto_commit=False)
     refuse_commit(cluster, code)
@@ -289,7 +289,7 @@ def test_a_commit_of_one_who_is_no_member_fails(
 
 
 def test_a_commit_with_a_stale_epoch_is_tried_again(cluster: FaultyCluster) -> None:
-    from tests.client.test_commits import refuse_commit
+    from tests.client.group.test_commits import refuse_commit
 
     consumer, _ = joined(cluster, enable_auto_commit=False)
     refuse_commit(cluster, ErrorCode.STALE_MEMBER_EPOCH, 2)

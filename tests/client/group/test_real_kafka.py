@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from embedlog import Admin
-from tests.client import test_groups as promises
+from tests.client.group import test_groups as promises
 from tests.support.kafka import real_kafka
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

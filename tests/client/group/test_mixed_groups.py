@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import embedlog
-from tests.client.test_groups import ROUNDS_MAX, fill, member, parts
+from tests.client.group.test_groups import ROUNDS_MAX, fill, member, parts
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

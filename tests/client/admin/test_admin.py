@@ -7,7 +7,7 @@ from typing import Any
 
 from embedlog import Admin, ConfigResource, Producer, ResourceType, TopicPartition, errors
 from embedlog.client.admin.results import AlterOperation, OffsetSpec
-from tests.client.test_admin_coordinators import NEWEST, Nodes
+from tests.client.admin.test_coordinators import NEWEST, Nodes
 from tests.client.test_clients import eventually
 from wire.api_keys import ApiKey
 from wire.schemas import delete_records, metadata

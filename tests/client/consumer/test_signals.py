@@ -23,7 +23,7 @@ from tests.client.scripted_broker import PASS, ScriptedBroker
 from wire.records import build_batch
 from wire.schemas.fetch import FetchRequest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROGRAM = Path(__file__).with_name("interrupted_consumer.py")
 PARKED_AFTER_S = 0.05
 

@@ -13,7 +13,7 @@ from embedlog.client.group.embedded_protocol import decode_subscription
 from embedlog.client.group.group_offsets import CloseOptions
 from embedlog.errors import ConfigError, error_for
 from tests.client.faulty_cluster import FaultyCluster, faulty_cluster, poll_until
-from tests.client.test_groups import Report
+from tests.client.group.test_groups import Report
 from wire.error_codes import ErrorCode
 from wire.schemas.find_coordinator import (
     Coordinator,

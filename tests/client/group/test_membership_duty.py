@@ -12,7 +12,7 @@ from embedlog import Cluster, Consumer
 from embedlog.client.group.membership_duty import MembershipDuty
 from embedlog.pending import Pending
 from tests.client.faulty_cluster import faulty_cluster, poll_until
-from tests.client.test_groups import fill, member
+from tests.client.group.test_groups import fill, member
 from tests.support import left_over
 
 NAME = "embedlog-heartbeat"
