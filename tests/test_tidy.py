@@ -54,7 +54,6 @@ STILL_MANY_METHODS = {
     "PositionCalls",
     "ProducerBatch",
     "ProducerStateManager",
-    "Rebalances",
     "RecordAccumulator",
     "Segment",
     "SharedConsumer",

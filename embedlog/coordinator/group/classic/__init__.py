@@ -6,6 +6,6 @@
     LeaveGroup  answered at once                    leave
 
 `classic_group` holds the state and its table, `rebalances` moves a group from one state to the
-next, `classic_groups` is the way in. State changes under the shard's lock; whoever is parked is
-answered, and purgatories are touched, after its release.
+next, `parked_requests` answers who waits, `classic_groups` is the way in. State changes under the
+shard's lock; whoever is parked is answered, and purgatories are touched, after its release.
 """

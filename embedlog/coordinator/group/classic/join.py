@@ -234,7 +234,9 @@ class Joins:
         former = group.park_join(member, parked)
         if former is not None:
             # Nobody waits for it any more, or two clients share an id. Kafka never answers it.
-            self._rebalances.refuse_join(former, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
+            self._rebalances.parked.refuse_join(
+                former, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id
+            )
         return parked
 
     def _join_static_again(
@@ -255,10 +257,10 @@ class Joins:
             group.park_join(member, None)
             if error is None:
                 place = self._place(group, member, former_leader_id, joining.version)
-                self._rebalances.answer(parked, place)
+                self._rebalances.parked.answer(parked, place)
             else:
                 undo()
-                self._rebalances.refuse_join(parked, error.code, "")
+                self._rebalances.parked.refuse_join(parked, error.code, "")
 
         return Result([group_record(group)], parked, is_replayed=False, on_append=stored)
 
@@ -271,7 +273,7 @@ class Joins:
             member_id,
             member.member_id,
         )
-        self._rebalances.fence(
+        self._rebalances.parked.fence(
             group, member, ErrorCode.FENCED_INSTANCE_ID, member_id=member.member_id
         )
         if member.session is not None:

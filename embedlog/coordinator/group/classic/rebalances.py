@@ -9,29 +9,25 @@ Whoever is removed on the way is told so if it waits for an answer.
 
 from __future__ import annotations
 
-from embedlog.coordinator.group.classic import answers
 from embedlog.coordinator.group.classic.classic_group import GroupState
 from embedlog.coordinator.group.classic.delayed_heartbeat import DelayedHeartbeat
 from embedlog.coordinator.group.classic.delayed_join import DelayedJoin, InitialDelayedJoin
 from embedlog.coordinator.group.classic.delayed_sync import DelayedSync
+from embedlog.coordinator.group.classic.parked_requests import ParkedRequests
 from embedlog.coordinator.group.classic.records import group_record
 from embedlog.coordinator.result import Result
 from embedlog.logs import Log
 from wire.error_codes import ErrorCode
-from wire.schemas.sync_group import SyncGroupResponse
 
 _log = Log("group")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeVar
+    from typing import Any
 
     from embedlog.coordinator.group.classic.classic_group import ClassicGroup
-    from embedlog.coordinator.group.classic.classic_member import ClassicMember, ParkedJoin
+    from embedlog.coordinator.group.classic.classic_member import ClassicMember
     from embedlog.coordinator.shard_context import ShardContext
-    from embedlog.pending import Pending
-
-    R = TypeVar("R")
 
 
 class Rebalances:
@@ -40,10 +36,12 @@ class Rebalances:
     A `Result` that is returned holds records at most: whoever answers a request adds the response.
     """
 
-    __slots__ = ("_context",)
+    __slots__ = ("_context", "parked")
 
     def __init__(self, context: ShardContext) -> None:
         self._context = context
+        self.parked = ParkedRequests(context)
+        """What members wait for."""
 
     # The join phase
 
@@ -63,7 +61,7 @@ class Rebalances:
             reason,
         )
         if group.state == GroupState.COMPLETING_REBALANCE:
-            self.withdraw_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS)
+            self.parked.withdraw_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS)
         self._end_delayed_sync(group)
         is_first = group.state == GroupState.EMPTY
         group.transition_to(GroupState.PREPARING_REBALANCE, self._context.wall_ms())
@@ -137,7 +135,7 @@ class Rebalances:
             members = group.members_for_leader() if is_leader else None
             parked = group.park_join(member, None)
             if parked is not None:
-                self.answer(parked, group.joined(member.member_id, members=members))
+                self.parked.answer(parked, group.joined(member.member_id, members=members))
             member.is_new = False
             member.keep_alive()
 
@@ -167,26 +165,6 @@ class Rebalances:
         if not group.pending_sync:
             self._end_delayed_sync(group)
 
-    def assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-        """Hand the leader's assignment to whoever waits for it, and keep it for the others."""
-        for member in group.members.values():
-            member.assignment = assignments.get(member.member_id, b"")
-            self._answer_sync(member, self.assigned(group, member))
-
-    def assigned(self, group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
-        """What a member of a stable group is told."""
-        return SyncGroupResponse(
-            protocol_type=group.protocol_type,
-            protocol_name=group.protocol_name,
-            assignment=member.assignment,
-        )
-
-    def withdraw_assignments(self, group: ClassicGroup, code: int) -> None:
-        """There is none in this generation: tell whoever waits for one."""
-        for member in group.members.values():
-            member.assignment = b""
-            self._answer_sync(member, answers.sync_refused(code))
-
     def sync_timed_out(self, operation: DelayedSync) -> Result[Any]:
         """Go on without the members that did not ask for their assignment."""
         group = operation.group
@@ -200,13 +178,6 @@ class Rebalances:
             )
             self.remove(group, group.members[member_id])
         return self.prepare(group, "members did not ask for their assignment")
-
-    def _answer_sync(self, member: ClassicMember, response: SyncGroupResponse) -> None:
-        parked, member.parked_sync = member.parked_sync, None
-        if parked is not None:
-            self.answer(parked, response)
-            # Its session did not end while it waited; from here on it counts again.
-            member.keep_alive()
 
     def _end_delayed_sync(self, group: ClassicGroup) -> None:
         if group.delayed_sync is not None:
@@ -252,7 +223,7 @@ class Rebalances:
 
     def remove(self, group: ClassicGroup, member: ClassicMember) -> None:
         """Forget the member; what it has parked is answered UNKNOWN_MEMBER_ID."""
-        self.fence(group, member, ErrorCode.UNKNOWN_MEMBER_ID, member_id="")
+        self.parked.fence(group, member, ErrorCode.UNKNOWN_MEMBER_ID, member_id="")
         group.remove(member)
         if member.session is not None:
             member.session.end()
@@ -261,19 +232,6 @@ class Rebalances:
         """Forget an id that was given out."""
         group.pending_members.pop(member_id).end()
 
-    def fence(
-        self, group: ClassicGroup, member: ClassicMember, code: int, *, member_id: str
-    ) -> None:
-        """Answer with an error what the member has parked."""
-        parked = group.park_join(member, None)
-        if parked is not None:
-            self.refuse_join(parked, code, member_id)
-        self._answer_sync(member, answers.sync_refused(code))
-
-    def refuse_join(self, parked: ParkedJoin, code: int, member_id: str) -> None:
-        """Answer a parked JoinGroup with an error."""
-        self.answer(parked, answers.join_refused(parked.version, code, member_id))
-
     def dissolve(self, group: ClassicGroup, code: int) -> None:
         """The group is no more: stop its clocks, and answer whoever waits with `code`."""
         self._end_delayed_join(group)
@@ -281,15 +239,7 @@ class Rebalances:
         for member_id in list(group.pending_members):
             self.remove_pending(group, member_id)
         for member in group.members.values():
-            self.fence(group, member, code, member_id=member.member_id)
+            self.parked.fence(group, member, code, member_id=member.member_id)
             if member.session is not None:
                 member.session.end()
         group.transition_to(GroupState.DEAD, self._context.wall_ms())
-
-    def answer(self, parked: Pending[R], response: R) -> None:
-        """Answer a parked request, once the lock is released."""
-
-        def complete() -> None:
-            parked.complete(response)
-
-        self._context.defer(complete)

@@ -56,7 +56,7 @@ class Syncs:
         self._rebalances.sync_received(group, member.member_id)
         if group.state == GroupState.STABLE:
             member.keep_alive()
-            return Result((), self._rebalances.assigned(group, member))
+            return Result((), self._rebalances.parked.assigned(group, member))
         parked = self._park(member)
         if group.leader_id != member.member_id:
             return Result((), parked)
@@ -67,7 +67,7 @@ class Syncs:
         if former is not None:
             # Nobody waits for it any more, or two clients share an id. Kafka never answers it.
             refused = sync_refused(ErrorCode.REBALANCE_IN_PROGRESS)
-            self._rebalances.answer(former, refused)
+            self._rebalances.parked.answer(former, refused)
         parked: ParkedSync = Pending()
         member.parked_sync = parked
         return parked
@@ -89,10 +89,10 @@ class Syncs:
             ):
                 return  # a member came or went meanwhile
             if error is None:
-                self._rebalances.assign(group, assignments)
+                self._rebalances.parked.assign(group, assignments)
                 group.transition_to(GroupState.STABLE, self._context.wall_ms())
                 return
-            self._rebalances.withdraw_assignments(group, error.code)
+            self._rebalances.parked.withdraw_assignments(group, error.code)
             result = self._rebalances.prepare(group, "the assignment could not be stored")
             assert not result.records, (group.group_id, result)
 

@@ -77,7 +77,7 @@ class Migration:
             raise _cannot_upgrade(found, "the embedded consumer protocol is malformed") from error
         for classic_member in found.members.values():
             # Whoever waits for the others joins again, into the new group.
-            self._classic.rebalances.fence(
+            self._classic.rebalances.parked.fence(
                 found,
                 classic_member,
                 ErrorCode.REBALANCE_IN_PROGRESS,
