@@ -51,7 +51,6 @@ THREAD_MAKERS = ("Thread", "start_new_thread")
 
 BEING_REBUILT = (
     "embedlog.coordinator.group.classic",
-    "wire.records",
 )
 """Rooms where files still name each other in a circle. A room without one has to leave."""
 

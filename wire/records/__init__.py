@@ -1,6 +1,7 @@
 """The bytes of record batches: build, read, check, compress; magic 2, and reading magic 0 and 1.
 
-    batch.py        the layout, drawn once; RecordBatch, a view; iter_batches; stamp
+    format.py       the layout, drawn once             batch.py     RecordBatch, a view; stamp
+    known.py        what is remembered of shapes       legacy_conversion.py   to them and back
     record.py       one record as a tuple              control.py   transaction markers
     compression.py  the codecs, framed as Kafka's      crc32c.py    the checksum
     retain.py       a batch with fewer records         legacy.py    magic 0 and 1

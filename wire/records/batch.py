@@ -1,27 +1,4 @@
-"""The record batch, magic 2: the unit of the wire, of the disk and of replication.
-
-    position  size  field
-    0         8     baseOffset            \\ the broker stamps these two;
-    8         4     batchLength           |  bytes after this field
-    12        4     partitionLeaderEpoch  /  outside the checksum
-    16        1     magic = 2             at the same place in every format
-    17        4     crc                   CRC-32C of the bytes from 21 to the end
-    21        2     attributes            bits 0-2 codec, 3 timestamp type, 4 transactional,
-                                          5 control, 6 baseTimestamp is a delete horizon
-    23        4     lastOffsetDelta       survives compaction, as does baseOffset
-    27        8     baseTimestamp
-    35        8     maxTimestamp
-    43        8     producerId            -1: none
-    51        2     producerEpoch         -1: none
-    53        4     baseSequence          -1: none
-    57        4     recordsCount          0 only after compaction emptied the batch
-    61        ...   records               plain, or one compressed stream of them all
-
-A record inside (lengths and deltas are zig-zag varints):
-
-    length | attributes int8 | timestampDelta | offsetDelta | keyLength | key | valueLength | value
-    | headerCount | headerCount x (keyLength | key | valueLength | value)
-"""
+"""A record batch of magic 2 as a view over its bytes, whose layout is drawn in `format.py`."""
 
 from __future__ import annotations
 
@@ -29,6 +6,31 @@ from struct import Struct
 
 from wire.records.crc32c import crc32c
 from wire.records.errors import CorruptBatch, UnsupportedCodec
+from wire.records.format import (
+    ATTRIBUTES_POSITION,
+    CHECKED_HEAD,
+    CODEC_MASK,
+    CODEC_NAMES,
+    CONTROL_BIT,
+    CRC_POSITION,
+    DECOMPRESSED_SIZE_MAX,
+    DELETE_HORIZON_BIT,
+    ENTRY_HEAD,
+    FRAME_HEAD,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_MIN,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MAX_TIMESTAMP_POSITION,
+    PRODUCER,
+    PRODUCER_POSITION,
+    SEQUENCE_MAX,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    Codec,
+    TimestampType,
+)
 from wire.records.record import Record
 
 TYPE_CHECKING = False
@@ -39,55 +41,41 @@ if TYPE_CHECKING:
     from wire.records.legacy import LegacyBatch
     from wire.records.record import Buffer
 
-LOG_OVERHEAD = 12
-HEADER_SIZE = 61
-MAGIC_POSITION = 16
-CRC_POSITION = 17
-ATTRIBUTES_POSITION = 21  # the checksum covers the bytes from here on
-MAX_TIMESTAMP_POSITION = 35
-PRODUCER_POSITION = 43  # of its id, epoch and first sequence
-
-HEADER = Struct(">qiibIhiqqqhii")
-FRAME_HEAD = Struct(">qiibI")  # the header up to its crc
-CHECKED_HEAD = Struct(">hiqqqhii")  # the header after it
-PRODUCER = Struct(">qhi")
-ENTRY_HEAD = Struct(">qiib")  # offset, size after LOG_OVERHEAD, epoch (or legacy crc), magic
-LENGTH_MIN = 14  # a magic 0 message with null key and null value
-SEQUENCE_MAX = 0x7FFF_FFFF
-
-CODEC_MASK = 0x07
-TIMESTAMP_TYPE_BIT = 0x08
-TRANSACTIONAL_BIT = 0x10
-CONTROL_BIT = 0x20
-DELETE_HORIZON_BIT = 0x40
-
-DECOMPRESSED_SIZE_MAX = 64 << 20
+__all__ = [
+    "ATTRIBUTES_POSITION",
+    "CHECKED_HEAD",
+    "CODEC_MASK",
+    "CODEC_NAMES",
+    "CONTROL_BIT",
+    "CRC_POSITION",
+    "Codec",
+    "DECOMPRESSED_SIZE_MAX",
+    "DELETE_HORIZON_BIT",
+    "ENTRY_HEAD",
+    "FRAME_HEAD",
+    "HEADER",
+    "HEADER_SIZE",
+    "LENGTH_MIN",
+    "LOG_OVERHEAD",
+    "MAGIC_POSITION",
+    "MAX_TIMESTAMP_POSITION",
+    "PRODUCER",
+    "PRODUCER_POSITION",
+    "RecordBatch",
+    "SEQUENCE_MAX",
+    "TIMESTAMP_TYPE_BIT",
+    "TRANSACTIONAL_BIT",
+    "TimestampType",
+    "decrement_sequence",
+    "increment_sequence",
+    "iter_batches",
+    "stamp",
+]
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _UINT32 = Struct(">I")
 _INT64 = Struct(">q")
-
-
-class Codec:
-    """Compression codecs, as bits 0-2 of the attributes."""
-
-    NONE = 0
-    GZIP = 1
-    SNAPPY = 2
-    LZ4 = 3
-    ZSTD = 4
-
-
-CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
-
-
-class TimestampType:
-    """Who set a batch's timestamps, as bit 3 of the attributes; magic 0 has none at all."""
-
-    NONE = -1
-    CREATE_TIME = 0
-    LOG_APPEND_TIME = 1
 
 
 class RecordBatch:

@@ -18,8 +18,8 @@ from __future__ import annotations
 import zlib
 from struct import Struct
 
-from wire.records.batch import CODEC_NAMES, DECOMPRESSED_SIZE_MAX, Codec
 from wire.records.errors import CorruptPayload, TooLarge, UnsupportedCodec
+from wire.records.format import CODEC_NAMES, DECOMPRESSED_SIZE_MAX, Codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,7 +20,9 @@ from __future__ import annotations
 import zlib
 from struct import Struct
 
-from wire.records.batch import (
+from wire.records.compression import compress, decompress
+from wire.records.errors import CorruptBatch, InvalidRecord
+from wire.records.format import (
     CODEC_MASK,
     DECOMPRESSED_SIZE_MAX,
     LENGTH_MIN,
@@ -28,14 +30,8 @@ from wire.records.batch import (
     MAGIC_POSITION,
     TIMESTAMP_TYPE_BIT,
     Codec,
-    RecordBatch,
     TimestampType,
-    iter_batches,
 )
-from wire.records.compression import compress, decompress
-from wire.records.decode.choose import tuples
-from wire.records.encode.builder import build_batch
-from wire.records.errors import CorruptBatch, InvalidRecord, UnsupportedCodec
 from wire.records.record import Record
 
 TYPE_CHECKING = False
@@ -293,79 +289,3 @@ def encode_wrapper(
         key=None,
         value=compress(codec, inner, magic=magic),
     )
-
-
-def up_convert(buffer: Buffer) -> bytes:
-    """Return an old message set (Produce 0-2) as one batch of magic 2, offsets from 0 on.
-
-    The batch is compressed as the wrapper was. Checksums are checked.
-
-    Raises:
-        CorruptBatch, InvalidRecord, CorruptPayload, TooLarge, UnsupportedCodec: as reading it.
-            InvalidRecord also for a set without a message, and for a batch of magic 2.
-    """
-    records: list[Record] = []
-    codec = Codec.NONE
-    timestamp_type = TimestampType.CREATE_TIME
-    for batch in iter_batches(buffer):
-        if batch.magic == 2:
-            raise InvalidRecord(-1, "a batch of magic 2 in a message set")
-        batch.check_crc()
-        records += batch.records()
-        codec = batch.codec or codec
-        timestamp_type = max(timestamp_type, batch.timestamp_type)
-    if not records:
-        raise InvalidRecord(-1, "a message set without a message")
-    return build_batch(
-        [record.value for record in records],
-        keys=[record.key for record in records],
-        timestamps=[record.timestamp for record in records],
-        codec=codec,
-        timestamp_type=timestamp_type,
-    )
-
-
-def down_convert(view: Buffer, *, magic: int, first_offset: int) -> bytes:
-    """Return the whole batches in `view` as messages of `magic` 0 or 1 (Fetch 0-3).
-
-    Control batches are left out, headers and producers are lost. Records below `first_offset` are
-    left out of plain batches. What is old enough already is copied.
-
-    Raises:
-        UnsupportedCodec: a batch is compressed with zstd.
-        CorruptBatch, InvalidRecord, CorruptPayload, TooLarge: as reading it.
-    """
-    assert magic in (0, 1), magic
-    messages: list[Buffer] = []
-    for batch in iter_batches(view):
-        if batch.magic <= magic:
-            messages.append(batch.buffer)
-        elif not batch.is_control:
-            messages += _messages_of(batch, magic, first_offset)
-    return b"".join(messages)
-
-
-def _messages_of(
-    batch: RecordBatch | LegacyBatch, magic: int, first_offset: int
-) -> Iterator[bytes]:
-    if batch.codec == Codec.ZSTD:
-        raise UnsupportedCodec(f"zstd at offset {batch.last_offset}, below magic 2")
-    timestamp_type = batch.timestamp_type
-    if batch.codec != Codec.NONE:
-        records = list(batch.records())
-        if records:
-            yield encode_wrapper(
-                records, magic=magic, codec=batch.codec, timestamp_type=timestamp_type
-            )
-        return
-    rows = tuples(batch) if isinstance(batch, RecordBatch) else batch.records()
-    for offset, timestamp, key, value, _ in rows:
-        if offset >= first_offset:
-            yield encode_message(
-                offset=offset,
-                magic=magic,
-                attributes=(timestamp_type & 1) << 3,
-                timestamp=timestamp,
-                key=key,
-                value=value,
-            )

@@ -107,7 +107,7 @@ def _make_older(read: FetchRead, version: int) -> None:
             found.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if version >= _FIRST_WITH_BATCHES or not found.records:
             continue
-        from wire.records.legacy import down_convert
+        from wire.records.legacy_conversion import down_convert
 
         try:
             records = down_convert(

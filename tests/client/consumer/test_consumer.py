@@ -22,7 +22,7 @@ from embedlog.testing import SimRuntime, sim_runtime
 from embedlog.testing.loopback_transport import LoopbackTransport
 from tests.client.scripted_broker import PASS, ScriptedBroker
 from wire.records import build_batch
-from wire.records.legacy import down_convert
+from wire.records.legacy_conversion import down_convert
 from wire.schemas.fetch import AbortedTransaction, FetchRequest, FetchResponse
 from wire.schemas.list_offsets import ListOffsetsRequest
 from wire.schemas.metadata import MetadataRequest

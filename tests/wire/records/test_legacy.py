@@ -26,11 +26,10 @@ from wire.records.compression import compress, decompress
 from wire.records.control import build_end_transaction_marker
 from wire.records.legacy import (
     LegacyBatch,
-    down_convert,
     encode_message,
     encode_wrapper,
-    up_convert,
 )
+from wire.records.legacy_conversion import down_convert, up_convert
 
 V0 = bytes.fromhex("0000000000000000000000101fecd70a0000000000016b0000000176")
 V1 = bytes.fromhex("00000000000000000000001839268c3301000000018bcfe56800000000016b0000000176")

@@ -14,7 +14,8 @@ from kafka.record.memory_records import MemoryRecords
 
 from tests.wire.records.batches import NOW, build, columns, expected_records
 from wire.records import Record, RecordBatch, build_batch, tuples
-from wire.records.legacy import LegacyBatch, down_convert, encode_message
+from wire.records.legacy import LegacyBatch, encode_message
+from wire.records.legacy_conversion import down_convert
 
 pytestmark = pytest.mark.interop
 

@@ -17,13 +17,6 @@ from __future__ import annotations
 
 from itertools import repeat
 
-from wire.records.batch import (
-    CODEC_MASK,
-    DECOMPRESSED_SIZE_MAX,
-    HEADER_SIZE,
-    TIMESTAMP_TYPE_BIT,
-    RecordBatch,
-)
 from wire.records.decode.fast.strides.runs import COUNT_MIN as RUNS_COUNT_MIN
 from wire.records.decode.fast.strides.runs import find_runs, in_fastest_form
 from wire.records.decode.fast.uniform.shape_runs import find_one, find_run
@@ -37,6 +30,12 @@ from wire.records.decode.scan import (
     scan_plainly,
     scan_runs,
 )
+from wire.records.format import (
+    CODEC_MASK,
+    DECOMPRESSED_SIZE_MAX,
+    HEADER_SIZE,
+    TIMESTAMP_TYPE_BIT,
+)
 from wire.records.known import KNOWN, Known
 
 TYPE_CHECKING = False
@@ -46,10 +45,11 @@ if TYPE_CHECKING:
     from wire.records.decode.fast.strides.alike import AlikeColumns
     from wire.records.decode.fast.strides.runs import Run
     from wire.records.decode.fast.uniform.shape_runs import RunRows
+    from wire.records.format import Batch
     from wire.records.record import Buffer, RecordTuple
 
 
-def tuples(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[RecordTuple]:
+def tuples(batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[RecordTuple]:
     """Return (offset, timestamp, key, value, headers) of every record, in their order.
 
     Plain tuples, which are half the price of `Record` objects; keys and values are copies.
@@ -61,7 +61,7 @@ def tuples(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX) -> list[Recor
     return list(rows(batch, limit))
 
 
-def rows(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX, known: Known = KNOWN) -> Rows:
+def rows(batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX, known: Known = KNOWN) -> Rows:
     """As `tuples`, but the tuples yet to be made.
 
     All errors come here, none while iterating.
@@ -89,7 +89,7 @@ def rows(batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX, known: Known = 
 
 
 def scan(
-    batch: RecordBatch,
+    batch: Batch,
     limit: int = DECOMPRESSED_SIZE_MAX,
     header_count_max: int = NO_HEADER_LIMIT,
     known: Known = KNOWN,
@@ -120,7 +120,7 @@ def scan(
 
 
 def columns(
-    batch: RecordBatch, limit: int = DECOMPRESSED_SIZE_MAX, known: Known = KNOWN
+    batch: Batch, limit: int = DECOMPRESSED_SIZE_MAX, known: Known = KNOWN
 ) -> RecordColumns:
     """Return the columns of `batch`, after checking every record; headers are not in them.
 

@@ -6,9 +6,9 @@ is a view of its bytes, nothing copied.
 
 from __future__ import annotations
 
-from wire.records.batch import TimestampType
 from wire.records.decode.fast.chain.varying import cut
 from wire.records.decode.fast.strides.runs import field_of
+from wire.records.format import TimestampType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from wire.records.batch import RecordBatch
     from wire.records.decode.fast.chain.varying import FieldArrays
     from wire.records.decode.fast.strides.runs import Run
+    from wire.records.format import Batch
     from wire.records.record import Buffer
 
     Int64s = NDArray[np.int64]
@@ -39,7 +39,7 @@ class RecordColumns:
 
     def __init__(
         self,
-        batch: RecordBatch,
+        batch: Batch,
         buffer: Buffer,
         data: bytes | memoryview,
         *,

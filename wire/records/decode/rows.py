@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import islice, repeat
 
-from wire.records.batch import TimestampType
 from wire.records.decode.fast.strides.runs import field_of, keys_and_values
 from wire.records.decode.loop import parse_records, read_headers
+from wire.records.format import TimestampType
 from wire.records.varint import int64, timestamps_of
 
 TYPE_CHECKING = False
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TypeVar
 
-    from wire.records.batch import RecordBatch
     from wire.records.decode.fast.chain.varying import FieldArrays
     from wire.records.decode.fast.strides.runs import Run
+    from wire.records.format import Batch
     from wire.records.known import Known
     from wire.records.record import Buffer, Headers, RecordTuple
 
@@ -123,7 +123,7 @@ def _part(field: Iterable[T], start: int, stop: int) -> Iterable[T]:
 NO_ROWS = Rows((), (), (), (), ())
 
 
-def run_rows(batch: RecordBatch, data: bytes | memoryview, runs: list[Run], known: Known) -> Rows:
+def run_rows(batch: Batch, data: bytes | memoryview, runs: list[Run], known: Known) -> Rows:
     """The records of a batch that is laid out in these runs."""
     timestamps: Iterable[int]
     if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
@@ -155,7 +155,7 @@ def _timestamps(base_timestamp: int, run: Run) -> Iterable[int]:
     return map(stamp_of.__getitem__, run.raw_deltas)
 
 
-def field_rows(batch: RecordBatch, data: bytes | memoryview, fields: FieldArrays) -> Rows:
+def field_rows(batch: Batch, data: bytes | memoryview, fields: FieldArrays) -> Rows:
     """The records of a batch whose fields are at these places."""
     from wire.records.decode.fast.chain.varying import cut
 
@@ -172,7 +172,7 @@ def field_rows(batch: RecordBatch, data: bytes | memoryview, fields: FieldArrays
     return Rows((fields.offset_deltas + batch.base_offset).tolist(), timestamps, keys, values)
 
 
-def plain_tuples(batch: RecordBatch, data: Buffer) -> list[RecordTuple]:
+def plain_tuples(batch: Batch, data: Buffer) -> list[RecordTuple]:
     """The records of a batch as the plain loop reads them.
 
     Raises:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from io import BytesIO
 
-from wire.records.batch import (
+from wire.records.crc32c import crc32c
+from wire.records.encode.joins import encode_headers, encode_records
+from wire.records.format import (
     ATTRIBUTES_POSITION,
     CHECKED_HEAD,
     CONTROL_BIT,
@@ -16,8 +18,6 @@ from wire.records.batch import (
     PRODUCER_POSITION,
     TRANSACTIONAL_BIT,
 )
-from wire.records.crc32c import crc32c
-from wire.records.encode.joins import encode_headers, encode_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def build_batch(
     Raises:
         TypeError: a key or value is neither bytes, a bytearray, None nor a memoryview of bytes.
 
-    >>> from wire.records import RecordBatch
+    >>> from wire.records import Batch
     >>> [r.value for r in RecordBatch(build_batch([b"a", None], timestamps=5)).records()]
     [b'a', None]
     """

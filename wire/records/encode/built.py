@@ -8,9 +8,9 @@ what `storage.validation` makes of a stranger's bytes: a batch to be written as 
 
 from __future__ import annotations
 
-from wire.records.batch import CHECKED_HEAD, FRAME_HEAD, HEADER_SIZE, LOG_OVERHEAD
 from wire.records.crc32c import crc32c
 from wire.records.encode.joins import encode_lone_value, encode_records, encode_uniform
+from wire.records.format import CHECKED_HEAD, FRAME_HEAD, HEADER_SIZE, LOG_OVERHEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wire.records.batch import TimestampType
+from wire.records.format import TimestampType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from wire.records.batch import RecordBatch
+    from wire.records.format import Batch
     from wire.records.record import Buffer
 
     Int64s = NDArray[np.int64]
@@ -84,13 +84,13 @@ class BatchesColumns:
 
 
 def columns_of_batches(
-    batches: Sequence[RecordBatch], payloads: Sequence[Buffer], *, with_headers: bool = False
+    batches: Sequence[Batch], payloads: Sequence[Buffer], *, with_headers: bool = False
 ) -> BatchesColumns | None:
     """The columns of `batches`; None if something is out of the ordinary.
 
     Headers are that, too, unless the columns are wanted `with_headers`.
 
-    `payloads` are what `RecordBatch.payload` gives of each. `RecordBatch.columns` reads such
+    `payloads` are what `Batch.payload` gives of each. `Batch.columns` reads such
     batches, one by one, or says what is wrong with one.
     """
     # What is read past the end by mistake are zeros, and is noticed.

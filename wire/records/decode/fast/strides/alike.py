@@ -6,15 +6,15 @@ columns take 0.3 us a record, batch by batch 0.8.
 
 from __future__ import annotations
 
-from wire.records.batch import (
+from wire.records.decode.columns import RecordColumns
+from wire.records.decode.fast.strides.batch_heads import alike_heads
+from wire.records.decode.fast.strides.runs import field_of
+from wire.records.format import (
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
     TIMESTAMP_TYPE_BIT,
 )
-from wire.records.decode.columns import RecordColumns
-from wire.records.decode.fast.strides.batch_heads import alike_heads
-from wire.records.decode.fast.strides.runs import field_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

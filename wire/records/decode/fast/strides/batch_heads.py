@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from struct import Struct
 
-from wire.records.batch import ATTRIBUTES_POSITION
 from wire.records.crc32c import crc32c
+from wire.records.format import ATTRIBUTES_POSITION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

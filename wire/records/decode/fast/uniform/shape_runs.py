@@ -11,17 +11,17 @@ from __future__ import annotations
 from itertools import chain, repeat
 from struct import Struct
 
-from wire.records.batch import (
+from wire.records.crc32c import crc32c
+from wire.records.decode.fast.strides.batch_heads import alike_heads
+from wire.records.decode.fast.uniform.shapes import cut, shape_of, timestamps_with
+from wire.records.decode.rows import Rows
+from wire.records.format import (
     ATTRIBUTES_POSITION,
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
     TIMESTAMP_TYPE_BIT,
 )
-from wire.records.crc32c import crc32c
-from wire.records.decode.fast.strides.batch_heads import alike_heads
-from wire.records.decode.fast.uniform.shapes import cut, shape_of, timestamps_with
-from wire.records.decode.rows import Rows
 from wire.records.known import KNOWN, Known
 
 TYPE_CHECKING = False
