@@ -35,14 +35,16 @@ configs = st.fixed_dictionaries(
 
 def outcome(records: Any, config: LogConfig) -> Any:
     try:
-        batch = ordinary(records, config, NOW) or validate(
-            records,
-            config=config,
-            origin=AppendOrigin.CLIENT,
-            now_ms=NOW,
-            log_start_offset=42,
-            topic_partition=TopicPartition("topic", 3),
-        )
+        batch: Any = ordinary(records, config, NOW)
+        if batch is None:
+            batch = validate(
+                records,
+                config=config,
+                origin=AppendOrigin.CLIENT,
+                now_ms=NOW,
+                log_start_offset=42,
+                topic_partition=TopicPartition("topic", 3),
+            )
     except errors.KafkaError as error:
         return error.code, error.message, error.log_start_offset, error.record_errors
     facts = (
@@ -53,7 +55,9 @@ def outcome(records: Any, config: LogConfig) -> Any:
         (batch.producer_id, batch.producer_epoch, batch.base_sequence),
         batch.attributes,
     )
-    return batch.stamped(base_offset=0, leader_epoch=-1), facts
+    is_built = isinstance(batch, BuiltBatch)
+    written = bytes(batch) if is_built else batch.stamped(base_offset=0, leader_epoch=-1)
+    return written, facts
 
 
 @pytest.mark.slow
