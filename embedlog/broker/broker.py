@@ -10,6 +10,7 @@ partitions. The caller's thread does the work; the broker has no thread of its o
 from __future__ import annotations
 
 from embedlog.broker import dispatch
+from embedlog.broker.features import TRANSACTION_VERSION
 from embedlog.broker.late_parts import LateParts
 from embedlog.broker.metadata_publisher import MetadataPublisher
 from embedlog.broker.producer_ids import ProducerIds
@@ -17,7 +18,7 @@ from embedlog.errors import CorruptRecord
 from embedlog.logs import Log
 from embedlog.purgatory.timer import Timer
 from embedlog.replication.replica_manager import ReplicaManager
-from embedlog.topic_names import OFFSETS_TOPIC
+from embedlog.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataDelta
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
+    from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
     from embedlog.pending import Pending
     from embedlog.replication.delayed_fetch import DelayedFetch
     from embedlog.replication.fetch_sessions import FetchSessions
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from embedlog.storage.log_manager import LogManager
     from wire.schema import R, Request
     from wire.schemas.api_versions import ApiVersionsResponse
+    from wire.schemas.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 _log = Log("broker")
 
@@ -86,6 +89,9 @@ class Broker:
         if not log_manager.clean:
             self._recover()
         runtime.scheduler.add(log_manager)
+        if TRANSACTIONS_TOPIC in controller.image.topics_by_name:
+            # What was decided is told without being asked for, and what is open takes time.
+            self.transaction_coordinator.load()
 
     def _recover(self) -> None:
         """Load every log after an unclean shutdown: each is read and cut where it was torn."""
@@ -122,6 +128,8 @@ class Broker:
         self.runtime.scheduler.remove(self.log_manager)
         if self._late.group_coordinator is not None:
             self._late.group_coordinator.close()
+        if self._late.transaction_coordinator is not None:
+            self._late.transaction_coordinator.close()
         self.replica_manager.close()
         self.runtime.scheduler.remove(self.timer)
 
@@ -148,6 +156,33 @@ class Broker:
         """The coordinator of groups, made with the first request that needs it."""
         coordinator = self._late.group_coordinator
         return self._late.make_group_coordinator() if coordinator is None else coordinator
+
+    @property
+    def transaction_coordinator(self) -> TransactionCoordinator:
+        """The coordinator of transactions, made with the first request that needs it."""
+        coordinator = self._late.transaction_coordinator
+        if coordinator is None:
+            coordinator = self._late.make_transaction_coordinator(
+                self._write_markers, lambda: TRANSACTION_VERSION
+            )
+        return coordinator
+
+    @property
+    def verifies_transactions(self) -> bool:
+        """Is a transactional batch looked up with its coordinator before it is appended?"""
+        verifies: bool = self.config.transaction_partition_verification_enable
+        return verifies
+
+    def _write_markers(
+        self, request: WriteTxnMarkersRequest
+    ) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
+        """Through the door, as from a coordinator elsewhere."""
+        from embedlog.broker.context import RequestContext
+        from wire.api_keys import ApiKey
+
+        first_last = dispatch.served_versions(ApiKey.WRITE_TXN_MARKERS)
+        context = RequestContext(ApiKey.WRITE_TXN_MARKERS, first_last[1])
+        return self.handle(context, request)
 
     def _changed(self, delta: MetadataDelta) -> None:
         """Act on one change of the metadata. Requires: the controller lock."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CoordinatorHost:
-    """One broker, as `coordinator.group.group_coordinator.Broker` describes it."""
+    """One broker, as the coordinators' own protocols describe it."""
 
     __slots__ = ("_controller", "_log_manager", "config", "replica_manager", "runtime")
 

@@ -6,9 +6,14 @@ from embedlog.runtime.locks import Rank, ranked_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.broker.coordinator_host import CoordinatorHost
     from embedlog.config import BrokerConfig
     from embedlog.controller.controller import Controller
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
+    from embedlog.coordinator.transaction.markers import Send
+    from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
     from embedlog.replication.fetch_sessions import FetchSessions
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
@@ -27,6 +32,7 @@ class LateParts:
         "_runtime",
         "fetch_sessions",
         "group_coordinator",
+        "transaction_coordinator",
     )
 
     def __init__(
@@ -45,6 +51,7 @@ class LateParts:
         self._lock = ranked_lock(Rank.BROKER)
         self.fetch_sessions: FetchSessions | None = None
         self.group_coordinator: GroupCoordinator | None = None
+        self.transaction_coordinator: TransactionCoordinator | None = None
 
     def make_fetch_sessions(self) -> FetchSessions:
         """The cache of fetch sessions."""
@@ -63,17 +70,37 @@ class LateParts:
 
     def make_group_coordinator(self) -> GroupCoordinator:
         """The coordinator of groups."""
-        from embedlog.broker.coordinator_host import CoordinatorHost
         from embedlog.coordinator.group.group_coordinator import GroupCoordinator
 
         with self._lock:
             if self.group_coordinator is None:
-                host = CoordinatorHost(
-                    self._runtime,
-                    self._config,
-                    self._replica_manager,
-                    self._controller,
-                    self._log_manager,
-                )
-                self.group_coordinator = GroupCoordinator(host)
+                self.group_coordinator = GroupCoordinator(self._host())
             return self.group_coordinator
+
+    def make_transaction_coordinator(
+        self, send_markers: Send, transaction_version: Callable[[], int]
+    ) -> TransactionCoordinator:
+        """The coordinator of transactions; for its arguments see there."""
+        from embedlog.coordinator.transaction.transaction_coordinator import (
+            TransactionCoordinator,
+        )
+
+        with self._lock:
+            if self.transaction_coordinator is None:
+                self.transaction_coordinator = TransactionCoordinator(
+                    self._host(),
+                    send_markers=send_markers,
+                    transaction_version=transaction_version,
+                )
+            return self.transaction_coordinator
+
+    def _host(self) -> CoordinatorHost:
+        from embedlog.broker.coordinator_host import CoordinatorHost
+
+        return CoordinatorHost(
+            self._runtime,
+            self._config,
+            self._replica_manager,
+            self._controller,
+            self._log_manager,
+        )

@@ -41,6 +41,53 @@ def _told(done: Pending[T], refused: Callable[[KafkaError], T]) -> T:
     )
 
 
+def then(pending: Pending[T], make: Callable[[T], R]) -> Pending[R]:
+    """`make` of the answer, once it is there; it fails as `pending` does."""
+    made: Pending[R] = Pending()
+
+    def settled(done: Pending[T]) -> None:
+        error = done.error()
+        if error is None:
+            made.complete(make(done.result()))
+        else:
+            made.fail(error)
+
+    pending.add_callback(settled)
+    return made
+
+
+def flattened(pending: Pending[T], make: Callable[[T], R | Pending[R]]) -> Pending[R]:
+    """As `then`, where what is made may itself be an answer to come. `make` may raise
+    EmbedlogErrors.
+    """
+    made: Pending[R] = Pending()
+
+    def pass_on(done: Pending[R]) -> None:
+        error = done.error()
+        if error is None:
+            made.complete(done.result())
+        else:
+            made.fail(error)
+
+    def settled(done: Pending[T]) -> None:
+        error = done.error()
+        if error is not None:
+            made.fail(error)
+            return
+        try:
+            answer = make(done.result())
+        except EmbedlogError as refusal:
+            made.fail(refusal)
+            return
+        if isinstance(answer, Pending):
+            answer.add_callback(pass_on)
+        else:
+            made.complete(answer)
+
+    pending.add_callback(settled)
+    return made
+
+
 def combined(answers: Sequence[T | Pending[T]], combine: Callable[[list[T]], R]) -> R | Pending[R]:
     """`combine` of all the answers, in their order, once the last of them is there."""
     waiting = [answer for answer in answers if isinstance(answer, Pending)]
@@ -68,7 +115,7 @@ def combined(answers: Sequence[T | Pending[T]], combine: Callable[[list[T]], R])
     return whole.result() if whole.done() else whole
 
 
-def failed(error: KafkaError) -> Pending[Any]:
+def failed(error: EmbedlogError) -> Pending[Any]:
     """An answer that will not come, and why."""
     pending: Pending[Any] = Pending()
     pending.fail(error)

@@ -38,6 +38,9 @@ GROUP_RECORD_TYPES: dict[int, tuple[str, str]] = {
 """Record type of `__consumer_offsets` -> (module of `wire.schemas`, its name without Key, Value).
 """
 
+TRANSACTION_RECORD_TYPES: dict[int, tuple[str, str]] = {0: ("transaction_log", "TransactionLog")}
+"""The same for `__transaction_state`."""
+
 
 class RecordFormat:
     """The records of one internal topic; message classes are imported when they are first met."""

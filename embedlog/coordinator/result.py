@@ -7,11 +7,12 @@ from embedlog.common import Generic, T
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
 
     from embedlog.errors import KafkaError
     from embedlog.pending import Pending
 
+    R = TypeVar("R")
     OnAppend = Callable[[KafkaError | None], None]
 
 
@@ -32,10 +33,27 @@ class CoordinatorRecord:
         return f"CoordinatorRecord({self.key!r}, {self.value!r}, v{self.value_version})"
 
 
+class Marker:
+    """The end of a transaction that wrote to the shard's log: `batch` is the control batch.
+
+    `transaction_version` is that of its client, see `ProducerStateManager.prepare_marker`.
+    """
+
+    __slots__ = ("batch", "is_committed", "producer_id", "transaction_version")
+
+    def __init__(
+        self, batch: bytes, producer_id: int, *, is_committed: bool, transaction_version: int
+    ) -> None:
+        self.batch = batch
+        self.producer_id = producer_id
+        self.is_committed = is_committed
+        self.transaction_version = transaction_version
+
+
 class Result(Generic[T]):
     """The outcome of one operation; see the attributes of `__init__`."""
 
-    __slots__ = ("is_atomic", "is_replayed", "on_append", "records", "response")
+    __slots__ = ("is_atomic", "is_replayed", "marker", "on_append", "records", "response")
 
     def __init__(
         self,
@@ -45,6 +63,7 @@ class Result(Generic[T]):
         is_atomic: bool = True,
         is_replayed: bool = True,
         on_append: OnAppend | None = None,
+        marker: Marker | None = None,
     ) -> None:
         self.records = records
         self.is_atomic = is_atomic
@@ -57,6 +76,20 @@ class Result(Generic[T]):
         self.on_append = on_append
         """Called once, under the shard's lock: with None when the records are committed, with what
         clients are told when they are not."""
+        self.marker = marker
+        """Appended before the records; what its producer has written counts from then on, or
+        never."""
+
+    def answering(self, response: R) -> Result[R]:
+        """The same with another response."""
+        return Result(
+            self.records,
+            response,
+            is_atomic=self.is_atomic,
+            is_replayed=self.is_replayed,
+            on_append=self.on_append,
+            marker=self.marker,
+        )
 
     def __repr__(self) -> str:
         return f"Result({len(self.records)} records, {self.response!r})"

@@ -244,7 +244,7 @@ class CoordinatorRuntime(Generic[S]):
         shard = self._load(slot)
         write.context = slot.context
         write.result = result = write.operation(shard)
-        if result.records:
+        if result.records or result.marker is not None:
             try:
                 self._append(slot, shard, result)
             except EmbedlogError as error:
@@ -261,19 +261,34 @@ class CoordinatorRuntime(Generic[S]):
         assert slot.context is not None, partition
         slot.context.defer(lambda: self._replica_manager.appended(partition))
         wall_ms = self._world.runtime.clock.wall_ms()
+        marker = result.marker
+        if marker is not None:
+            self._write_batch(slot, marker.batch, wall_ms, marker.transaction_version)
+            shard.end_transaction(marker.producer_id, is_committed=marker.is_committed)
+        if not result.records:
+            return
         for batch, records in self._batches(result, wall_ms):
-            info = partition.append(
-                batch,
-                acks=_ACKS_ALL,
-                origin=AppendOrigin.COORDINATOR,
-                magic_limits=_MAGIC_LIMITS,
-                now_ms=wall_ms,
-                current_leader_epoch=slot.leader_epoch,
-            )
-            slot.end_offset = info.last_offset + 1
+            first_offset = self._write_batch(slot, batch, wall_ms)
             if result.is_replayed:
-                for offset, record in enumerate(records, info.first_offset):
+                for offset, record in enumerate(records, first_offset):
                     shard.replay(record, offset=offset)
+
+    @staticmethod
+    def _write_batch(
+        slot: _Slot[S], batch: bytes, wall_ms: int, transaction_version: int = -1
+    ) -> int:
+        """Append to the shard's log; the offset of the first record."""
+        info = slot.partition.append(
+            batch,
+            acks=_ACKS_ALL,
+            origin=AppendOrigin.COORDINATOR,
+            magic_limits=_MAGIC_LIMITS,
+            now_ms=wall_ms,
+            current_leader_epoch=slot.leader_epoch,
+            transaction_version=transaction_version,
+        )
+        slot.end_offset = info.last_offset + 1
+        return info.first_offset
 
     def _batches(
         self, result: Result[T], wall_ms: int
@@ -286,14 +301,13 @@ class CoordinatorRuntime(Generic[S]):
             key, value = self._record_format.encode(record)
             size += len(key) + (0 if value is None else len(value))
             if size > _BATCH_SIZE and keys and not result.is_atomic:
-                yield self._batch(keys, values, wall_ms), result.records[first:index]
+                batch = build_batch(values, keys=keys, timestamps=wall_ms, codec=self._codec)
+                yield batch, result.records[first:index]
                 keys, values, size, first = [], [], 0, index
             keys.append(key)
             values.append(value)
-        yield self._batch(keys, values, wall_ms), result.records[first:]
-
-    def _batch(self, keys: Sequence[bytes], values: Sequence[bytes | None], wall_ms: int) -> bytes:
-        return build_batch(values, keys=keys, timestamps=wall_ms, codec=self._codec)
+        batch = build_batch(values, keys=keys, timestamps=wall_ms, codec=self._codec)
+        yield batch, result.records[first:]
 
     def _await_commit(self, slot: _Slot[S], write: _Write[S, T]) -> None:
         from embedlog.coordinator.delayed_commit import DelayedCommit
@@ -337,6 +351,7 @@ class CoordinatorRuntime(Generic[S]):
                 slot.index,
                 self._world,
                 lambda context, operation: self._write(slot, operation, context),
+                leader_epoch=leader_epoch,
             )
             shard = self._make_shard(context)
             end_offset = replay_log(partition.log, self._record_format, shard)

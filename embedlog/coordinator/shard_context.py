@@ -68,6 +68,7 @@ class ShardContext:
         "config",
         "heartbeat_purgatory",
         "join_purgatory",
+        "leader_epoch",
         "metadata",
         "monotonic_ms",
         "partition",
@@ -76,10 +77,14 @@ class ShardContext:
         "wall_ms",
     )
 
-    def __init__(self, partition: int, world: CoordinatorWorld, write: Write) -> None:
+    def __init__(
+        self, partition: int, world: CoordinatorWorld, write: Write, *, leader_epoch: int = 0
+    ) -> None:
         clock = world.runtime.clock
         self.partition = partition
         """The number of the partition whose records this shard holds."""
+        self.leader_epoch = leader_epoch
+        """That partition's, when the shard was loaded: the coordinator's epoch."""
         self.config = world.config
         """The broker's settings, as attributes."""
         self.random = world.runtime.random

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from embedlog.common import Buffer, TopicPartition
     from embedlog.storage.log import Log
     from embedlog.storage.log_values import LogAppendInfo
-    from embedlog.storage.producers.entry import ProducerStateEntry
+    from embedlog.storage.producers.entry import ProducerStateEntry, VerificationState
     from wire.records.encode.built import BuiltBatch
 
     class Follower(Protocol):
@@ -177,11 +177,14 @@ class Partition:
         magic_limits: tuple[int, int],
         now_ms: int,
         current_leader_epoch: int = NO_EPOCH,
+        verification: VerificationState | None = None,
+        transaction_version: int = -1,
     ) -> LogAppendInfo:
         """Append one record set as the leader; offsets and epoch are stamped by the log.
 
-        `records` are not modified. `now_ms` is wall time. The caller completes delayed operations
-        afterwards.
+        `records` are not modified. `now_ms` is wall time. `verification` guards what belongs to a
+        transaction, see `begin_verification`; `transaction_version` is told of a marker. The caller
+        completes delayed operations afterwards.
 
         Raises:
             NotLeaderOrFollower, UnknownTopicOrPartition, FencedLeaderEpoch, UnknownLeaderEpoch:
@@ -202,6 +205,8 @@ class Partition:
                     origin=origin,
                     now_ms=now_ms,
                     magic_limits=magic_limits,
+                    verification=verification,
+                    transaction_version=transaction_version,
                 )
             except errors.KafkaError as error:
                 if error.code in _TOLD_WITH_LOG_START:
@@ -209,6 +214,19 @@ class Partition:
                 raise
             log.commit(self.syncs)
         return info
+
+    def begin_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, *, supports_epoch_bump: bool
+    ) -> VerificationState:
+        """What guards the append of a transactional batch while its coordinator is asked.
+
+        Raises as `check_leader` does.
+        """
+        with self.lock:
+            self.check_leader()
+            return self.log.producers.begin_verification(
+                producer_id, producer_epoch, sequence, supports_epoch_bump=supports_epoch_bump
+            )
 
     def sync(self) -> None:
         """Make everything appended so far survive power loss, and let readers see it.

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from embedlog.runtime import Runtime
     from embedlog.storage.log import Log
     from embedlog.storage.log_values import LogAppendInfo as LogAppendInfo
+    from embedlog.storage.producers.entry import VerificationState
     from wire.records.encode.built import BuiltBatch
     from wire.schemas.delete_records import DeleteRecordsResponse
     from wire.schemas.produce import ProduceResponse
@@ -137,6 +138,7 @@ class ReplicaManager:
         origin: int = AppendOrigin.CLIENT,
         magic_limits: tuple[int, int] = CURRENT_MAGIC,
         is_awaited: bool = False,
+        verification: VerificationState | None = None,
     ) -> LogAppendInfo:
         """Append as the leader, and wake who waited for it. See `Partition.append` for errors.
 
@@ -148,7 +150,12 @@ class ReplicaManager:
         now_ms = self._wall_ms()
         try:
             info = partition.append(
-                records, acks=acks, origin=origin, magic_limits=magic_limits, now_ms=now_ms
+                records,
+                acks=acks,
+                origin=origin,
+                magic_limits=magic_limits,
+                now_ms=now_ms,
+                verification=verification,
             )
         except errors.InvalidTimestamp as error:
             # A test may have frozen this process' time, but not that of a client in C.
@@ -157,7 +164,12 @@ class ReplicaManager:
                 raise
             try:
                 info = partition.append(
-                    records, acks=acks, origin=origin, magic_limits=magic_limits, now_ms=machine_ms
+                    records,
+                    acks=acks,
+                    origin=origin,
+                    magic_limits=magic_limits,
+                    now_ms=machine_ms,
+                    verification=verification,
                 )
             except errors.InvalidTimestamp:
                 raise _with_clocks(error, now_ms, machine_ms) from None
@@ -165,6 +177,21 @@ class ReplicaManager:
             self.appended(partition, is_awaited=is_awaited)
         else:
             self._wake_readers(partition)
+        return info
+
+    def append_marker(
+        self, partition: Partition, marker: bytes, *, transaction_version: int
+    ) -> LogAppendInfo:
+        """Append the end of a transaction to one of its partitions, for its coordinator."""
+        info = partition.append(
+            marker,
+            acks=-1,
+            origin=AppendOrigin.COORDINATOR,
+            magic_limits=CURRENT_MAGIC,
+            now_ms=self._wall_ms(),
+            transaction_version=transaction_version,
+        )
+        self.appended(partition)
         return info
 
     def appended(self, partition: Partition, *, is_awaited: bool = False) -> None:

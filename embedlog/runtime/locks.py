@@ -69,6 +69,8 @@ class Rank:
     """The making of parts that are made when first asked for."""
     SHARDS = 34
     """Which shards a coordinator has. A leaf."""
+    MARKERS = 35
+    """The decided transactions whose partitions have not been told. A leaf."""
     CLEANER = 40
     """Compaction: one slice at a time. Under it partitions."""
     LOG_MANAGER = 41

@@ -1,4 +1,4 @@
-"""InitProducerId: ids for idempotent producers; none for transactional ones."""
+"""InitProducerId: ids for idempotent producers. Transactional ones: tests/coordinator."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_an_id_and_epoch_without_transactions_get_a_new_id(client: Client) -> No
             {"transactional_id": "t", "transaction_timeout_ms": 900_001},
             ErrorCode.INVALID_TRANSACTION_TIMEOUT,
         ),
-        ({"transactional_id": "t"}, ErrorCode.UNSUPPORTED_VERSION),
+        ({"transactional_id": "t"}, ErrorCode.NOT_COORDINATOR),
     ],
 )
 def test_refusals(client: Client, fields: dict[str, object], code: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from embedlog.broker import topics
 from tests.apis.conftest import Client, Closed, InProcess
 from tests.golden.batches import BASE_TIMESTAMP, gzipped, records, simple
 from tests.golden.requests import Topic, fetch, list_offsets, produce
@@ -304,6 +305,7 @@ def test_transactional_records_need_a_known_transactional_id(client: Client) -> 
     codes = [t.partition_responses[0].error_code for t in response.responses]
     assert codes == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * 2
     assert stored(client, other) == []
+    assert topics.ensure_internal_topic(client.broker, "__transaction_state")
     unknown = send(client, topic, 9, batch, transactional_id="nobody")
     assert unknown.error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert unknown.log_start_offset == -1

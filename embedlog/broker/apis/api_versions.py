@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker import dispatch
+from embedlog.broker.features import FEATURES
 from wire.schemas.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -21,17 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-
-FEATURES = (
-    ("group.version", 0, 1, 1),
-    ("kraft.version", 0, 1, None),
-    ("metadata.version", 7, 33, 33),
-    ("share.version", 0, 2, 2),
-    ("streams.version", 0, 1, 1),
-    ("transaction.version", 0, 2, 2),
-    ("eligible.leader.replicas.version", 0, 1, 1),
-)
-"""Name, lowest and highest supported level, the level in force (None: not a finalized one)."""
 
 _FIRST_WITH_SOFTWARE = 3
 _FIRST_WITH_ZERO_FEATURES = 4

@@ -1,29 +1,33 @@
 """InitProducerId (api key 22), versions 0-5: an id under which a producer is idempotent.
 
-Without a transactional id: a fresh id at epoch 0, never given twice, also over restarts. v2
-flexible. v3 producer id and epoch of a producer that goes on. With a transactional id a
-coordinator would answer; there is none, and UNSUPPORTED_VERSION says so in a way that clients do
-not retry.
+Without a transactional id: a fresh id at epoch 0, never given twice, also over restarts. With one:
+what the transaction coordinator says, see its `initialize`. v2 flexible. v3 producer id and epoch
+of a producer that goes on. v4 PRODUCER_FENCED; before it INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.dispatch import settle
+from embedlog.coordinator.answers import then
+from wire.error_codes import ErrorCode
 from wire.schemas.init_producer_id import InitProducerIdResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
+    from embedlog.pending import Pending
     from wire.schemas.init_producer_id import InitProducerIdRequest
 
 _NO_ID = -1
 _NO_EPOCH = -1
+_FIRST_WITH_FENCED = 4
 
 
 def handle(
     broker: Broker, context: RequestContext, request: InitProducerIdRequest
-) -> InitProducerIdResponse:
+) -> InitProducerIdResponse | Pending[InitProducerIdResponse]:
     if (request.producer_id == _NO_ID) != (request.producer_epoch == _NO_EPOCH):
         raise errors.InvalidRequest("producer id and epoch must be given together")
     transactional_id = request.transactional_id
@@ -31,16 +35,34 @@ def handle(
         return InitProducerIdResponse(producer_id=broker.producer_ids.next(), producer_epoch=0)
     if not transactional_id:
         raise errors.InvalidRequest("an empty transactional id")
-    timeout_ms_max = broker.config.transaction_max_timeout_ms
-    if not 0 < request.transaction_timeout_ms <= timeout_ms_max:
+    timeout_ms = request.transaction_timeout_ms
+    if not 0 < timeout_ms <= broker.config.transaction_max_timeout_ms:
         raise errors.InvalidTransactionTimeout()
-    raise errors.UnsupportedVersion("transactions are not served")
+    from embedlog.coordinator.transaction.initialize import initialize
+
+    expected = (request.producer_id, request.producer_epoch)
+    pending = broker.transaction_coordinator.write(
+        transactional_id,
+        lambda shard: initialize(
+            shard,
+            transactional_id,
+            timeout_ms=timeout_ms,
+            expected=None if request.producer_id == _NO_ID else expected,
+            new_producer_id=broker.producer_ids.next,
+        ),
+    )
+    return settle(context, request, then(pending, _response))
+
+
+def _response(producer: tuple[int, int]) -> InitProducerIdResponse:
+    return InitProducerIdResponse(producer_id=producer[0], producer_epoch=producer[1])
 
 
 def refused(
     request: InitProducerIdRequest, version: int, error: errors.KafkaError
 ) -> InitProducerIdResponse:
     """The error, with an id and an epoch that nobody has."""
-    return InitProducerIdResponse(
-        error_code=error.code, producer_id=_NO_ID, producer_epoch=_NO_EPOCH
-    )
+    code = error.code
+    if code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED:
+        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    return InitProducerIdResponse(error_code=code, producer_id=_NO_ID, producer_epoch=_NO_EPOCH)

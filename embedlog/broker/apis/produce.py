@@ -2,8 +2,8 @@
 
 v0-v2 take message sets and convert them to batches. v3 takes one batch of magic 2 per partition.
 v4 may answer KAFKA_STORAGE_ERROR. v7 allows zstd. v8 names the records that were refused. v10
-tells the leader (KIP-951). v13 topic ids. acks=0 has no answer; an error closes the connection
-instead. Transactional batches need a coordinator, so that every transactional id is unknown here.
+tells the leader (KIP-951). v11 TRANSACTION_ABORTABLE. v12 the broker adds partitions to the
+transaction (KIP-890). v13 topic ids. acks=0 has no answer; an error closes the connection instead.
 
 Errors are found in this order; the first two refuse the whole request:
     impossible length or magic                        CORRUPT_MESSAGE
@@ -12,7 +12,7 @@ Errors are found in this order; the first two refuse the whole request:
     no records; zstd before v7                        INVALID_RECORD, UNSUPPORTED_COMPRESSION_TYPE
     acks not -1, 0 or 1                               INVALID_REQUIRED_ACKS
     internal topic, unless from the admin client      INVALID_TOPIC_EXCEPTION
-    unknown transactional id                          INVALID_PRODUCER_ID_MAPPING
+    not part of the producer's transaction            see `broker.verification`
     leader, in-sync replicas, the records             see `Partition.append`
 """
 
@@ -22,6 +22,7 @@ from struct import Struct
 
 from embedlog import errors
 from embedlog.broker.topics import this_node
+from embedlog.coordinator.answers import answered, flattened
 from embedlog.replication.delayed_produce import AppendedPartition
 from embedlog.replication.replica_manager import CURRENT_MAGIC
 from embedlog.topic_names import INTERNAL_TOPICS
@@ -39,9 +40,11 @@ from wire.schemas.produce import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
+    from embedlog.broker.verification import Verification
     from embedlog.pending import Pending
     from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import LogAppendInfo
@@ -77,7 +80,16 @@ _TRANSACTIONAL_BIT = 0x10
 class _Produce:
     """One request on its way through its partitions."""
 
-    __slots__ = ("acks", "appended", "broker", "context", "failed", "request", "version")
+    __slots__ = (
+        "acks",
+        "appended",
+        "broker",
+        "context",
+        "failed",
+        "request",
+        "verification",
+        "version",
+    )
 
     def __init__(self, broker: Broker, context: RequestContext, request: ProduceRequest) -> None:
         self.broker = broker
@@ -88,18 +100,52 @@ class _Produce:
         self.appended: list[AppendedPartition] = []
         """What is in a log and not committed yet."""
         self.failed = False
+        self.verification: Verification | None = None
+        """Of the transactional batches; None where nobody speaks of a transaction."""
 
 
 def handle(
     broker: Broker, context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Pending[ProduceResponse] | None:
-    if _has_transactional_records(request) and request.transactional_id is None:
-        raise errors.TransactionalIdAuthorizationFailed()
     produce = _Produce(broker, context, request)
+    if _has_transactional_records(request):
+        if request.transactional_id is None:
+            raise errors.TransactionalIdAuthorizationFailed()
+        return _handle_transactional(produce)
+    return _handle(produce)
+
+
+def _handle_transactional(
+    produce: _Produce,
+) -> ProduceResponse | Pending[ProduceResponse] | None:
+    from embedlog.broker.verification import Verification, verify
+
+    broker, request, version = produce.broker, produce.request, produce.version
+
+    def append(verification: Verification) -> Any:
+        produce.verification = verification
+        return _handle(produce)
+
+    found = verify(
+        broker,
+        request,
+        version,
+        name_of=broker.topic_name,
+        is_transactional=_is_transactional,
+    )
+    if isinstance(found, Verification):
+        produce.verification = found
+        return _handle(produce)
+    # None, where nobody waits for an answer, is one like any other from here on.
+    return answered(flattened(found, append), lambda error: refused(request, version, error))
+
+
+def _handle(produce: _Produce) -> ProduceResponse | Pending[ProduceResponse] | None:
+    broker, request = produce.broker, produce.request
     answers = [_append_to_topic(produce, topic) for topic in request.topic_data]
     if produce.acks == 0:
-        if produce.failed and context.connection is not None:
-            context.connection.close()
+        if produce.failed and produce.context.connection is not None:
+            produce.context.connection.close()
         return None
     # Filled field by field, as what follows: the constructor and its keywords take twice as long.
     response = bare(ProduceResponse)
@@ -226,13 +272,15 @@ def _append(
         raise errors.InvalidRequiredAcks()
     if partition.topic in INTERNAL_TOPICS and produce.context.client_id != _ADMIN_CLIENT_ID:
         raise errors.InvalidTopic()
-    if produce.request.transactional_id is not None and _is_transactional(records):
-        raise errors.InvalidProducerIdMapping()
+    verification = produce.verification
     info = produce.broker.replica_manager.append(
         partition,
         records,
         acks=acks,
         magic_limits=CURRENT_MAGIC if version >= _FIRST_WITH_BATCHES_ONLY else ANY_MAGIC,
+        verification=(
+            None if verification is None else verification.guard((partition.topic, data.index))
+        ),
     )
     answer = _written(data.index, info)
     if acks != 0:

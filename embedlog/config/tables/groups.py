@@ -14,6 +14,9 @@ embedlog.group.max.pending.members int 1000 >=1 internal
 embedlog.max.groups int 10000 >=1 internal
     Groups of all kinds that a broker coordinates; a member or a commit that would make one more is
     POLICY_VIOLATION. Groups that are there already stay, whatever their number.
+embedlog.max.transactional.ids int 100000 >=1 internal
+    Transactional ids that a broker coordinates, about 1 KiB each; InitProducerId of one more is
+    POLICY_VIOLATION. Those that are there already stay, whatever their number.
 errors.deadletterqueue.auto.create.topics.enable boolean false - cluster-wide
     Make dead letter topics of share groups when they are missing. Accepted, not used.
 errors.deadletterqueue.topic.name.prefix string dlq. - cluster-wide
@@ -211,13 +214,13 @@ share.coordinator.write.timeout.ms int 5000 >=1 read-only
 share.fetch.purgatory.purge.interval.requests int 1000 - read-only
     Finished share fetches that may stay in the purgatory. Accepted, not used.
 transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 >=1 read-only
-    How often transactions that took too long are looked for. Accepted, not used.
+    How often transactions that took too long are looked for.
 transaction.max.timeout.ms int 900000 >=1 read-only
     Longest time-out a transactional producer may ask for.
 transaction.partition.verification.enable boolean true - cluster-wide
-    Check that a partition was added to a transaction before records are taken. Accepted, not used.
+    Check that a partition was added to a transaction before records are taken.
 transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 >=1 read-only
-    How often expired transactional ids are looked for. Accepted, not used.
+    How often expired transactional ids are looked for.
 transaction.state.log.load.buffer.size int 5242880 >=1 read-only
     Bytes read at a time when a transaction coordinator loads its log. Accepted, not used.
 transaction.state.log.min.isr int 2 >=1 read-only
@@ -231,7 +234,7 @@ transaction.state.log.segment.bytes int 104857600 >=1 read-only
 transaction.two.phase.commit.enable boolean false - read-only
     May producers take part in two-phase commits (KIP-939)? Accepted, not used.
 transactional.id.expiration.ms int 604800000 >=1 read-only
-    Idle time after which a transactional id is forgotten. Accepted, not used.
+    Idle time after which a transactional id is forgotten.
 unstable.api.versions.enable boolean false - internal
     Serve versions that are still in development. Accepted, not used.
 unstable.feature.versions.enable boolean false - internal

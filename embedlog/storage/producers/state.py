@@ -105,6 +105,20 @@ class ProducerStateManager:
         """The entry of a producer id, None when nothing is known of it."""
         return self._entries.get(producer_id)
 
+    def begin_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, *, supports_epoch_bump: bool
+    ) -> VerificationState:
+        """What guards a transactional append while the coordinator is asked about it.
+
+        It need not be asked where the transaction is open already (`is_open`).
+        """
+        return VerificationState(
+            lowest_sequence=sequence,
+            supports_epoch_bump=supports_epoch_bump,
+            entry=self._entries.get(producer_id),
+            is_open=self.has_open_transaction(producer_id, producer_epoch),
+        )
+
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         """Whether this producer, at this epoch, has a transaction open here."""
         entry = self._entries.get(producer_id)
@@ -180,6 +194,8 @@ class ProducerStateManager:
                 self._check_epoch(entry, epoch, first_offset)
             if origin == AppendOrigin.CLIENT:
                 if verification is not None:
+                    if batch.is_transactional:
+                        self._check_guard(entry, epoch, verification)
                     self._check_verified_sequence(entry, sequence, first_offset, verification)
                 self._check_sequence(entry, epoch, sequence, first_offset)
         transaction_start = entry.current_txn_first_offset
@@ -421,6 +437,16 @@ class ProducerStateManager:
                 f"Epoch of {self._at(entry, offset)} is {epoch}, which is <= the last seen epoch "
                 f"{entry.producer_epoch}"
             )
+
+    def _check_guard(
+        self, entry: ProducerStateEntry, epoch: int, verification: VerificationState
+    ) -> None:
+        """A transactional batch joins a transaction that is open, or begins the verified one."""
+        if entry.current_txn_first_offset != NO_OFFSET and entry.producer_epoch == epoch:
+            return
+        known = self._entries.get(entry.producer_id)
+        if verification.is_open or verification.entry is not known:
+            raise errors.InvalidTxnState("Record was not part of an ongoing transaction")
 
     def _check_verified_sequence(
         self,

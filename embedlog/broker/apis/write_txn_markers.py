@@ -1,0 +1,151 @@
+"""WriteTxnMarkers (api key 27), versions 0-2: tell partitions how a transaction ended.
+
+Coordinators ask it, and administrators who end a hanging transaction. The marker is one control
+batch in each partition, appended as acks=all; in `__consumer_offsets` what the transaction
+committed counts from then on, or never. v1 flexible. v2 the version of the transaction: from 2 on
+an equal epoch is a retry, which only a producer without an open transaction can be (KIP-890).
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.broker.dispatch import as_kafka_error
+from embedlog.coordinator.answers import combined
+from embedlog.coordinator.result import Marker, Result
+from embedlog.pending import Pending
+from embedlog.topic_names import OFFSETS_TOPIC
+from wire.error_codes import STALE_COORDINATOR, ErrorCode
+from wire.records.control import ControlType, build_end_transaction_marker
+from wire.schemas.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from wire.schemas.write_txn_markers import (
+        WritableTxnMarker,
+        WritableTxnMarkerTopic,
+        WriteTxnMarkersRequest,
+    )
+
+_TIMEOUT_MS = 30_000
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest
+) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
+    return combined(
+        [_write_marker(broker, marker) for marker in request.markers],
+        lambda results: WriteTxnMarkersResponse(markers=results),
+    )
+
+
+def refused(
+    request: WriteTxnMarkersRequest, version: int, error: errors.KafkaError
+) -> WriteTxnMarkersResponse:
+    """The same error for every partition."""
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            _result(index, error.code) for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+
+
+def _write_marker(
+    broker: Broker, marker: WritableTxnMarker
+) -> WritableTxnMarkerResult | Pending[WritableTxnMarkerResult]:
+    batch = build_end_transaction_marker(
+        ControlType.COMMIT if marker.transaction_result else ControlType.ABORT,
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        coordinator_epoch=marker.coordinator_epoch,
+        timestamp=broker.runtime.clock.wall_ms(),
+    )
+    return combined(
+        [_write_to_topic(broker, marker, topic, batch) for topic in marker.topics],
+        lambda topics: WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics),
+    )
+
+
+def _write_to_topic(
+    broker: Broker, marker: WritableTxnMarker, topic: WritableTxnMarkerTopic, batch: bytes
+) -> WritableTxnMarkerTopicResult | Pending[WritableTxnMarkerTopicResult]:
+    return combined(
+        [_write(broker, marker, topic.name, index, batch) for index in topic.partition_indexes],
+        lambda results: WritableTxnMarkerTopicResult(name=topic.name, partitions=results),
+    )
+
+
+def _write(
+    broker: Broker, marker: WritableTxnMarker, topic: str, index: int, batch: bytes
+) -> WritableTxnMarkerPartitionResult | Pending[WritableTxnMarkerPartitionResult]:
+    try:
+        written = _append(broker, marker, topic, index, batch)
+    except errors.EmbedlogError as error:
+        return _result(index, _code(error))
+    if written is None:
+        return _result(index, ErrorCode.NONE)
+    answer: Pending[WritableTxnMarkerPartitionResult] = Pending()
+
+    def settled(done: Pending[Any]) -> None:
+        error = done.error()
+        if error is None:
+            answer.complete(_result(index, ErrorCode.NONE))
+        elif isinstance(error, errors.EmbedlogError):
+            answer.complete(_result(index, _code(error)))
+        else:
+            answer.fail(error)
+
+    written.add_callback(settled)
+    return answer.result() if answer.done() else answer
+
+
+def _append(
+    broker: Broker, marker: WritableTxnMarker, topic: str, index: int, batch: bytes
+) -> Pending[Any] | None:
+    """None: the marker is committed; else a pending of that."""
+    version = marker.transaction_version
+    if topic == OFFSETS_TOPIC:
+        ended = Marker(
+            batch,
+            marker.producer_id,
+            is_committed=marker.transaction_result,
+            transaction_version=version,
+        )
+        return broker.group_coordinator.runtime.write(index, lambda _shard: Result(marker=ended))
+    manager = broker.replica_manager
+    partition = manager.partition(topic, index)
+    info = manager.append_marker(partition, batch, transaction_version=version)
+    if partition.log.high_watermark > info.last_offset:
+        return None
+    waiting = manager.await_append(_TIMEOUT_MS, partition, info)
+    return waiting if isinstance(waiting, Pending) else None
+
+
+def _code(error: errors.EmbedlogError) -> int:
+    """What the group coordinator says is told in the words of a partition."""
+    code = as_kafka_error(error).code
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if code in STALE_COORDINATOR else code
+
+
+def _result(index: int, code: int) -> WritableTxnMarkerPartitionResult:
+    return WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)

@@ -1,0 +1,162 @@
+"""How a client ends its transaction, and what becomes of it when all have been told.
+
+The client's answer depends on the state and, since every end raises the epoch (transactions of
+version 2, KIP-890), on whether it names the present epoch or, with a request that it repeats, the
+one before.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.coordinator.result import Result
+from embedlog.coordinator.transaction import states
+from embedlog.coordinator.transaction.transaction import (
+    EPOCH_MAX,
+    FIRST_WITH_EPOCH_BUMP,
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    Transaction,
+    is_exhausted,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.coordinator.transaction.transaction_shard import TransactionShard
+
+    Producer = tuple[int, int]
+
+NO_PRODUCER = (NO_PRODUCER_ID, NO_EPOCH)
+
+_DONE = "done"
+_PREPARE = "prepare"
+_INVALID = "INVALID_TXN_STATE"
+_CONCURRENT = "CONCURRENT_TRANSACTIONS"
+_FENCED = "PRODUCER_FENCED"
+
+_ENDED: dict[int, tuple[str, str]] = {
+    # state                  commit        abort
+    states.ONGOING: (_PREPARE, _PREPARE),
+    states.COMPLETE_COMMIT: (_DONE, _INVALID),
+    states.COMPLETE_ABORT: (_INVALID, _DONE),
+    states.PREPARE_COMMIT: (_CONCURRENT, _INVALID),
+    states.PREPARE_ABORT: (_INVALID, _CONCURRENT),
+    states.EMPTY: (_INVALID, _INVALID),
+}
+"""EndTxn before version 5: the epoch is the present one."""
+
+_ENDED_WITH_BUMP: dict[int, tuple[str, str, str, str]] = {
+    # state                  commit: repeated  present     abort: repeated   present
+    states.ONGOING: (_FENCED, _PREPARE, _FENCED, _PREPARE),
+    states.COMPLETE_COMMIT: (_DONE, _INVALID, _INVALID, _PREPARE),
+    states.COMPLETE_ABORT: (_INVALID, _INVALID, _DONE, _PREPARE),
+    states.PREPARE_COMMIT: (_CONCURRENT, _FENCED, _INVALID, _FENCED),
+    states.PREPARE_ABORT: (_INVALID, _FENCED, _CONCURRENT, _FENCED),
+    states.EMPTY: (_FENCED, _INVALID, _FENCED, _PREPARE),
+}
+"""EndTxn from version 5 on."""
+
+_ERRORS: dict[str, type[errors.KafkaError]] = {
+    _INVALID: errors.InvalidTxnState,
+    _CONCURRENT: errors.ConcurrentTransactions,
+    _FENCED: errors.ProducerFenced,
+}
+
+
+def end(
+    shard: TransactionShard,
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    *,
+    is_committed: bool,
+    client_version: int,
+    new_producer_id: Callable[[], int],
+) -> Result[Producer]:
+    """EndTxn: decide, and answer with the producer id and epoch to go on with (version 2 only).
+
+    Requires: the shard's lock.
+
+    Raises:
+        InvalidProducerIdMapping: the transactional id is unknown, or of another producer.
+        ProducerFenced, InvalidTxnState, ConcurrentTransactions: see the tables above.
+    """
+    shard.check_settled(transactional_id)
+    present = shard.transactions.get(transactional_id)
+    if present is None:
+        raise errors.InvalidProducerIdMapping()
+    bumps = client_version >= FIRST_WITH_EPOCH_BUMP
+    is_repeated = bumps and _is_repeated(present, producer_id, producer_epoch)
+    if present.producer_id != producer_id and not is_repeated:
+        raise errors.InvalidProducerIdMapping()
+    if present.producer_epoch != producer_epoch and not is_repeated:
+        raise errors.ProducerFenced()
+    if bumps:
+        answers = _ENDED_WITH_BUMP[present.state]
+        outcome = answers[(0 if is_committed else 2) + (0 if is_repeated else 1)]
+    else:
+        outcome = _ENDED[present.state][0 if is_committed else 1]
+    if outcome == _DONE:
+        return Result((), (present.producer_id, present.producer_epoch) if bumps else NO_PRODUCER)
+    if outcome != _PREPARE:
+        raise _ERRORS[outcome]()
+    target = _prepared(
+        present,
+        is_committed=is_committed,
+        client_version=client_version,
+        now_ms=shard.context.wall_ms(),
+        new_producer_id=new_producer_id,
+    )
+    after = target.completed(target.last_update_ms)
+    return shard.transit(
+        target, (after.producer_id, after.producer_epoch) if bumps else NO_PRODUCER
+    )
+
+
+def _is_repeated(present: Transaction, producer_id: int, producer_epoch: int) -> bool:
+    """Does a client name what it had before the end that was its own, and whose answer it lost?"""
+    if producer_id == present.producer_id:
+        return producer_epoch == present.producer_epoch - 1
+    return (
+        producer_id == present.previous_producer_id
+        and producer_epoch == EPOCH_MAX - 1
+        and present.producer_epoch == 0
+    )
+
+
+def _prepared(
+    present: Transaction,
+    *,
+    is_committed: bool,
+    client_version: int,
+    now_ms: int,
+    new_producer_id: Callable[[], int],
+) -> Transaction:
+    state = states.PREPARE_COMMIT if is_committed else states.PREPARE_ABORT
+    target = present.moved(state, now_ms=now_ms, client_version=client_version)
+    if present.state != states.ONGOING:
+        # Nothing is open: an abort that only raises the epoch.
+        target.start_ms = now_ms
+    if target.bumps_epoch:
+        target.producer_epoch = present.producer_epoch + 1
+        target.last_producer_epoch = present.producer_epoch
+        if is_exhausted(present.producer_epoch):
+            target.next_producer_id = new_producer_id()
+    return target
+
+
+def complete(shard: TransactionShard, decided: Transaction) -> Result[None]:
+    """Every partition has the decision: the id is free for the next transaction.
+
+    Nothing where it has moved on: another coordinator was faster. Requires: the shard's lock.
+    """
+    present = shard.transactions.get(decided.transactional_id)
+    if (
+        present is None
+        or present.state != decided.state
+        or present.producer_epoch != decided.producer_epoch
+        or not shard.is_settled(decided.transactional_id)
+    ):
+        return Result()
+    return shard.transit(present.completed(shard.context.wall_ms()), None)

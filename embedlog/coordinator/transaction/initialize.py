@@ -1,0 +1,114 @@
+"""InitProducerId of a transactional id: an epoch of one's own, and none for those before.
+
+    id is new                     producer id from the controller, epoch 0
+    nothing is open               the next epoch; at the end of the epochs a new producer id
+    a transaction is being ended  CONCURRENT_TRANSACTIONS
+    a transaction is open         fenced and aborted; CONCURRENT_TRANSACTIONS until that is done
+
+A client that goes on after an error names the producer id and epoch that it has (KIP-360). If they
+are the present ones it gets the next epoch; if they are those before, its last request was done and
+only the answer was lost, so it gets the present epoch once more; otherwise somebody else has taken
+over, and it is fenced.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.coordinator.transaction import states
+from embedlog.coordinator.transaction.transaction import (
+    NO_EPOCH,
+    NO_TIME,
+    Transaction,
+    is_exhausted,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.coordinator.result import Result
+    from embedlog.coordinator.transaction.transaction_shard import TransactionShard
+
+    Producer = tuple[int, int]
+    """A producer id and an epoch."""
+
+
+def initialize(
+    shard: TransactionShard,
+    transactional_id: str,
+    *,
+    timeout_ms: int,
+    expected: Producer | None,
+    new_producer_id: Callable[[], int],
+) -> Result[Producer]:
+    """Give the id's new owner its producer id and epoch. Requires: the shard's lock.
+
+    `expected` is what a client has that goes on, None for one that begins.
+
+    Raises:
+        ConcurrentTransactions: the last transaction is not over; ask again.
+        ProducerFenced: `expected` has been taken over.
+    """
+    shard.check_settled(transactional_id)
+    present = shard.transactions.get(transactional_id)
+    if present is None:
+        shard.check_room()
+        present = Transaction(transactional_id, new_producer_id(), timeout_ms=timeout_ms)
+    if expected is not None and not _may_name(present, expected):
+        raise errors.ProducerFenced()
+    if present.is_prepared:
+        raise errors.ConcurrentTransactions()
+    if present.state == states.ONGOING:
+        target = present.fenced(
+            now_ms=shard.context.wall_ms(), transaction_version=shard.transaction_version()
+        )
+        return shard.transit(target, shard.refusal(errors.ConcurrentTransactions()))
+    target = _taken_over(
+        present,
+        expected_epoch=None if expected is None else expected[1],
+        timeout_ms=timeout_ms,
+        now_ms=shard.context.wall_ms(),
+        new_producer_id=new_producer_id,
+    )
+    return shard.transit(target, (target.producer_id, target.producer_epoch))
+
+
+def _may_name(present: Transaction, expected: Producer) -> bool:
+    producer_id, epoch = expected
+    return (
+        present.producer_epoch == NO_EPOCH
+        or producer_id == present.producer_id
+        or (producer_id == present.previous_producer_id and is_exhausted(epoch))
+    )
+
+
+def _taken_over(
+    present: Transaction,
+    *,
+    expected_epoch: int | None,
+    timeout_ms: int,
+    now_ms: int,
+    new_producer_id: Callable[[], int],
+) -> Transaction:
+    producer_id, epoch = present.producer_id, present.producer_epoch
+    if expected_epoch is not None and epoch not in (NO_EPOCH, expected_epoch):
+        if expected_epoch != present.last_producer_epoch:
+            raise errors.ProducerFenced()
+        last_epoch = expected_epoch
+    else:
+        # One that begins may not be mistaken for one that repeats: there is no last epoch then.
+        last_epoch = NO_EPOCH if expected_epoch is None else epoch
+        if is_exhausted(epoch):
+            producer_id, epoch = new_producer_id(), 0
+        else:
+            epoch += 1
+    return present.moved(
+        states.EMPTY,
+        now_ms=now_ms,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        last_producer_epoch=last_epoch,
+        timeout_ms=timeout_ms,
+        partitions=frozenset(),
+        start_ms=NO_TIME,
+    )

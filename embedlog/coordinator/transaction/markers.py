@@ -1,0 +1,215 @@
+"""Telling every partition of a decided transaction what was decided.
+
+    decided -> WriteTxnMarkers -> each partition   done            its last: the id is free again
+                                                   not now         asked again in 100 ms
+                                                   fenced          somebody newer did it: given up
+                                                   topic is gone   nothing to tell
+
+The decision is in the coordinator's log before anybody is told, so that it outlives the broker: who
+loads that log next tells what is still untold. The client has its answer meanwhile.
+"""
+
+from __future__ import annotations
+
+from embedlog.coordinator.transaction import states
+from embedlog.coordinator.transaction.ending import complete
+from embedlog.logs import Log
+from embedlog.pending import Pending
+from embedlog.runtime.locks import Rank, ranked_lock
+from wire.error_codes import ErrorCode
+from wire.schemas.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from embedlog.coordinator.transaction.transaction import Transaction
+    from embedlog.coordinator.transaction.transaction_shard import TransactionShard
+    from embedlog.runtime.scheduler import Scheduler
+    from wire.schemas.write_txn_markers import WriteTxnMarkersResponse
+
+    Send = Callable[
+        [WriteTxnMarkersRequest], WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]
+    ]
+
+_log = Log("coordinator")
+
+_RETRY_MS = 100
+
+_AGAIN = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+_FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+_DONE = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.UNSUPPORTED_VERSION,
+    }
+)
+
+
+class _Decided:
+    """One transaction on its way to its partitions."""
+
+    __slots__ = ("coordinator_epoch", "is_asked", "shard", "transaction", "untold")
+
+    def __init__(self, shard: TransactionShard, transaction: Transaction) -> None:
+        self.shard = shard
+        self.transaction = transaction
+        self.coordinator_epoch = shard.context.leader_epoch
+        self.untold = set(transaction.partitions)
+        self.is_asked = False
+        """Is a request of it on its way?"""
+
+
+class TransactionMarkers:
+    """The decided transactions of a broker that some partition has not been told.
+
+    `send(request)` asks the leaders; `exists(topic, index)` says whether there is such a partition.
+    Every method may be called from any thread that holds no shard's lock.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, send: Send, exists: Callable[[str, int], bool]
+    ) -> None:
+        self._scheduler = scheduler
+        self._send = send
+        self._exists = exists
+        self._lock = ranked_lock(Rank.MARKERS)
+        self._decided: dict[tuple[str, int, int], _Decided] = {}
+        self._runs = False
+        scheduler.add(self)
+
+    def tell(self, shard: TransactionShard, transaction: Transaction) -> None:
+        """Tell the partitions of a decided transaction, now and until all have it."""
+        decided = _Decided(shard, transaction)
+        key = _key(transaction)
+        with self._lock:
+            self._decided[key] = decided
+        self._ask(decided)
+
+    def run_once(self, _now_ms: int) -> int | None:
+        """Ask again for what is untold."""
+        # A notice of its own would have it called again at once, as long as somebody waits.
+        self._runs = True
+        try:
+            for decided in list(self._decided.values()):
+                self._ask(decided)
+        finally:
+            self._runs = False
+        return _RETRY_MS if self._decided else None
+
+    def close(self) -> None:
+        """Tell nobody any more."""
+        self._scheduler.remove(self)
+        with self._lock:
+            self._decided.clear()
+
+    def _ask(self, decided: _Decided) -> None:
+        with self._lock:
+            if decided.is_asked or _key(decided.transaction) not in self._decided:
+                return
+            decided.is_asked = True
+        decided.untold = {place for place in decided.untold if self._exists(*place)}
+        if not decided.untold:
+            self._complete(decided)
+            return
+        answer = self._send(_request(decided))
+        if isinstance(answer, Pending):
+            answer.add_callback(lambda pending: self._answered(decided, pending))
+        else:
+            self._take(decided, answer)
+
+    def _answered(self, decided: _Decided, pending: Pending[WriteTxnMarkersResponse]) -> None:
+        error = pending.error()
+        if error is None:
+            self._take(decided, pending.result())
+        else:
+            _log.info("the markers of %r are not written yet: %s", decided.transaction, error)
+            self._again(decided)
+
+    def _take(self, decided: _Decided, response: WriteTxnMarkersResponse) -> None:
+        for marker in response.markers:
+            for topic in marker.topics:
+                for partition in topic.partitions:
+                    code = partition.error_code
+                    place = topic.name, partition.partition_index
+                    if code in _FENCED:
+                        _log.info("%r was ended by somebody newer: %s", decided.transaction, place)
+                        self._forget(decided)
+                        return
+                    if code in _DONE:
+                        decided.untold.discard(place)
+                    elif code not in _AGAIN:
+                        _log.error(
+                            "%s refuses the marker of %r with error %d",
+                            place,
+                            decided.transaction,
+                            code,
+                        )
+        if decided.untold:
+            self._again(decided)
+        else:
+            self._complete(decided)
+
+    def _complete(self, decided: _Decided) -> None:
+        def written(pending: Pending[Any]) -> None:
+            error = pending.error()
+            if error is None or getattr(error, "code", None) == ErrorCode.NOT_COORDINATOR:
+                # Where the shard was unloaded, who loads it next finds the decision in the log.
+                self._forget(decided)
+            else:
+                self._again(decided)
+
+        decided.shard.context.write(
+            lambda shard: complete(shard, decided.transaction)
+        ).add_callback(written)
+
+    def _again(self, decided: _Decided) -> None:
+        decided.is_asked = False
+        if not self._runs:
+            self._scheduler.notify(self, _RETRY_MS)
+
+    def _forget(self, decided: _Decided) -> None:
+        with self._lock:
+            self._decided.pop(_key(decided.transaction), None)
+
+
+def _key(transaction: Transaction) -> tuple[str, int, int]:
+    return transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
+
+
+def _request(decided: _Decided) -> WriteTxnMarkersRequest:
+    transaction = decided.transaction
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(decided.untold):
+        topics.setdefault(topic, []).append(index)
+    marker = WritableTxnMarker(
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        transaction_result=transaction.state == states.PREPARE_COMMIT,
+        topics=[
+            WritableTxnMarkerTopic(name=topic, partition_indexes=indexes)
+            for topic, indexes in topics.items()
+        ],
+        coordinator_epoch=decided.coordinator_epoch,
+        transaction_version=transaction.client_version,
+    )
+    return WriteTxnMarkersRequest(markers=[marker])

@@ -1,0 +1,51 @@
+"""The states of a transactional id, as Kafka numbers them in `__transaction_state`.
+
+                      +---------------- add partitions ----------------+
+                      v                                                |
+    EMPTY -> ONGOING -+-> PREPARE_COMMIT -> COMPLETE_COMMIT -----------+
+      ^               +-> PREPARE_ABORT --> COMPLETE_ABORT ------------+
+      +----------------------- InitProducerId ------------------------ +
+
+The decision is made with PREPARE: from then on only its end can follow, also after a crash. With
+transactions of version 2 an abort may also come where nothing is open: it raises the epoch.
+"""
+
+from __future__ import annotations
+
+EMPTY = 0
+ONGOING = 1
+PREPARE_COMMIT = 2
+PREPARE_ABORT = 3
+COMPLETE_COMMIT = 4
+COMPLETE_ABORT = 5
+DEAD = 6
+"""Forgotten: its record is a tombstone."""
+PREPARE_EPOCH_FENCE = 7
+"""Kafka's name for a fence on its way to PREPARE_ABORT. Here both are one step, so that no id is
+ever in it; filters of ListTransactions may name it."""
+
+NAMES = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
+"""What DescribeTransactions and ListTransactions call each state."""
+
+_IDLE = frozenset({EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT})
+
+ENTERED_FROM: dict[int, frozenset[int]] = {
+    EMPTY: _IDLE,
+    ONGOING: _IDLE | {ONGOING},
+    PREPARE_COMMIT: frozenset({ONGOING}),
+    PREPARE_ABORT: _IDLE | {ONGOING, PREPARE_EPOCH_FENCE},
+    COMPLETE_COMMIT: frozenset({PREPARE_COMMIT}),
+    COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
+    DEAD: _IDLE,
+    PREPARE_EPOCH_FENCE: frozenset({ONGOING}),
+}
+"""State -> those it may be entered from."""

@@ -1,0 +1,188 @@
+"""`Transaction`: what the coordinator knows of one transactional id, and its record."""
+
+from __future__ import annotations
+
+from embedlog.coordinator.result import CoordinatorRecord
+from embedlog.coordinator.transaction import states
+from wire.schemas.transaction_log import (
+    PartitionsSchema,
+    TransactionLogKey,
+    TransactionLogValue,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    TopicIndex = tuple[str, int]
+    """A topic's name and the number of one of its partitions."""
+
+NO_PRODUCER_ID = -1
+NO_EPOCH = -1
+NO_TIME = -1
+EPOCH_MAX = 32_767
+_LAST_EPOCH_OF_CLIENTS = EPOCH_MAX - 1
+"""The last one of an id is kept for the fence that ends its last transaction."""
+FIRST_WITH_EPOCH_BUMP = 2
+"""The transaction version (KIP-890) whose every end gives the producer a new epoch."""
+
+
+def is_exhausted(producer_epoch: int) -> bool:
+    """Is there no later epoch that a client could get under the same producer id?"""
+    return producer_epoch >= _LAST_EPOCH_OF_CLIENTS
+
+
+class Transaction:
+    """One transactional id at one moment. Never changed: a transition makes another.
+
+    Times are wall time in ms. `partitions` are those of the transaction that is open or ending.
+    """
+
+    __slots__ = (
+        "client_version",
+        "last_producer_epoch",
+        "last_update_ms",
+        "next_producer_id",
+        "partitions",
+        "previous_producer_id",
+        "producer_epoch",
+        "producer_id",
+        "start_ms",
+        "state",
+        "timeout_ms",
+        "transactional_id",
+    )
+
+    def __init__(self, transactional_id: str, producer_id: int, *, timeout_ms: int) -> None:
+        """An id that was never used: its first epoch is still to come."""
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.previous_producer_id = NO_PRODUCER_ID
+        """The one before the last transition; equal to `producer_id` but after it has changed."""
+        self.next_producer_id = NO_PRODUCER_ID
+        """While a transaction that uses up the last epoch is being ended: who goes on after it."""
+        self.producer_epoch = NO_EPOCH
+        self.last_producer_epoch = NO_EPOCH
+        """The one that a client may still name when it repeats a request whose answer it lost. Not
+        in the record."""
+        self.timeout_ms = timeout_ms
+        self.state = states.EMPTY
+        self.partitions: frozenset[TopicIndex] = frozenset()
+        self.start_ms = NO_TIME
+        self.last_update_ms = NO_TIME
+        self.client_version = 0
+        """The version of transactions that the client speaks; 2 and 0 are told apart."""
+
+    def moved(self, state: int, *, now_ms: int, **changes: Any) -> Transaction:
+        """The same id in `state`, with `changes` of attributes."""
+        assert self.state in states.ENTERED_FROM[state], (self, states.NAMES[state])
+        new = object.__new__(Transaction)
+        for name in self.__slots__:
+            setattr(new, name, getattr(self, name))
+        new.previous_producer_id = self.producer_id
+        new.state = state
+        new.last_update_ms = now_ms
+        for name, value in changes.items():
+            setattr(new, name, value)
+        return new
+
+    @property
+    def is_prepared(self) -> bool:
+        """Is it decided, with partitions that may not know yet?"""
+        return self.state in (states.PREPARE_COMMIT, states.PREPARE_ABORT)
+
+    @property
+    def bumps_epoch(self) -> bool:
+        """Does every end give its producer a new epoch?"""
+        return self.client_version >= FIRST_WITH_EPOCH_BUMP
+
+    def fenced(self, *, now_ms: int, transaction_version: int) -> Transaction:
+        """The open transaction aborted by the broker, under an epoch its producer does not have.
+
+        `transaction_version` is that of the cluster. From 2 on the producer may learn the epoch by
+        repeating its request; before, it is shut out for good.
+        """
+        bumps = transaction_version >= FIRST_WITH_EPOCH_BUMP
+        return self.moved(
+            states.PREPARE_ABORT,
+            now_ms=now_ms,
+            producer_epoch=self.producer_epoch + 1,
+            last_producer_epoch=self.producer_epoch if bumps else NO_EPOCH,
+            client_version=transaction_version,
+        )
+
+    def completed(self, now_ms: int) -> Transaction:
+        """What it becomes once every partition of it has the decision."""
+        assert self.is_prepared, self
+        state = (
+            states.COMPLETE_COMMIT if self.state == states.PREPARE_COMMIT else states.COMPLETE_ABORT
+        )
+        done = self.moved(
+            state, now_ms=now_ms, partitions=frozenset(), next_producer_id=NO_PRODUCER_ID
+        )
+        if self.bumps_epoch and self.next_producer_id != NO_PRODUCER_ID:
+            done.producer_id = self.next_producer_id
+            done.producer_epoch = 0
+        return done
+
+    def __repr__(self) -> str:
+        return (
+            f"Transaction({self.transactional_id!r}, {states.NAMES[self.state]}, "
+            f"producer {self.producer_id}@{self.producer_epoch})"
+        )
+
+
+# Records
+
+
+def tombstone(transactional_id: str) -> CoordinatorRecord:
+    """The record that forgets the id."""
+    return CoordinatorRecord(TransactionLogKey(transactional_id=transactional_id))
+
+
+def record_of(transaction: Transaction, *, value_version: int) -> CoordinatorRecord:
+    """The record that says all but `last_producer_epoch`; version 0 is of brokers before 3.8."""
+    has_tags = value_version > 0
+    is_empty = transaction.state == states.EMPTY
+    value = TransactionLogValue(
+        producer_id=transaction.producer_id,
+        previous_producer_id=transaction.previous_producer_id if has_tags else NO_PRODUCER_ID,
+        next_producer_id=transaction.next_producer_id if has_tags else NO_PRODUCER_ID,
+        producer_epoch=transaction.producer_epoch,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_status=transaction.state,
+        transaction_partitions=None if is_empty else _by_topic(transaction.partitions),
+        transaction_last_update_timestamp_ms=transaction.last_update_ms,
+        transaction_start_timestamp_ms=transaction.start_ms,
+        client_transaction_version=transaction.client_version if has_tags else 0,
+    )
+    return CoordinatorRecord(
+        TransactionLogKey(transactional_id=transaction.transactional_id), value, value_version
+    )
+
+
+def from_record(transactional_id: str, value: TransactionLogValue) -> Transaction:
+    """The id as its last record says."""
+    found = Transaction(
+        transactional_id, value.producer_id, timeout_ms=value.transaction_timeout_ms
+    )
+    found.previous_producer_id = value.previous_producer_id
+    found.next_producer_id = value.next_producer_id
+    found.producer_epoch = value.producer_epoch
+    found.state = value.transaction_status
+    found.partitions = frozenset(
+        (each.topic, index)
+        for each in value.transaction_partitions or ()
+        for index in each.partition_ids
+    )
+    found.last_update_ms = value.transaction_last_update_timestamp_ms
+    found.start_ms = value.transaction_start_timestamp_ms
+    found.client_version = value.client_transaction_version
+    return found
+
+
+def _by_topic(partitions: frozenset[TopicIndex]) -> list[PartitionsSchema]:
+    indexes: dict[str, list[int]] = {}
+    for topic, index in sorted(partitions):
+        indexes.setdefault(topic, []).append(index)
+    return [PartitionsSchema(topic=topic, partition_ids=found) for topic, found in indexes.items()]
