@@ -1,14 +1,15 @@
-"""May a transactional Produce be appended? What its partitions and its coordinator say.
+"""May a transactional batch be appended? What its partition and its coordinator say.
 
     the partition knows the open transaction   yes, without asking anybody
-    otherwise                                  the coordinator is asked; from v12 on it adds the
-                                               partition itself (KIP-890), before that it only looks
+    otherwise                                  the coordinator is asked; for clients of version 2 it
+                                               adds the partition itself (KIP-890), for others it
+                                               only looks
 
     the coordinator says            the producer is told
-    not part of the transaction     TRANSACTION_ABORTABLE from v11 on, INVALID_TXN_STATE before
+    not part of the transaction     TRANSACTION_ABORTABLE if it knows that, else INVALID_TXN_STATE
     fenced                          INVALID_PRODUCER_EPOCH
-    not now                         NOT_ENOUGH_REPLICAS, so that old clients try again; from v12 on
-                                    CONCURRENT_TRANSACTIONS as such
+    not now                         NOT_ENOUGH_REPLICAS, so that old clients try again; those of
+                                    version 2 know CONCURRENT_TRANSACTIONS
 
 A batch that was verified is guarded until it is appended: see `VerificationState`.
 """
@@ -19,6 +20,8 @@ from struct import Struct
 
 from embedlog import errors
 from embedlog.errors import KafkaError, error_for
+from embedlog.pending import completed
+from embedlog.topic_names import OFFSETS_TOPIC
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from embedlog.storage.producers.entry import VerificationState
     from wire.schema import Payload
     from wire.schemas.produce import ProduceRequest
+    from wire.schemas.txn_offset_commit import TxnOffsetCommitRequest
 
     Place = tuple[str, int]
 
@@ -47,11 +51,10 @@ if TYPE_CHECKING:
             """transaction.partition.verification.enable."""
 
 
-_FIRST_WITH_ABORTABLE = 11
-_FIRST_WITH_ADDING = 12
 _PRODUCER = Struct(">qhi").unpack_from
 _PRODUCER_POSITION = 43
 _PRODUCER_END = 57
+_NO_SEQUENCE = -1
 
 _NOT_NOW = frozenset(
     {
@@ -64,43 +67,74 @@ _NOT_NOW = frozenset(
 
 
 class Verification:
-    """What is known of the transactional batches of one Produce request."""
+    """What is known of the transactional batches of one request, all of one producer.
 
-    __slots__ = ("guards", "refusals", "version")
+    `knows_abortable`: does its client know TRANSACTION_ABORTABLE? `adds`: does it leave it to the
+    broker to add partitions to the transaction?
+    """
 
-    def __init__(self, version: int) -> None:
-        self.version = version
-        self.guards: dict[Place, VerificationState] = {}
-        """What guards the append of each partition that may be appended to."""
-        self.refusals: dict[Place, KafkaError] = {}
-        """Why the others may not."""
+    __slots__ = ("_adds", "_broker", "_guards", "_knows_abortable", "_refusals", "_to_ask")
+
+    def __init__(self, broker: Broker, *, knows_abortable: bool, adds: bool) -> None:
+        self._broker = broker
+        self._knows_abortable = knows_abortable
+        self._adds = adds
+        self._guards: dict[Place, VerificationState] = {}
+        self._refusals: dict[Place, KafkaError] = {}
+        self._to_ask: list[Place] = []
+
+    def begin(self, place: Place, producer_id: int, epoch: int, sequence: int) -> None:
+        """Guard the append of a batch, and note whether the coordinator has to be asked."""
+        try:
+            guard = self._broker.replica_manager.partition(*place).begin_verification(
+                producer_id, epoch, sequence, supports_epoch_bump=self._adds
+            )
+        except KafkaError:
+            return  # the append says why
+        self._guards[place] = guard
+        if not guard.is_open:
+            self._to_ask.append(place)
+
+    def ask(
+        self, transactional_id: str, producer_id: int, producer_epoch: int
+    ) -> Pending[Verification]:
+        """Ask the coordinator, where that is needed."""
+        if not self._to_ask or not (self._adds or self._broker.verifies_transactions):
+            return completed(self)
+        from embedlog.coordinator.answers import then
+
+        answer = self._broker.transaction_coordinator.register(
+            transactional_id,
+            producer_id,
+            producer_epoch,
+            self._to_ask,
+            is_verified_only=not self._adds,
+        )
+        return then(answer, self._answered)
 
     def guard(self, place: Place) -> VerificationState | None:
-        """What guards the append of a transactional batch to this partition.
+        """What guards the append to this partition; None when nothing was begun for it.
 
         Raises:
             KafkaError: it may not be appended.
         """
-        refusal = self.refusals.get(place)
+        refusal = self._refusals.get(place)
         if refusal is not None:
             raise refusal
-        return self.guards.get(place)
+        return self._guards.get(place)
 
-    def answered(self, codes: dict[Place, int]) -> Verification:
-        """Take over what the coordinator says."""
+    def _answered(self, codes: dict[Place, int]) -> Verification:
         for place, code in codes.items():
             if code:
-                self.refusals[place] = self._told(code)
+                self._refusals[place] = self._told(code)
         return self
 
     def _told(self, code: int) -> KafkaError:
-        if code == ErrorCode.TRANSACTION_ABORTABLE and self.version < _FIRST_WITH_ABORTABLE:
+        if code == ErrorCode.TRANSACTION_ABORTABLE and not self._knows_abortable:
             return errors.InvalidTxnState("Partition was not added to the transaction")
         if code == ErrorCode.PRODUCER_FENCED:
             return errors.InvalidProducerEpoch()
-        if code in _NOT_NOW or (
-            code == ErrorCode.CONCURRENT_TRANSACTIONS and self.version < _FIRST_WITH_ADDING
-        ):
+        if code in _NOT_NOW or (code == ErrorCode.CONCURRENT_TRANSACTIONS and not self._adds):
             return errors.NotEnoughReplicas(
                 "Unable to verify the partition has been added to the transaction. Underlying "
                 f"error: {error_for(code)}"
@@ -108,24 +142,31 @@ class Verification:
         return error_for(code)
 
 
-def verify(
+_PRODUCE_WITH_ABORTABLE = 11
+_PRODUCE_WITH_ADDING = 12
+_COMMIT_WITH_ABORTABLE = 4
+_COMMIT_WITH_ADDING = 5
+
+
+def of_produce(
     broker: Broker,
     request: ProduceRequest,
     version: int,
     *,
     name_of: Callable[[bytes], str],
     is_transactional: Callable[[Payload], bool],
-) -> Verification | Pending[Verification]:
-    """Find out which of the request's transactional batches may be appended.
-
-    `name_of` names a topic by its id; "" for none.
+) -> Pending[Verification]:
+    """Of the transactional batches of a Produce. `name_of` names a topic by its id; "" for none.
 
     Raises:
         InvalidProducerIdMapping: batches of more than one producer.
     """
-    found = Verification(version)
+    found = Verification(
+        broker,
+        knows_abortable=version >= _PRODUCE_WITH_ABORTABLE,
+        adds=version >= _PRODUCE_WITH_ADDING,
+    )
     producers: dict[int, int] = {}
-    to_ask: list[Place] = []
     for topic in request.topic_data:
         name = topic.name or name_of(topic.topic_id)
         for data in topic.partition_data:
@@ -134,30 +175,25 @@ def verify(
                 continue
             producer_id, epoch, sequence = _PRODUCER(records, _PRODUCER_POSITION)
             producers.setdefault(producer_id, epoch)
-            place = name, data.index
-            try:
-                guard = broker.replica_manager.partition(*place).begin_verification(
-                    producer_id,
-                    epoch,
-                    sequence,
-                    supports_epoch_bump=version >= _FIRST_WITH_ADDING,
-                )
-            except KafkaError:
-                continue  # the append says why
-            found.guards[place] = guard
-            if not guard.is_open:
-                to_ask.append(place)
-    if len(producers) > 1:
-        raise errors.InvalidProducerIdMapping()
-    only_looks = version < _FIRST_WITH_ADDING
-    if not to_ask or (only_looks and not broker.verifies_transactions):
-        return found
-    from embedlog.coordinator.answers import then
-
-    assert request.transactional_id is not None
+            found.begin((name, data.index), producer_id, epoch, sequence)
+    if len(producers) != 1:
+        if producers:
+            raise errors.InvalidProducerIdMapping()
+        return completed(found)
     ((producer_id, epoch),) = producers.items()
-    pending = broker.transaction_coordinator.register(
-        request.transactional_id, producer_id, epoch, to_ask, is_verified_only=only_looks
+    assert request.transactional_id is not None
+    return found.ask(request.transactional_id, producer_id, epoch)
+
+
+def of_offsets(
+    broker: Broker, request: TxnOffsetCommitRequest, version: int, partition: int
+) -> Pending[Verification]:
+    """Of the offsets that a transaction commits to this partition of `__consumer_offsets`."""
+    found = Verification(
+        broker,
+        knows_abortable=version >= _COMMIT_WITH_ABORTABLE,
+        adds=version >= _COMMIT_WITH_ADDING,
     )
-    verified = then(pending, found.answered)
-    return verified.result() if verified.done() else verified
+    producer_id, epoch = request.producer_id, request.producer_epoch
+    found.begin((OFFSETS_TOPIC, partition), producer_id, epoch, _NO_SEQUENCE)
+    return found.ask(request.transactional_id, producer_id, epoch)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from embedlog.errors import KafkaError
     from embedlog.pending import Pending
+    from embedlog.storage.producers.entry import VerificationState
 
     R = TypeVar("R")
     OnAppend = Callable[[KafkaError | None], None]
@@ -50,10 +51,34 @@ class Marker:
         self.transaction_version = transaction_version
 
 
+class Producer:
+    """Whose transaction the records belong to; they count once its marker says so.
+
+    `verification` is what guards the first of them, see `Partition.begin_verification`.
+    """
+
+    __slots__ = ("producer_epoch", "producer_id", "verification")
+
+    def __init__(
+        self, producer_id: int, producer_epoch: int, verification: VerificationState | None
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.verification = verification
+
+
 class Result(Generic[T]):
     """The outcome of one operation; see the attributes of `__init__`."""
 
-    __slots__ = ("is_atomic", "is_replayed", "marker", "on_append", "records", "response")
+    __slots__ = (
+        "is_atomic",
+        "is_replayed",
+        "marker",
+        "on_append",
+        "producer",
+        "records",
+        "response",
+    )
 
     def __init__(
         self,
@@ -64,6 +89,7 @@ class Result(Generic[T]):
         is_replayed: bool = True,
         on_append: OnAppend | None = None,
         marker: Marker | None = None,
+        producer: Producer | None = None,
     ) -> None:
         self.records = records
         self.is_atomic = is_atomic
@@ -79,6 +105,8 @@ class Result(Generic[T]):
         self.marker = marker
         """Appended before the records; what its producer has written counts from then on, or
         never."""
+        self.producer = producer
+        """Whose transaction the records belong to; None: they count at once."""
 
     def answering(self, response: R) -> Result[R]:
         """The same with another response."""
@@ -89,6 +117,7 @@ class Result(Generic[T]):
             is_replayed=self.is_replayed,
             on_append=self.on_append,
             marker=self.marker,
+            producer=self.producer,
         )
 
     def __repr__(self) -> str:

@@ -21,7 +21,7 @@ from embedlog import errors
 from embedlog.common import Generic
 from embedlog.coordinator.answers import failed
 from embedlog.coordinator.append_errors import as_coordinator_error
-from embedlog.coordinator.loading import replay_log
+from embedlog.coordinator.loading import NO_PRODUCER_ID, replay_log
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.shard_context import ShardContext
 from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from embedlog.coordinator.shard_context import CoordinatorWorld
     from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import ReplicaManager
+    from embedlog.storage.producers.entry import VerificationState
 
     class Shard(Replayable, Protocol):
         """The state of one partition."""
@@ -267,15 +268,22 @@ class CoordinatorRuntime(Generic[S]):
             shard.end_transaction(marker.producer_id, is_committed=marker.is_committed)
         if not result.records:
             return
+        producer = result.producer
+        producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
+        verification = None if producer is None else producer.verification
         for batch, records in self._batches(result, wall_ms):
-            first_offset = self._write_batch(slot, batch, wall_ms)
+            first_offset = self._write_batch(slot, batch, wall_ms, verification=verification)
             if result.is_replayed:
                 for offset, record in enumerate(records, first_offset):
-                    shard.replay(record, offset=offset)
+                    shard.replay(record, offset=offset, producer_id=producer_id)
 
     @staticmethod
     def _write_batch(
-        slot: _Slot[S], batch: bytes, wall_ms: int, transaction_version: int = -1
+        slot: _Slot[S],
+        batch: bytes,
+        wall_ms: int,
+        transaction_version: int = -1,
+        verification: VerificationState | None = None,
     ) -> int:
         """Append to the shard's log; the offset of the first record."""
         info = slot.partition.append(
@@ -285,6 +293,7 @@ class CoordinatorRuntime(Generic[S]):
             magic_limits=_MAGIC_LIMITS,
             now_ms=wall_ms,
             current_leader_epoch=slot.leader_epoch,
+            verification=verification,
             transaction_version=transaction_version,
         )
         slot.end_offset = info.last_offset + 1
@@ -306,7 +315,16 @@ class CoordinatorRuntime(Generic[S]):
                 keys, values, size, first = [], [], 0, index
             keys.append(key)
             values.append(value)
-        batch = build_batch(values, keys=keys, timestamps=wall_ms, codec=self._codec)
+        producer = result.producer
+        batch = build_batch(
+            values,
+            keys=keys,
+            timestamps=wall_ms,
+            codec=self._codec,
+            producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
+            producer_epoch=-1 if producer is None else producer.producer_epoch,
+            transactional=producer is not None,
+        )
         yield batch, result.records[first:]
 
     def _await_commit(self, slot: _Slot[S], write: _Write[S, T]) -> None:

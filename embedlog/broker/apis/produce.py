@@ -118,7 +118,7 @@ def handle(
 def _handle_transactional(
     produce: _Produce,
 ) -> ProduceResponse | Pending[ProduceResponse] | None:
-    from embedlog.broker.verification import Verification, verify
+    from embedlog.broker.verification import of_produce
 
     broker, request, version = produce.broker, produce.request, produce.version
 
@@ -126,15 +126,15 @@ def _handle_transactional(
         produce.verification = verification
         return _handle(produce)
 
-    found = verify(
+    found = of_produce(
         broker,
         request,
         version,
         name_of=broker.topic_name,
         is_transactional=_is_transactional,
     )
-    if isinstance(found, Verification):
-        produce.verification = found
+    if found.done():
+        produce.verification = found.result()
         return _handle(produce)
     # None, where nobody waits for an answer, is one like any other from here on.
     return answered(flattened(found, append), lambda error: refused(request, version, error))

@@ -192,10 +192,10 @@ class ProducerStateManager:
                     return Duplicate(known)
             if origin != AppendOrigin.REPLICATION:
                 self._check_epoch(entry, epoch, first_offset)
+                if verification is not None and batch.is_transactional:
+                    self._check_guard(entry, epoch, verification)
             if origin == AppendOrigin.CLIENT:
                 if verification is not None:
-                    if batch.is_transactional:
-                        self._check_guard(entry, epoch, verification)
                     self._check_verified_sequence(entry, sequence, first_offset, verification)
                 self._check_sequence(entry, epoch, sequence, first_offset)
         transaction_start = entry.current_txn_first_offset

@@ -2,11 +2,13 @@
 
 Checked in this order; the first two of each partition, before anyone asks for the group:
     unknown topic id, topic or partition    UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
-    unknown group, unless no generation     ILLEGAL_GENERATION, from v9 on GROUP_ID_NOT_FOUND
+    unknown group, unless no generation     ILLEGAL_GENERATION, from v9 on GROUP_ID_NOT_FOUND, but
+                                            not in a transaction
     the member                              see `Group.validate_offset_commit`
     too much metadata, of each partition    OFFSET_METADATA_TOO_LARGE
 
-A commit that names no generation makes a group when there is none: it only stores offsets.
+A commit that names no generation makes a group when there is none: it only stores offsets. What is
+committed in a transaction counts once its marker says so.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
     from embedlog.coordinator.broker_view import Metadata
     from embedlog.coordinator.group.group import Group
-    from embedlog.coordinator.result import CoordinatorRecord
+    from embedlog.coordinator.result import CoordinatorRecord, Producer
     from embedlog.coordinator.shard_context import ShardContext
     from wire.schemas.offset_commit import (
         OffsetCommitRequest,
@@ -44,10 +46,19 @@ _DEFAULT = -1
 class OffsetCommit:
     """One request on its way: what is refused already, and what is left to commit."""
 
-    __slots__ = ("_metadata", "_refused", "request", "version", "wanted")
+    __slots__ = ("_metadata", "_refused", "producer", "request", "version", "wanted")
 
-    def __init__(self, request: OffsetCommitRequest, version: int, metadata: Metadata) -> None:
+    def __init__(
+        self,
+        request: OffsetCommitRequest,
+        version: int,
+        metadata: Metadata,
+        *,
+        producer: Producer | None = None,
+    ) -> None:
         self.request = request
+        self.producer = producer
+        """Whose transaction it is part of."""
         self.version = version
         self.wanted: list[tuple[str, OffsetCommitRequestTopic, list[_Partition]]] = []
         """(topic's name, as it was asked for, its partitions), of what exists."""
@@ -102,7 +113,7 @@ class OffsetCommit:
                 request.member_id,
                 request.group_instance_id,
                 generation,
-                is_transactional=False,
+                is_transactional=self.producer is not None,
                 api_version=self.version,
                 partitions=(
                     (partition.topic_id, partition.asked.partition_index)
@@ -114,7 +125,7 @@ class OffsetCommit:
         elif generation >= 0:
             raise error_for(
                 ErrorCode.GROUP_ID_NOT_FOUND
-                if self.version >= _FIRST_WITH_GROUP_NOT_FOUND
+                if self.version >= _FIRST_WITH_GROUP_NOT_FOUND and self.producer is None
                 else ErrorCode.ILLEGAL_GENERATION
             )
         records: list[CoordinatorRecord] = []
@@ -132,7 +143,7 @@ class OffsetCommit:
                 value = self._value(partition, now_ms)
                 records.append(offset_record(request.group_id, name, asked.partition_index, value))
             answers.append(_answer(topic, codes))
-        return Result(records, self.response(answers))
+        return Result(records, self.response(answers), producer=self.producer)
 
     def _value(self, partition: _Partition, now_ms: int) -> OffsetCommitValue:
         asked = partition.asked

@@ -1,0 +1,150 @@
+"""TxnOffsetCommit (api key 28), versions 0-6: store how far a group has read, if the transaction
+commits.
+
+It is an OffsetCommit that counts later, and is judged as one. v2 leader epochs. v3 flexible; member
+and generation (KIP-447): without them nobody asks whether the member may commit. v4
+TRANSACTION_ABORTABLE. v5 the broker adds the offsets to the transaction (KIP-890). v6 topic ids.
+
+    no group id                               INVALID_GROUP_ID
+    nothing that exists                       UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID
+    not part of the producer's transaction    see `broker.verification`
+    the group, the member                     see `coordinator.group.offsets.commit`
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.broker.verification import of_offsets
+from embedlog.coordinator.answers import answered, flattened, then
+from embedlog.coordinator.group.offsets.commit import OffsetCommit
+from embedlog.coordinator.result import Producer
+from embedlog.topic_names import OFFSETS_TOPIC
+from wire.error_codes import ErrorCode
+from wire.schemas.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from wire.schemas.txn_offset_commit import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.broker.verification import Verification
+    from embedlog.pending import Pending
+    from wire.schemas.offset_commit import OffsetCommitResponse
+    from wire.schemas.txn_offset_commit import TxnOffsetCommitRequest
+
+_FIRST_WITH_LOADING = 2
+_FIRST_WITH_IDS = 6
+_COMMIT_BY_NAMES = 8
+_COMMIT_BY_IDS = 10
+"""Versions of OffsetCommit that name topics the same way."""
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
+) -> TxnOffsetCommitResponse | Pending[TxnOffsetCommitResponse]:
+    if not request.group_id:
+        raise errors.InvalidGroupId()
+    version = context.api_version
+    commit = OffsetCommit(
+        _as_offset_commit(request),
+        _COMMIT_BY_IDS if version >= _FIRST_WITH_IDS else _COMMIT_BY_NAMES,
+        broker.controller.image,
+    )
+    if not commit.wanted:
+        return _response(commit.response())
+    index = broker.group_coordinator.partition_for(request.group_id)
+
+    def append(verification: Verification) -> Pending[OffsetCommitResponse]:
+        guard = verification.guard((OFFSETS_TOPIC, index))
+        commit.producer = Producer(request.producer_id, request.producer_epoch, guard)
+        return broker.group_coordinator.write(
+            request.group_id, lambda shard: shard.commit_offsets(commit)
+        )
+
+    verification = of_offsets(broker, request, version, index)
+    written: Pending[OffsetCommitResponse] = flattened(verification, append)
+    return answered(
+        then(written, _response), lambda error: _response(commit.refused(_told(error, version)))
+    )
+
+
+def refused(
+    request: TxnOffsetCommitRequest, version: int, error: errors.KafkaError
+) -> TxnOffsetCommitResponse:
+    """The same error for every partition."""
+    code = _told(error, version).code
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=asked.partition_index, error_code=code
+                    )
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _told(error: errors.KafkaError, version: int) -> errors.KafkaError:
+    """Clients of transactions know fewer codes than those of groups."""
+    if error.code == ErrorCode.STALE_MEMBER_EPOCH:
+        return errors.IllegalGeneration()
+    if error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _FIRST_WITH_LOADING:
+        return errors.CoordinatorNotAvailable()
+    return error
+
+
+def _as_offset_commit(request: TxnOffsetCommitRequest) -> OffsetCommitRequest:
+    return OffsetCommitRequest(
+        group_id=request.group_id,
+        generation_id_or_member_epoch=request.generation_id_or_member_epoch,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        topics=[
+            OffsetCommitRequestTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitRequestPartition(
+                        partition_index=asked.partition_index,
+                        committed_offset=asked.committed_offset,
+                        committed_leader_epoch=asked.committed_leader_epoch,
+                        committed_metadata=asked.committed_metadata,
+                    )
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _response(answer: OffsetCommitResponse) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=found.partition_index, error_code=found.error_code
+                    )
+                    for found in topic.partitions
+                ],
+            )
+            for topic in answer.topics
+        ]
+    )
