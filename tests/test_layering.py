@@ -37,8 +37,7 @@ FLOORS = (
     "embedlog.common embedlog.errors embedlog.logs embedlog.topic_names embedlog.user_warnings"
     " embedlog.version",
     "wire.net",
-    "wire.connection wire.lone_produce",
-    "wire.produce_template",
+    "wire.connection",
     "wire.schemas",
     "wire",
     "wire.records",

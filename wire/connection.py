@@ -25,7 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from wire.produce_template import ProduceTemplate
     from wire.schema import Payload
 
 CORRELATION_ID_MAX = 2**31 - 1
@@ -49,7 +48,7 @@ class ClientConnection:
         self.next_correlation_id = 0
         self._last_correlation_id = -1
         # Insertion order is the order of sending.
-        self._in_flight: dict[int, tuple[int, int] | ProduceTemplate] = {}
+        self._in_flight: dict[int, tuple[int, int]] = {}
 
     @property
     def in_flight_count(self) -> int:
@@ -83,18 +82,8 @@ class ClientConnection:
             self._in_flight[correlation_id] = api_key, version
         return frame
 
-    def send_records(self, template: ProduceTemplate, records: Payload) -> list[Payload]:
-        """Return the frame of a produce request that follows a template; `records` is among it."""
-        correlation_id = self.next_correlation_id
-        self._last_correlation_id = correlation_id
-        self.next_correlation_id = (correlation_id + 1) & CORRELATION_ID_MAX
-        self._in_flight[correlation_id] = template
-        return template.frame(correlation_id, records)
-
     def receive(self, frame: Payload) -> tuple[int, Any]:
         """Return (correlation id, response) of a frame.
-
-        What was sent along a template and went well is answered by its base offset.
 
         Raises:
             UnexpectedResponse: it does not answer the oldest request in flight.
@@ -104,23 +93,11 @@ class ClientConnection:
         oldest = next(iter(self._in_flight), None)
         if correlation_id != oldest:
             raise UnexpectedResponse(f"response {correlation_id}, expected was {oldest}")
-        asked = self._in_flight.pop(correlation_id)
-        if isinstance(asked, tuple):
-            api_key, version = asked
-            template = None
-        else:
-            template = asked
-            offset = template.base_offset(frame)
-            if offset is not None:
-                return correlation_id, offset
-            api_key, version = ApiKey.PRODUCE, template.version
+        api_key, version = self._in_flight.pop(correlation_id)
         position = response_body_position(frame, api_key=api_key, api_version=version)
         if api_key == ApiKey.API_VERSIONS and _is_version_refused(frame, position):
             version = 0
-        response = decode(response_class(api_key), version, frame, position)
-        if template is not None:
-            template.learn(frame, response)
-        return correlation_id, response
+        return correlation_id, decode(response_class(api_key), version, frame, position)
 
 
 def _is_version_refused(frame: Payload, position: int) -> bool:

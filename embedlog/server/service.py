@@ -30,7 +30,6 @@ from wire.connection import ServerConnection
 from wire.error_codes import ErrorCode
 from wire.errors import MalformedMessage, MessageTooLarge, UnknownApi, UnknownVersion
 from wire.headers import decode_request_header
-from wire.lone_produce import LoneProduce
 from wire.registry import request_class
 
 TYPE_CHECKING = False
@@ -76,7 +75,6 @@ class BrokerService:
         self._respond = ServerConnection().respond
         self._elements_max: int = broker.config.embedlog_max_request_elements
         self._answer_size_max: int = broker.config.embedlog_max_response_bytes
-        self._lone_produce = LoneProduce(self._elements_max)
         # By API key: the versions that are served, and the class of the requests.
         self._served: dict[int, tuple[int, int, type[Any]]] = {}
         # By version: an ApiVersions response, and its frame but for the correlation id.
@@ -123,7 +121,8 @@ class BrokerService:
                 if aside and size > LIGHT_PRODUCE_SIZE_MAX:
                     self._decode_aside(connection, request_type, frame, position)
                     return None
-                request: Any = self._lone_produce.decode(version, frame, position)
+                request: Any
+                request, _ = decode_from(request_type, version, frame, position, self._elements_max)
                 if aside and is_heavy_produce(request):
                     self._set_aside(connection, lambda: request)
                     return None
@@ -262,14 +261,12 @@ class BrokerService:
         if answer is None:
             return _NO_ANSWER
         api_key = context.api_key
-        if api_key == _PRODUCE:
-            version, correlation_id = context.api_version, context.correlation_id
-            return self._lone_produce.respond(correlation_id, version, answer)
         if api_key == _API_VERSIONS:
             _remember_software(context, request, answer)
             return self._encode_api_versions(context, answer)
-        if api_key == ApiKey.FETCH:
-            # fetch.max.bytes bounds it, but for a first batch that is larger (KIP-74).
+        if api_key in (_PRODUCE, ApiKey.FETCH):
+            # Of the one it is as long as its request, of the other fetch.max.bytes bounds it, but
+            # for a first batch that is larger (KIP-74).
             return self._respond(context.correlation_id, api_key, context.api_version, answer)
         return self._encode_within(context, request, answer)
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from embedlog.client.settings import Settings
     from embedlog.runtime import Runtime
     from wire.net.tls import TlsClient
-    from wire.produce_template import RecordsRequest
     from wire.schema import Payload, R, Request
 
     class ChannelEvent(Protocol):
@@ -169,13 +168,6 @@ class NetworkClient:
             self._cut_short(error)
             raise
         return pending
-
-    def send_records(self, node_id: int, request: RecordsRequest, pending: Pending[Any]) -> None:
-        """As `send`, to a node of the cluster that is ready; `pending` gets the answer."""
-        connection = self._nodes[node_id]
-        now_ms = self._clock.monotonic_ms()
-        connection.enqueue(request, None, now_ms + self._request_timeout_ms, pending)
-        connection.flush(self._writer(connection), now_ms)
 
     def hold(self) -> None:
         """Gather what is sent until `release`: one write for several requests."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.network.security import Credentials, SaslExchange
-    from wire.produce_template import ProduceTarget, ProduceTemplate, RecordsRequest
     from wire.schema import Payload, R, Request
     from wire.schemas.api_versions import ApiVersionsResponse
     from wire.schemas.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     Write = Callable[[list[Payload]], None]
 
 _SOFTWARE_NAME = "embedlog"
-_TEMPLATES_MAX = 1024
 
 _THROTTLED_SINCE = {
     0: 6, 1: 8, 2: 3, 3: 6, 8: 4, 9: 4, 10: 2, 11: 3, 12: 2, 13: 2, 14: 2, 15: 2, 16: 2, 18: 2,
@@ -96,8 +94,7 @@ class _Request:
     @property
     def name(self) -> str:
         """What it is called where people read it."""
-        kind = type(self.message)
-        return "ProduceRequest" if kind.__declaration__ is None else kind.__name__
+        return type(self.message).__name__
 
 
 class NodeConnection:
@@ -144,8 +141,6 @@ class NodeConnection:
         their ends: they are done when it has sent as many."""
         self._in_hand: _Request | None = None
         """On its way from one queue to the next, or to its end."""
-        self._templates: dict[ProduceTarget, ProduceTemplate] = {}
-        """Of the targets that were used since the versions are known."""
         self._setup_deadline_ms = 0
         self._asked_again = False
 
@@ -206,7 +201,7 @@ class NodeConnection:
 
     def enqueue(
         self,
-        message: Request[R] | RecordsRequest,
+        message: Request[R],
         version: int | None,
         deadline_ms: int,
         pending: Pending[R],
@@ -256,10 +251,6 @@ class NodeConnection:
             self._in_hand = request = self._in_flight[0]
             self._in_flight.popleft()
             self.has_answered = True
-            if type(response) is int:
-                request.pending.complete(response)
-                self.flush(write, now_ms)
-                return
             throttle_ms = getattr(response, "throttle_time_ms", 0)
             if throttle_ms and request.version >= _THROTTLED_SINCE.get(request.api_key, 0):
                 self.throttled_until_ms = now_ms + throttle_ms
@@ -304,11 +295,6 @@ class NodeConnection:
     def _write(self, request: _Request, write: Write, now_ms: int) -> None:
         message = request.message
         declared = type(message).__declaration__
-        if declared is None:
-            if self._write_records(request, write, now_ms):
-                return
-            message = request.message = message.target.message(message.records)
-            declared = type(message).__declaration__
         assert self.versions is not None, self
         assert declared is not None, message
         is_answered = not (declared.api == ApiKey.PRODUCE and message.acks == 0)
@@ -344,31 +330,6 @@ class NodeConnection:
             request.pending.complete(None)
         return len(leaving) < count
 
-    def _write_records(self, request: _Request, write: Write, now_ms: int) -> bool:
-        """Write a produce request that is not made a message; False if the node is too old."""
-        asked: RecordsRequest = request.message
-        template = self._templates.get(asked.target) or self._template(asked.target)
-        if template is None:
-            return False
-        request.api_key, request.version = ApiKey.PRODUCE, template.version
-        self.used_ms = now_ms
-        self._in_flight.append(request)
-        write(self._protocol.send_records(template, asked.records))
-        return True
-
-    def _template(self, target: ProduceTarget) -> ProduceTemplate | None:
-        """The template of a target that was not used yet; None if the node is too old for one."""
-        from wire.produce_template import ProduceTemplate, template_version
-
-        assert self.versions is not None, self
-        version = template_version(self.versions.get(ApiKey.PRODUCE))
-        if version is None:
-            return None
-        if len(self._templates) >= _TEMPLATES_MAX:
-            self._templates.clear()
-        template = self._templates[target] = ProduceTemplate(target, version, self._client_id)
-        return template
-
     def _ask_versions(self, version: int | None, write: Write) -> None:
         from wire.schemas.api_versions import ApiVersionsRequest
 
@@ -391,7 +352,6 @@ class NodeConnection:
         if response.error_code:
             raise error_for(response.error_code, f"{self.address} refused ApiVersions")
         self.versions = listed
-        self._templates.clear()
         if self._credentials is not None:
             self._authenticate(write)
             return

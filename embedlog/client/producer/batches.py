@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     Headers = Sequence[tuple[str, bytes | None]]
     from embedlog.client.metadata import TopicInfo
     from embedlog.client.producer.partitioner import NodeLatencies
-    from wire.produce_template import ProduceTarget
 
 
 class ProducerBatch:
@@ -483,7 +482,7 @@ _RATIO_BETTER_STEP = 0.005
 class PartitionQueue:
     """The batches of one partition that wait for the sender, oldest first."""
 
-    __slots__ = ("batches", "is_muted", "open", "partition", "target", "topic")
+    __slots__ = ("batches", "is_muted", "open", "partition", "topic")
 
     def __init__(self, topic: TopicQueues, partition: int) -> None:
         self.topic = topic
@@ -493,8 +492,6 @@ class PartitionQueue:
         """The last batch, while records may still join it."""
         self.is_muted = False
         """One request at a time (max.in.flight 1), and one is under way."""
-        self.target: ProduceTarget | None = None
-        """What its requests have in common, once the sender has made one."""
 
     def close_open(self) -> None:
         """Let no more records into the last batch."""

@@ -194,7 +194,7 @@ class InProcessSender:
     def _follow(self, batch: ProducerBatch, answer: Pending[Any], now_ms: int) -> None:
         """See to a batch that is not committed yet."""
         batch.queue.is_muted = self._settings.in_flight_max == 1
-        sent = SentRequest(-1, [batch], now_ms, self._answers)
+        sent = SentRequest(-1, [batch], now_ms)
         sent.pending = answer
         self._sent[sent] = None
         self._await(sent)

@@ -14,7 +14,6 @@ from embedlog.client.producer.settings import SenderSettings
 from embedlog.client.producer.upkeep import SentRequest, Upkeep, sooner
 from embedlog.common import deque
 from embedlog.errors import EmbedlogError
-from wire.produce_template import ProduceTarget, RecordsRequest
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 TYPE_CHECKING = False
@@ -58,7 +57,7 @@ class RequestSender:
         self._upkeep = Upkeep(
             transport, metadata, accumulator, self.outcomes, transactions, settings
         )
-        self._targets = ProduceTargets(transport, metadata, self._settings)
+        self._client = _network_client(transport)
         self._in_flight: dict[int, int] = {}
         self._sent: dict[SentRequest, None] = {}
         self._answers: deque[SentRequest] = deque()
@@ -118,18 +117,16 @@ class RequestSender:
         What was on a network is sent again, as after any lost connection.
         """
         self._transport.drop_requests("interrupted")
-        awaited = [sent for sent in self._sent if sent.pending is not None or sent.done()]
+        awaited = [sent for sent in self._sent if sent.pending is not None]
         self._sent = dict.fromkeys(awaited)
         self._in_flight.clear()
         for sent in awaited:
             self._in_flight[sent.node_id] = self._in_flight.get(sent.node_id, 0) + 1
         self._answers.clear()
         for sent in awaited:
-            if sent.pending is None:
-                self._answers.append(sent)
-            else:
-                # Again: the interrupt may have come before anybody listened to it.
-                self._await(sent, sent.pending)
+            assert sent.pending is not None, sent
+            # Again: the interrupt may have come before anybody listened to it.
+            self._await(sent, sent.pending)
         self.outcomes.settle_lost({batch for sent in awaited for batch in sent.batches})
 
     # A pass
@@ -148,7 +145,8 @@ class RequestSender:
         """Send what may be sent; milliseconds until more may be, if time decides."""
         has_asked = False
         drain, settings = self._accumulator.drain, self._settings
-        self._targets.hold()
+        if self._client is not None:
+            self._client.hold()
         try:
             while True:
                 drained = drain(
@@ -173,7 +171,8 @@ class RequestSender:
                 if not drained.batches or self._answers or self.outcomes.settled:
                     return delay
         finally:
-            self._targets.release()
+            if self._client is not None:
+                self._client.release()
 
     def _encode_ahead(self) -> None:
         """Make the bytes of what is sent next, while the broker is at work.
@@ -200,7 +199,7 @@ class RequestSender:
     # A request
 
     def _send(self, node_id: int, batches: list[ProducerBatch]) -> None:
-        sent = SentRequest(node_id, batches, self._clock.monotonic_ms(), self._answers)
+        sent = SentRequest(node_id, batches, self._clock.monotonic_ms())
         self._sent[sent] = None
         self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
         try:
@@ -215,7 +214,7 @@ class RequestSender:
             if not batches:
                 self._forget(sent)
                 return
-            pending = self._targets.send(node_id, batches, sent)
+            pending = self._transport.send(node_id, self._request(batches))
         except BaseException as error:
             # A defect of this client: its caller shall see it, and so shall whoever waits for the
             # records.
@@ -223,8 +222,26 @@ class RequestSender:
             for batch in batches:
                 self.outcomes.defect(batch, error)
             raise
-        if pending is not None:
-            self._await(sent, pending)
+        self._await(sent, pending)
+
+    def _request(self, batches: list[ProducerBatch]) -> ProduceRequest:
+        topics: dict[str, TopicProduceData] = {}
+        for batch in batches:
+            name = batch.topic
+            batch.topic_id = self._metadata.topics[name].topic_id
+            assert type(batch.encoded) is bytes, batch
+            data = PartitionProduceData(index=batch.partition, records=batch.encoded)
+            if name in topics:
+                topics[name].partition_data.append(data)
+            else:
+                topics[name] = TopicProduceData(
+                    name=name, topic_id=batch.topic_id, partition_data=[data]
+                )
+        return ProduceRequest(
+            acks=self._settings.acks,
+            timeout_ms=self._settings.request_timeout_ms,
+            topic_data=[*topics.values()],
+        )
 
     def _fits(self, batch: ProducerBatch) -> bool:
         """Encode the batch; when it is too large for a request, queue its parts instead."""
@@ -256,7 +273,8 @@ class RequestSender:
             return  # given up already
         self._forget(sent)
         batches = [batch for batch in sent.batches if batch.error is None]
-        pending = sent.pending or sent
+        pending = sent.pending
+        assert pending is not None, sent
         error = pending.error()
         self.metrics.answered(now_ms - sent.sent_ms)
         if error is not None:
@@ -264,10 +282,9 @@ class RequestSender:
                 self.outcomes.attempt_failed(batch, error, now_ms)
             return
         response = pending.result()
-        if response is None or type(response) is int:
-            # Nobody was asked (acks 0), or there is nothing to tell but the offset.
+        if response is None:  # nobody was asked: acks 0
             for batch in batches:
-                self.outcomes.written(batch, -1 if response is None else response, -1)
+                self.outcomes.written(batch, -1, -1)
             return
         self.metrics.throttled(response.throttle_time_ms)
         self.outcomes.take_response(response, batches, now_ms)
@@ -291,72 +308,6 @@ class RequestSender:
             self.outcomes.tell()
         finally:
             self._upkeep.arrived()
-
-
-class ProduceTargets:
-    """Makes the requests of one sender, and sends them."""
-
-    __slots__ = ("_client", "_metadata", "_settings", "_transport")
-
-    def __init__(self, transport: Transport, metadata: Metadata, settings: SenderSettings) -> None:
-        self._transport = transport
-        self._metadata = metadata
-        self._settings = settings
-        self._client = _network_client(transport) if settings.acks else None
-
-    def hold(self) -> None:
-        """Gather what is sent until `release`: one write for several requests."""
-        if self._client is not None:
-            self._client.hold()
-
-    def release(self) -> None:
-        """Write what was gathered since `hold`."""
-        if self._client is not None:
-            self._client.release()
-
-    def send(
-        self, node_id: int, batches: list[ProducerBatch], sent: Pending[Any]
-    ) -> Pending[Any] | None:
-        """Send encoded batches, each of another partition; who gets the answer, None for `sent`.
-
-        One batch goes as its partition's last one did, all but the records: that takes 4 us, where
-        making the messages takes 25.
-        """
-        if self._client is not None and len(batches) == 1:
-            self._client.send_records(node_id, self._alike(batches[0]), sent)
-            return None
-        topics: dict[str, TopicProduceData] = {}
-        for batch in batches:
-            name = batch.topic
-            batch.topic_id = self._metadata.topics[name].topic_id
-            assert type(batch.encoded) is bytes, batch
-            data = PartitionProduceData(index=batch.partition, records=batch.encoded)
-            if name in topics:
-                topics[name].partition_data.append(data)
-            else:
-                topics[name] = TopicProduceData(
-                    name=name, topic_id=batch.topic_id, partition_data=[data]
-                )
-        request = ProduceRequest(
-            acks=self._settings.acks,
-            timeout_ms=self._settings.request_timeout_ms,
-            topic_data=[*topics.values()],
-        )
-        return self._transport.send(node_id, request)
-
-    def _alike(self, batch: ProducerBatch) -> RecordsRequest:
-        assert type(batch.encoded) is bytes, batch
-        target = batch.queue.target
-        topic_id = batch.topic_id = self._metadata.topics[batch.topic].topic_id
-        if target is None or target.topic_id != topic_id:
-            target = batch.queue.target = ProduceTarget(
-                name=batch.topic,
-                topic_id=topic_id,
-                index=batch.partition,
-                acks=self._settings.acks,
-                timeout_ms=self._settings.request_timeout_ms,
-            )
-        return RecordsRequest(target, batch.encoded)
 
 
 def _network_client(transport: Transport) -> NetworkClient | None:

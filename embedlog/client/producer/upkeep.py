@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from embedlog.pending import Pending
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -15,14 +13,8 @@ if TYPE_CHECKING:
     from embedlog.client.producer.outcomes import BatchOutcomes
     from embedlog.client.producer.transactions import TransactionManager
     from embedlog.client.settings import Settings
-    from embedlog.common import deque
     from embedlog.pending import Pending
     from embedlog.transport import Transport
-
-    _Base = Pending[Any]
-else:
-    _Base = Pending
-
 
 _LEADER_RETRY_MS = 100
 """Until a partition without a leader is asked for again, when its absence was the answer."""
@@ -139,36 +131,16 @@ def _nobody_waits() -> None:
     """Until there is a driver."""
 
 
-class SentRequest(_Base):
-    """One produce request without an outcome.
+class SentRequest:
+    """One produce request without an outcome."""
 
-    It may be the pending of its own answer: who has the turn gives it, so that takes no lock.
-    """
+    __slots__ = ("batches", "memory", "node_id", "pending", "sent_ms")
 
-    __slots__ = ("answers", "batches", "memory", "node_id", "pending", "sent_ms")
-
-    def __init__(
-        self,
-        node_id: int,
-        batches: list[ProducerBatch],
-        sent_ms: int,
-        answers: deque[SentRequest],
-    ) -> None:
-        super().__init__()
-        self.answers = answers
-        """Where it goes with its answer."""
+    def __init__(self, node_id: int, batches: list[ProducerBatch], sent_ms: int) -> None:
         self.node_id = node_id
         self.batches = batches
         self.sent_ms = sent_ms
         self.memory = 0
         """What batches that were given up meanwhile hold until the request ends."""
         self.pending: Pending[Any] | None = None
-        """Who has the answer, if that is another: to name itself would be a cycle."""
-
-    def _finish(self, state: int, outcome: object) -> bool:
-        if self.done():
-            return False
-        self._state = state
-        self._outcome = outcome
-        self.answers.append(self)
-        return True
+        """The answer; None until it was sent."""
