@@ -62,13 +62,13 @@ if TYPE_CHECKING:
     )
     from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
     from embedlog.client.metadata import Node, PartitionInfo, TopicInfo
-    from embedlog.client.producer.delivery import (
+    from embedlog.client.producer.batch import (
         BatchFuture,
         BatchMetadata,
         DeliveryFuture,
         RecordMetadata,
     )
-    from embedlog.client.producer.partitioner import RoundRobinPartitioner
+    from embedlog.client.producer.destinations import RoundRobinPartitioner
     from embedlog.client.producer.producer import Producer
     from embedlog.client.producer.records import ProducerRecord
     from embedlog.cluster import Cluster, open
@@ -160,8 +160,8 @@ __all__ = [
 _HOMES = {
     "Admin": "client.admin.admin",
     "AlterOperation": "client.admin.results",
-    "BatchFuture": "client.producer.delivery",
-    "BatchMetadata": "client.producer.delivery",
+    "BatchFuture": "client.producer.batch",
+    "BatchMetadata": "client.producer.batch",
     "BrokerListener": "server.addresses",
     "BufferExhausted": "client.errors",
     "CloseOptions": "client.group.group_offsets",
@@ -178,7 +178,7 @@ _HOMES = {
     "ConsumerRecords": "client.consumer.consumer_record",
     "CreatedTopic": "client.admin.results",
     "Degradation": "storage.degradation",
-    "DeliveryFuture": "client.producer.delivery",
+    "DeliveryFuture": "client.producer.batch",
     "GroupDescription": "client.admin.group_results",
     "GroupListing": "client.admin.group_results",
     "IllegalState": "client.errors",
@@ -201,12 +201,12 @@ _HOMES = {
     "Producer": "client.producer.producer",
     "ProducerRecord": "client.producer.records",
     "ProducerState": "client.admin.results",
-    "RecordMetadata": "client.producer.delivery",
+    "RecordMetadata": "client.producer.batch",
     "RecordUnreadable": "client.errors",
     "ResourceType": "client.admin.results",
     "RetentionPin": "storage.state_files.retention_pins",
     "RetriableCommitFailed": "client.errors",
-    "RoundRobinPartitioner": "client.producer.partitioner",
+    "RoundRobinPartitioner": "client.producer.destinations",
     "SerializationError": "client.errors",
     "SubscriptionPattern": "client.consumer.subscription_state",
     "TopicInfo": "client.metadata",

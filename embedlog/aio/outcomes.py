@@ -11,13 +11,13 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from embedlog.aio.threads import settle, tell
-from embedlog.client.producer.delivery import BatchFuture
+from embedlog.client.producer.batch import BatchFuture
 from embedlog.errors import TimedOut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from embedlog.client.producer.delivery import DeliveryFuture, SentBatch
+    from embedlog.client.producer.batch import DeliveryFuture, ProducerBatch
 
     Sent = DeliveryFuture | BatchFuture
 
@@ -30,14 +30,14 @@ class Outcomes:
         self._create: Callable[[], asyncio.Future[Any]]
         self._serial = 0
         """Numbers given so far."""
-        self._open: dict[asyncio.Future[Any] | SentBatch, int] = {}
+        self._open: dict[asyncio.Future[Any] | ProducerBatch, int] = {}
         """What has no outcome, and its number, in order: futures of `new`, and batches of which
         single records are watched."""
-        self._records: dict[SentBatch, list[tuple[asyncio.Future[Any], int]]] = {}
+        self._records: dict[ProducerBatch, list[tuple[asyncio.Future[Any], int]]] = {}
         """For such a batch: the futures of its records, and which each is."""
-        self._waiting: dict[SentBatch, list[tuple[asyncio.Future[Any], Sent]]] = {}
+        self._waiting: dict[ProducerBatch, list[tuple[asyncio.Future[Any], Sent]]] = {}
         """Who waits for which batch."""
-        self._done: deque[SentBatch] = deque()
+        self._done: deque[ProducerBatch] = deque()
         """Batches with an outcome that the loop has not taken yet; filled by any thread."""
         self._is_told = False
         """Will the loop look at `_done`?"""
@@ -124,7 +124,7 @@ class Outcomes:
         self._loop = asyncio.get_running_loop()
         self._create = self._loop.create_future
 
-    def _watch_records(self, batch: SentBatch) -> list[tuple[asyncio.Future[Any], int]]:
+    def _watch_records(self, batch: ProducerBatch) -> list[tuple[asyncio.Future[Any], int]]:
         if self._loop is None:
             self._bind()
         watched = self._records[batch] = []
@@ -133,31 +133,26 @@ class Outcomes:
         self._hear_of(batch)
         return watched
 
-    def _settle_records(self, batch: SentBatch) -> None:
+    def _settle_records(self, batch: ProducerBatch) -> None:
         del self._open[batch]
         watched = self._records.pop(batch)
-        if batch.error is None and batch.parts is None:
-            found = batch.all_metadata()
-            for future, index in watched:
-                if not future.done():  # nor cancelled
-                    future.set_result(found[index])
-            return
+        outcome = batch.outcome
         for future, index in watched:
             if future.done():
                 continue  # cancelled
-            error = batch.error_of(index)
+            error = outcome.error_of(index)
             if error is None:
-                future.set_result(batch.outcome(index))
+                future.set_result(outcome.record(index))
             else:
                 future.set_exception(error)
 
-    def _hear_of(self, batch: SentBatch) -> None:
+    def _hear_of(self, batch: ProducerBatch) -> None:
         """Have the client tell when the batch is done."""
         batch.on_done = self._batch_is_done
         if batch.is_done:
             self._batch_is_done(batch)
 
-    def _batch_is_done(self, batch: SentBatch) -> None:
+    def _batch_is_done(self, batch: ProducerBatch) -> None:
         self._done.append(batch)
         if not self._is_told:
             self._is_told = True
@@ -173,5 +168,5 @@ class Outcomes:
         self._flushes = [each for each in self._flushes if not each[1].done()]
 
 
-def _is_done(batches: Iterable[SentBatch]) -> bool:
+def _is_done(batches: Iterable[ProducerBatch]) -> bool:
     return all(batch.is_done for batch in batches)

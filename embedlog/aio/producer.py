@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from embedlog.client.connect import Target
     from embedlog.client.metadata import PartitionInfo
-    from embedlog.client.producer.batches import Headers
-    from embedlog.client.producer.delivery import BatchMetadata, RecordMetadata
+    from embedlog.client.producer.batch import BatchMetadata, Headers, RecordMetadata
 
     T = TypeVar("T")
 
@@ -56,7 +55,7 @@ class Producer:
     def __init__(
         self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
-        self._client = SharedProducer(target, config, **settings)
+        self._client = SharedProducer(target, config, settings)
         self._outcomes = Outcomes()
         self._lanes = Lanes(self._client, self._outcomes, self._in_thread, self._lane_moved)
         self._held = self._lanes.topics
@@ -101,7 +100,7 @@ class Producer:
             given = (value,), None if key is None else (key,), headers
             if topic in self._held or client.would_wait(topic, partition, given, is_bulk=False):
                 send = partial(
-                    client.send,
+                    client.sync.send,
                     topic,
                     unchanging(value),
                     unchanging(key),
@@ -111,9 +110,9 @@ class Producer:
                 )
                 return self._lanes.add(send, topic, partition, given, is_bulk=False)
         if partition is None and timestamp_ms is None and headers is None:
-            sent = client.send(topic, value, key)
+            sent = client.sync.send(topic, value, key)
         else:
-            sent = client.send(
+            sent = client.sync.send(
                 topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers
             )
         if not self._will_push and client.push_delay_ms is not None:
@@ -185,14 +184,14 @@ class Producer:
             TimedOut: the cluster did not tell within max.block.ms; KafkaError: it refused.
         """
         self._check_open()
-        look_up = partial(self._client.partitions_for, topic)
+        look_up = partial(self._client.sync.partitions_for, topic)
         if not self._client.lacks(topic):
             return look_up()
         return await self._in_thread(_LOOK_UP, look_up)
 
     def metrics(self) -> dict[str, float]:
         """What was counted and measured so far, under Kafka's names."""
-        return self._client.metrics()
+        return self._client.sync.metrics()
 
     # Life
 
@@ -211,7 +210,7 @@ class Producer:
                 await self._flush(timeout)
         finally:
             self._is_closed = True
-            close = partial(self._client.close, 0)
+            close = partial(self._client.sync.close, 0)
             if self._client.in_process:
                 close()
             else:
@@ -278,7 +277,7 @@ class Producer:
         """In process: have a thread drive what waits for the disk, or for another attempt."""
         if self._client.has_unsettled and not self._is_draining and not self._is_closed:
             self._is_draining = True
-            drained = self._in_thread(_DRAIN, self._client.flush)
+            drained = self._in_thread(_DRAIN, self._client.sync.flush)
             drained.add_done_callback(self._is_drained)
 
     def _is_drained(self, drained: asyncio.Future[None]) -> None:

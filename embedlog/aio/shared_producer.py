@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from embedlog.client.parse_settings import one_of
-from embedlog.client.producer.producer import Producer
+from embedlog.client.producer.producer import attended
+from embedlog.client.producer.sends import ColumnSends
 from embedlog.client.producer.settings import PRODUCER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from embedlog.client.connect import Target
-    from embedlog.runtime import Scheduler
 
     Columns = tuple[Sequence[Any], Sequence[Any] | None, Sequence[Any] | None]
     """Values, keys, headers."""
@@ -21,47 +21,42 @@ _RECORD_OVERHEAD_MAX = 64
 """More than surrounds a key and a value without headers."""
 
 
-class SharedProducer(Producer):
+class SharedProducer:
     """Used by the event loop's thread, which must not wait, and by threads that wait for it."""
 
-    _is_attended = True
-
     def __init__(
-        self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
+        self, target: Target, config: Mapping[str, Any] | None, settings: Mapping[str, Any]
     ) -> None:
-        super().__init__(target, config, **settings)
-        self.in_process = self._transport.in_process
-        self.wall_ms = self._clock.wall_ms
-        self.send_columns = self._send_columns
+        self.sync, parts = attended(target, config, settings)
+        """The synchronous one."""
+        self._parts = parts
+        self.send_columns = ColumnSends(parts).send
+        self.in_process = parts.transport.in_process
+        self.wall_ms = parts.clock.wall_ms
+        self.scheduler = parts.transport.runtime.scheduler
         given = one_of(PRODUCER, "linger.ms", config, settings)
         self.push_delay_ms: int | None = given or 0
         """When after a record to push; None when the client's own thread sees to it."""
         if given is not None and not self.in_process:
             self.push_delay_ms = None
-        self._pool = self._accumulator.pool
-        self._batch_size: int = self._settings["batch.size"]
-        self._compresses: bool = self._settings["compression.type"] != "none"
-        self._serializes = self._serialize_key is not None or self._serialize_value is not None
-        self._record_size_max = self._limits.size_max
+        self._pool = parts.accumulator.pool
+        self._topics = parts.destinations.known
+        self._batch_size: int = parts.settings["batch.size"]
+        self._compresses: bool = parts.settings["compression.type"] != "none"
         self._ample = self._pool.total + 1  # never so much
         if not self._compresses:
-            self._ample = max(self._batch_size, self._record_size_max)
-
-    @property
-    def scheduler(self) -> Scheduler:
-        """Starts threads."""
-        return self._transport.runtime.scheduler
+            self._ample = max(self._batch_size, parts.limits.size_max)
 
     @property
     def has_unsettled(self) -> bool:
         """Is there a batch without an outcome?"""
-        return bool(self._accumulator.incomplete)
+        return bool(self._parts.accumulator.incomplete)
 
     def lacks(self, topic: str, partition: int | None = None) -> bool:
         """Would a look-up of the topic, or of that partition, wait for metadata?"""
         if self.in_process:
             return False
-        info = self._metadata.topics.get(topic)
+        info = self._parts.metadata.topics.get(topic)
         return info is None or (partition is not None and partition >= len(info.partitions))
 
     def surely_takes(self, topic: str, partition: int | None) -> bool:
@@ -88,20 +83,22 @@ class SharedProducer(Producer):
         least = self._batch_size
         if self._compresses and not is_bulk:
             # A batch reserves what it holds before it is compressed.
-            least = int(least / self._destinations.topic(topic).compression_ratio)
-        size = None if self._serializes else _size_bound(*given)
+            least = int(least / self._parts.destinations.topic(topic).compression_ratio)
+        parts = self._parts
+        serializes = parts.serialize_key is not None or parts.serialize_value is not None
+        size = None if serializes else _size_bound(*given)
         if size is None:
-            size = pool.total if is_bulk else self._record_size_max
+            size = pool.total if is_bulk else parts.limits.size_max
         return pool.available < min(max(least, size), pool.total)
 
     def push(self) -> None:
         """Send everything that waits for company; never waits itself."""
         if self.in_process:
-            self._accumulator.close_all()
+            self._parts.accumulator.close_all()
         else:
             # Records may still join until the connection takes the batch.
-            self._accumulator.want_all()
-        self._driver.run()
+            self._parts.accumulator.want_all()
+        self._parts.passes.run()
 
 
 def _size_bound(

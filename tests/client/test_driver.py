@@ -70,7 +70,7 @@ def test_ctrl_c_in_the_start_of_the_thread_leaves_one_that_loops(
     listener = cluster.listen("127.0.0.1", 0)
     threads = threading.active_count()
     with Producer(listener.address, linger_ms=5) as producer:
-        scheduler = producer._driver._scheduler
+        scheduler = producer._passes.driver._scheduler
         start_thread = scheduler.start_thread
 
         def interrupted(*arguments: Any) -> Any:
@@ -296,9 +296,9 @@ def test_a_partition_that_is_being_added_is_waited_for(
         thread = threading.Thread(
             target=lambda: where.append(producer.send("grows", b"v", partition=1).result(10))
         )
-        asked = producer._metadata.answer_count
+        asked = producer._parts.metadata.answer_count
         thread.start()
-        while producer._metadata.answer_count < asked + 2:
+        while producer._parts.metadata.answer_count < asked + 2:
             threading.Event().wait(0.001)
         with cluster.admin() as admin:
             admin.create_partitions({"grows": 2}).check()

@@ -42,7 +42,7 @@ class Run:
 
     @property
     def epoch_bump_count(self) -> int:
-        transactions = self.producer._sender._transactions
+        transactions = self.producer._parts.sender._transactions
         assert transactions is not None
         return transactions.epoch_bump_count
 
@@ -77,7 +77,7 @@ class Run:
         self.done_ms = self.runtime.clock.monotonic_ms()
         for _ in range(50):  # what was given up on the way holds its memory until that ends
             self.runtime.scheduler.run_for(100)
-            self.producer.run()
+            self.producer.flush()
         metrics = self.producer.metrics()
         assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]
         assert metrics["requests-in-flight"] == 0

@@ -63,7 +63,7 @@ PRODUCER: dict[str, Call] = {
     "send": lambda producer: producer.send("events", b"value"),
     "send_batch": lambda producer: producer.send_batch("events", [b"value"]),
 }
-PRODUCER_ANY_TIME = {"close", "metrics", "run", "wait_for"}
+PRODUCER_ANY_TIME = {"close", "metrics"}
 
 ADMIN: dict[str, Call] = {
     "alter_configs": lambda admin: admin.alter_configs({("topic", "events"): {}}),

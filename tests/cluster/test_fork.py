@@ -172,7 +172,7 @@ def test_a_call_is_refused_though_another_thread_of_the_parent_held_the_locks(
 ) -> None:
     with cluster.producer() as producer:
         producer.send("events", b"a").result()
-        with producer._driver._own_turn, producer._lock:
+        with producer._passes.driver._own_turn, producer._lock:
             assert not _in_child(lambda: _refused(lambda: producer.send("events", b"b").result()))
 
 

@@ -127,7 +127,6 @@ class NetworkClient:
             for index, address in enumerate(addresses)
         }
         self._by_channel: dict[Any, NodeConnection] = {}
-        self._held: dict[Any, list[Payload]] | None = None
         """By channel what `release` writes; None when frames are written at once."""
         self._has_news = False
         self._owes_time = False
@@ -161,23 +160,13 @@ class NetworkClient:
         try:
             connection.enqueue(request, version, now_ms + limit, pending)
             if connection.state == ConnectionState.READY:
-                connection.flush(self._writer(connection), now_ms)
+                connection.flush(connection.write, now_ms)
             elif connection.state == ConnectionState.DISCONNECTED:
                 self._connect_if_due(connection, now_ms)
         except BaseException as error:
             self._cut_short(error)
             raise
         return pending
-
-    def hold(self) -> None:
-        """Gather what is sent until `release`: one write for several requests."""
-        self._held = {}
-
-    def release(self) -> None:
-        """Write what was gathered since `hold`."""
-        held, self._held = self._held or {}, None
-        for channel, buffers in held.items():
-            self._channels.send(channel, buffers)
 
     def versions(self, node_id: int) -> Mapping[int, tuple[int, int]] | None:
         if node_id == ANY_NODE:
@@ -228,7 +217,6 @@ class NetworkClient:
             self.set_nodes({})
 
     def drop_requests(self, reason: str) -> None:
-        self._held = None
         now_ms = self._clock.monotonic_ms()
         for connection in self._all():
             if connection.load or connection.state != ConnectionState.DISCONNECTED:
@@ -314,11 +302,6 @@ class NetworkClient:
         send, channel = self._channels.send, connection.channel
         connection.write = lambda frame: send(channel, frame)
 
-    def _writer(self, connection: NodeConnection) -> Any:
-        if self._held is not None:
-            return self._held.setdefault(connection.channel, []).extend
-        return connection.write
-
     def _drop(
         self, connection: NodeConnection, reason: str, refusal: KafkaError | None = None
     ) -> None:
@@ -387,7 +370,7 @@ class NetworkClient:
         now_ms = self._clock.monotonic_ms()
         if event.frame is not None:
             try:
-                connection.received(event.frame, self._writer(connection), now_ms)
+                connection.received(event.frame, connection.write, now_ms)
             except PROTOCOL_ERRORS as error:
                 refusal = _refusal(connection, error)
                 self._failed(connection, f"{type(error).__name__}: {error}", now_ms, refusal)
@@ -403,7 +386,7 @@ class NetworkClient:
         else:
             connection.used_ms = now_ms
             deadline = now_ms + self._request_timeout_ms
-            connection.begin_versions(self._writer(connection), deadline)
+            connection.begin_versions(connection.write, deadline)
 
     def _hint(self, connection: NodeConnection) -> str:
         """What it may mean that a connection ended as early as this."""
@@ -444,7 +427,7 @@ class NetworkClient:
             if hangs:
                 self._failed(connection, "a request timed out", now_ms)
             elif connection.state == ConnectionState.READY:
-                connection.flush(self._writer(connection), now_ms)
+                connection.flush(connection.write, now_ms)
             elif connection.state == ConnectionState.DISCONNECTED and connection.load:
                 self._connect_if_due(connection, now_ms)
 

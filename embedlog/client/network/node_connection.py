@@ -115,7 +115,7 @@ class NodeConnection:
         self.port = port
         self.state = ConnectionState.DISCONNECTED
         self.channel: Any = None
-        self.write: Write | None = None
+        self.write: Any = None
         """Sends over the channel, where there is or was one."""
         self.versions: dict[int, tuple[int, int]] | None = None
         """What the node said it serves; kept while disconnected."""

@@ -13,26 +13,29 @@ from __future__ import annotations
 from _thread import get_ident
 from itertools import islice
 
-from embedlog.client.producer.batches import PartitionQueue, ProducerBatch, TopicQueues
-from embedlog.client.producer.delivery import DeliveryFuture
-from embedlog.client.producer.partitioner import NodeLatencies, StickyPartition
-from embedlog.client.producer.sizes import BATCH_OVERHEAD as BATCH_OVERHEAD
-from embedlog.client.producer.sizes import SMALL_VALUE_MAX
-from embedlog.client.producer.sizes import headers_size as headers_size
+from embedlog.client.errors import BufferExhausted
+from embedlog.client.producer.batch import (
+    BatchRecords,
+    DeliveryFuture,
+    ProducerBatch,
+)
+from embedlog.client.producer.sizes import BATCH_OVERHEAD, SMALL_VALUE_MAX
 from embedlog.common import deque
 from embedlog.errors import ClosedError
 from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _thread import RLock
     from collections.abc import Callable, Mapping
 
+    from embedlog.client.driver import Driver
     from embedlog.client.metadata import PartitionInfo, TopicInfo
-    from embedlog.client.producer.batches import Headers
-    from embedlog.client.producer.delivery import Delivery, DeliveryCallback
+    from embedlog.client.producer.batch import Delivery, DeliveryCallback, Headers
+    from embedlog.client.producer.destinations import PartitionQueue, TopicQueues
     from embedlog.client.producer.transactions import TransactionManager
     from embedlog.client.settings import Settings
-    from embedlog.runtime import Runtime
+    from embedlog.runtime import Clock
 
     LeaderOf = Callable[[str, int], PartitionInfo | None]
     MayBeSent = Callable[[ProducerBatch, int], bool]
@@ -59,18 +62,52 @@ class Drained:
         """Topics of batches that have nowhere to go."""
 
 
+class IncompleteBatches(dict[ProducerBatch, None]):
+    """Every batch of a producer whose callbacks have not run, the oldest first; what a batch was
+    cut into comes last. Changed under the accumulator's lock, which the methods take."""
+
+    def __init__(self, lock: RLock) -> None:
+        super().__init__()
+        self._lock = lock
+
+    def oldest(self) -> ProducerBatch | None:
+        """The one that was begun first, or queued again as parts."""
+        with self._lock:
+            return next(iter(self), None)
+
+    def record_count(self) -> int:
+        """How many records have no outcome."""
+        with self._lock:
+            return sum([each.record_count or len(each.records.values) for each in self])
+
+    def topics(self) -> set[str]:
+        """The topics of all of them."""
+        with self._lock:
+            return {batch.topic for batch in self}
+
+
+class Care:
+    """Who sees to open batches."""
+
+    __slots__ = ("is_armed", "is_relied_on")
+
+    def __init__(self) -> None:
+        self.is_armed = False
+        """Will there be another look at open batches without being told of one?"""
+        self.is_relied_on = False
+        """Was a batch sent by that since a caller last waited for one? Then the next that is begun
+        is worth a word, which ends a long pause."""
+
+
 class RecordAccumulator:
     """The queues of one producer. Methods take `lock` themselves unless they say otherwise."""
 
-    def __init__(
-        self, settings: Settings, delivery: Delivery, runtime: Runtime, *, is_exact: bool
-    ) -> None:
+    def __init__(self, settings: Settings, clock: Clock, *, is_exact: bool) -> None:
         """`is_exact`: batches hold as many records as Kafka's, at 0.1 us a record."""
         # An RLock for the reason given in `embedlog.pending`.
         self.lock = ranked_rlock(Rank.ACCUMULATOR)
         self.pool = BufferPool(settings["buffer.memory"])
-        self.incomplete: dict[ProducerBatch, None] = {}
-        """Every batch whose callbacks have not run, waiting here or sent."""
+        self.incomplete = IncompleteBatches(self.lock)
         self.next_due_ms = NEVER
         self.lacks_leader: dict[str, None] = {}
         """What the last `take_ready` found: see there."""
@@ -79,36 +116,15 @@ class RecordAccumulator:
         self.has_sendable = False
         """A batch was closed since the sender last looked."""
         self.needs_attention = False
-        """A batch was begun or closed since the producer last looked."""
-        self.latencies = NodeLatencies(settings["partitioner.availability.timeout.ms"])
-        self.encoded_count = 0
-        """Batches that have an outcome and were encoded for it."""
-        self.encoded_total = 0
-        """Their bytes, as they were sent."""
-        self._delivery = delivery
-        self._below = runtime.random.below
-        self._clock = runtime.clock
+        """A batch was closed since the producer last looked; or begun, and nobody takes care."""
+        self.care = Care()
+        self.delivery: Delivery
+        self._clock = clock
         # Else a producer with little memory could never begin a batch.
         self._batch_size: int = min(settings["batch.size"], self.pool.total)
         self._is_exact = is_exact
         self._compresses = settings["compression.type"] != "none"
-        self._adaptive: bool = settings["partitioner.adaptive.partitioning.enable"]
-        self._topics: dict[str, TopicQueues] = {}
         self._is_closed = False
-
-    def topic(self, info: TopicInfo) -> TopicQueues:
-        """The queues of a topic, made when first asked for."""
-        found = self._topics.get(info.name)
-        if found is None:
-            with self.lock:
-                sticky = StickyPartition(self._batch_size, self._below)
-                made = TopicQueues(info.name, sticky, info)
-                found = self._topics.setdefault(info.name, made)
-        is_resized = len(info.partitions) != len(found.info.partitions)
-        found.info = info
-        if is_resized:
-            found.by_key = {}  # after the info: whoever fills it has seen that
-        return found
 
     def append(  # noqa: PLR0917  called for every record: keywords cost 40 ns
         self,
@@ -129,36 +145,39 @@ class RecordAccumulator:
         """
         with self.lock:
             batch = queue.open
-            if batch is None or batch.is_closed:  # closed: a KeyboardInterrupt came just then
+            if batch is None:
                 if is_sticky and queue is not queue.topic.sticky_queue:
-                    batch = self._next_batch(queue, size, is_sticky)
-                else:
-                    batch = self._begin(queue, size)
+                    queue = self._follow_sticky(queue.topic, size)
+                    batch = queue.open
             elif batch.size + size > batch.size_limit and not (
                 self._is_exact and batch.has_room(size, timestamp, key, value, headers)
             ):
-                batch = self._next_batch(queue, size, is_sticky)
+                self._close_full(queue)
+                if is_sticky:
+                    queue = self._follow_sticky(queue.topic, size)
+                batch = queue.open
             if batch is None:
-                return None
-            batch.size += size
-            values = batch.values
-            index = len(values)
-            try:
-                values.append(value)
-                batch.timestamps.append(timestamp)
-                if key is not None or batch.keys is not None:
-                    batch.add_key(key)
-                if headers is not None or batch.headers is not None:
-                    batch.add_headers(headers or ())
-            except BaseException:
-                batch.trim(index)
-                raise
-            if size > SMALL_VALUE_MAX:
+                index = 0
+                records = BatchRecords(
+                    [value],
+                    [timestamp],
+                    None if key is None else [key],
+                    None if headers is None else [headers],
+                )
+                batch = self._begin(queue, records, size)
+                if batch is None:
+                    return None
+            else:
+                records = batch.records
+                index = len(records.values)
+                records.append(value, timestamp, key, headers)
+                batch.size += size
+            if size > SMALL_VALUE_MAX or headers is not None:
                 batch.small_size_limit = 0
             if callback is not None:
-                batch.add_callback(callback)
+                batch.add_callback(index, callback)
             if batch.size >= batch.size_limit and (not self._is_exact or batch.is_full()):
-                self._close_full(batch.queue)
+                self._close_full(queue)
         future = DeliveryFuture()
         future.batch = batch
         future.index = index
@@ -181,29 +200,8 @@ class RecordAccumulator:
             self.incomplete[batch] = None
             self.active[queue] = None
             self.has_sendable = True
-            self.produced(queue, batch.size, is_full=True)
+            queue.topic.produced(queue, batch.size)
         return True
-
-    def sticky_queue(self, topic: TopicQueues) -> PartitionQueue:
-        """The queue that a record without a key joins now."""
-        with self.lock:
-            queue = topic.sticky_queue
-            return queue if queue is not None else self._choose_sticky(topic)
-
-    def oldest(self) -> ProducerBatch | None:
-        """The batch without an outcome that was begun first, or queued again as parts."""
-        with self.lock:
-            return next(iter(self.incomplete), None)
-
-    def record_count(self) -> int:
-        """How many records have no outcome."""
-        with self.lock:
-            return sum([each.record_count or len(each.values) for each in self.incomplete])
-
-    def topics_of_incomplete(self) -> set[str]:
-        """The topics of all batches without an outcome."""
-        with self.lock:
-            return {batch.topic for batch in self.incomplete}
 
     def close_all(self) -> None:
         """Make everything that waits sendable."""
@@ -225,28 +223,11 @@ class RecordAccumulator:
         with self.lock:
             self._is_closed = True
 
-    # Memory
-
-    def wait_for_memory(self) -> None:
-        """This thread found no room: until it gives up or `append` succeeds none comes before it,
-        and everything that waits is sent."""
-        with self.lock:
-            self.pool.queue_up()
-            self.has_sendable = True
-
-    def stop_waiting(self) -> None:
-        """This thread waits no more, for either reason."""
-        with self.lock:
-            self.pool.leave()
-
     def finished(self, batch: ProducerBatch) -> None:
         """It has its outcome, and its callbacks know: its memory may be used again."""
         with self.lock:
             self.incomplete.pop(batch, None)
             self.pool.release(batch.memory)
-            if batch.encoded_size:
-                self.encoded_count += 1
-                self.encoded_total += batch.encoded_size
 
     def give_back(self, size: int) -> None:
         """Memory that outlived its batch may be used again."""
@@ -275,9 +256,6 @@ class RecordAccumulator:
                 linger_ms = 0
             for queue in list(self.active):
                 batch = queue.batches[0]
-                if len(batch.values) == 0:
-                    self._discard(queue)
-                    continue
                 leader = leader_of(batch.topic, batch.partition)
                 if leader is None:
                     found.lacks_leader[batch.topic] = None
@@ -322,9 +300,6 @@ class RecordAccumulator:
                 linger_ms = 0
             for queue in self.active:
                 batch = queue.batches[0]
-                if len(batch.values) == 0:
-                    self._discard(queue)
-                    return self.take_ready(now_ms, linger_ms, topics, transactions)
                 topic = topics.get(batch.topic)
                 if topic is None or batch.partition >= len(topic.partitions):
                     self.lacks_leader[batch.topic] = None
@@ -358,7 +333,7 @@ class RecordAccumulator:
         with self.lock:
             queue = next(iter(self.active), None)
             first = [] if queue is None else list(islice(queue.batches, count))
-        return [batch for batch in first if batch.is_closed and len(batch.values) > 0]
+        return [batch for batch in first if batch.is_closed]
 
     def take_first(self, queue: PartitionQueue) -> ProducerBatch:
         """Remove the first batch for the sender, closing it. Requires: the lock."""
@@ -366,36 +341,32 @@ class RecordAccumulator:
         if not batch.is_closed:
             batch.close()
             queue.open = None
-            if queue is queue.topic.sticky_queue:
-                self.produced(queue, batch.size, is_full=True)
+            queue.topic.produced(queue, batch.size)
         if not queue.batches:
             del self.active[queue]
         return batch
 
-    def _discard(self, queue: PartitionQueue) -> None:
-        """Drop a batch without records: a KeyboardInterrupt ended the send that began it."""
-        batch = self.take_first(queue)
-        self.incomplete.pop(batch, None)
-        self.pool.release(batch.memory)
-
     def put_back(self, batch: ProducerBatch) -> None:
         """Queue a batch again that is to be retried, before what was not sent yet."""
         with self.lock:
-            queue = batch.queue
+            queue: PartitionQueue = batch.queue
             queue.insert(batch)
             self.active[queue] = None
 
-    def replace_by_parts(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """Queue what `batch` was split into, in its place."""
+    def replace_by_parts(
+        self, batch: ProducerBatch, parts: list[ProducerBatch], ratio: float
+    ) -> None:
+        """Queue what `batch` was split into, in its place; it was compressed to that ratio."""
         with self.lock:
+            parts[0].memory, batch.memory = batch.memory, 0
             del self.incomplete[batch]
             self.incomplete.update(dict.fromkeys(parts))
-            queue = batch.queue
+            queue: PartitionQueue = batch.queue
             for part in reversed(parts):
                 queue.insert(part)
             self.active[queue] = None
             if self._compresses:
-                queue.topic.compression_ratio = max(1.0, batch.observed_ratio)
+                queue.topic.compression_ratio = max(1.0, ratio)
 
     def take_expired(self, created_max_ms: int) -> tuple[list[ProducerBatch], int]:
         """Remove the batches begun before then; also say when the oldest that stays was begun."""
@@ -411,38 +382,29 @@ class RecordAccumulator:
 
     # Requires: the lock
 
-    def _next_batch(
-        self, queue: PartitionQueue, size: int, is_sticky: bool
-    ) -> ProducerBatch | None:
-        """The batch that a record of `size` bytes joins when there is none open with room.
-
-        A record without a key follows its topic's sticky partition, which may have changed.
-        """
-        if queue.open is not None:
+    def _follow_sticky(self, topic: TopicQueues, size: int) -> PartitionQueue:
+        """The topic's sticky queue, whose open batch, if it has one, takes `size` bytes."""
+        while True:
+            queue = topic.sticky_queue or topic.choose_sticky()
+            batch = queue.open
+            if batch is None or batch.size + size <= batch.size_limit:
+                return queue
             self._close_full(queue)
-        if is_sticky:
-            topic = queue.topic
-            while queue is not topic.sticky_queue:
-                queue = topic.sticky_queue or self._choose_sticky(topic)
-                batch = queue.open
-                if batch is not None:
-                    if batch.size + size <= batch.size_limit:
-                        return batch
-                    self._close_full(queue)
-        return self._begin(queue, size)
 
     def _close_full(self, queue: PartitionQueue) -> None:
         assert queue.open is not None, queue
         size = queue.open.size
         queue.close_open()
         self.has_sendable = self.needs_attention = True
-        self.produced(queue, size, is_full=True)
+        queue.topic.produced(queue, size)
 
-    def _begin(self, queue: PartitionQueue, size: int) -> ProducerBatch | None:
+    def _begin(
+        self, queue: PartitionQueue, records: BatchRecords, size: int
+    ) -> ProducerBatch | None:
         if self._is_closed:
             raise ClosedError("the producer was closed while a record was on its way into it")
-        limit = self._batch_size - BATCH_OVERHEAD
         memory = self._batch_size
+        limit = memory - BATCH_OVERHEAD
         if self._compresses:
             # What is held until it is compressed is what memory is counted for.
             limit = int(limit / (queue.topic.compression_ratio * _RATIO_MARGIN))
@@ -455,8 +417,10 @@ class RecordAccumulator:
         batch = ProducerBatch(
             queue.topic.name,
             queue.partition,
-            self._delivery,
+            self.delivery,
+            records,
             created_ms=self._clock.monotonic_ms(),
+            size=size,
             size_limit=limit,
         )
         batch.memory = memory
@@ -465,20 +429,10 @@ class RecordAccumulator:
         queue.open = batch
         self.incomplete[batch] = None
         self.active[queue] = None
-        self.needs_attention = True
+        care = self.care
+        if care.is_relied_on or not care.is_armed:
+            self.needs_attention = True
         return batch
-
-    def produced(self, queue: PartitionQueue, size: int, *, is_full: bool) -> None:
-        """Count what went to a partition: after enough of it the topic's next one is chosen."""
-        topic = queue.topic
-        if queue is topic.sticky_queue:
-            if self._compresses:
-                size = int(size * topic.compression_ratio)
-            if topic.sticky.produced(size, batch_is_full=is_full):
-                topic.sticky_queue = None
-
-    def _choose_sticky(self, topic: TopicQueues) -> PartitionQueue:
-        return topic.choose_sticky(self.latencies, adaptive=self._adaptive)
 
 
 def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:
@@ -526,3 +480,75 @@ class BufferPool:
     def leave(self) -> None:
         """This thread waits no more: it has what it wanted, or gives up."""
         self.waiting.remove(get_ident())
+
+
+_AMPLE_COUNT = 16
+"""Batches for which there is room when it is worth to wake a thread: with one at a time the
+sender's thread and the waiting one would take turns for each."""
+_PATIENCE_MS = 5
+"""After so long it takes what there is."""
+
+
+class MemoryWait:
+    """Where a thread of one producer waits that found no room."""
+
+    __slots__ = (
+        "_accumulator",
+        "_ample",
+        "_clock",
+        "_driver",
+        "_max_block_ms",
+        "exhausted_count",
+        "waited_ns",
+    )
+
+    def __init__(
+        self, accumulator: RecordAccumulator, driver: Driver, settings: Settings, clock: Clock
+    ) -> None:
+        self._accumulator = accumulator
+        self._driver = driver
+        self._ample: int = min(_AMPLE_COUNT * settings["batch.size"], accumulator.pool.total // 2)
+        self._max_block_ms: int = settings["max.block.ms"]
+        self._clock = clock
+        self.waited_ns = 0
+        """All threads together."""
+        self.exhausted_count = 0
+        """Waits that ended without room."""
+
+    def until(self, has_room: Callable[[], bool], began_ms: int | None = None) -> None:
+        """Wait, in line, until `has_room()`; everything that waits to be sent is sent meanwhile.
+
+        `began_ms` is when the call began, if it has waited for something else already.
+
+        Raises:
+            BufferExhausted: max.block.ms is over.
+        """
+        clock = self._clock
+        waited_ms = 0 if began_ms is None else clock.monotonic_ms() - began_ms
+        began_us = clock.monotonic_us()
+        accumulator = self._accumulator
+        with accumulator.lock:
+            accumulator.pool.queue_up()
+            accumulator.has_sendable = True  # all that waits is sent
+        try:
+            if self._driver.wait(
+                has_room,
+                max(self._max_block_ms - waited_ms, 0),
+                is_news=self._has_ample_room,
+                patience_ms=_PATIENCE_MS,
+            ):
+                return
+        finally:
+            with accumulator.lock:
+                accumulator.pool.leave()
+            self._driver.arrived()  # whoever is next in the line looks what is left
+            self.waited_ns += (clock.monotonic_us() - began_us) * 1000
+        self.exhausted_count += 1
+        pool = accumulator.pool
+        raise BufferExhausted(
+            f"buffer.memory={pool.total} has {pool.available} bytes free after max.block.ms="
+            f"{self._max_block_ms}: records come faster than the brokers take them"
+        )
+
+    def _has_ample_room(self) -> bool:
+        return self._accumulator.pool.available >= self._ample

@@ -11,19 +11,16 @@ from _operator import add
 from itertools import accumulate
 
 from embedlog.client.arguments import several, timestamp_ms
-from embedlog.client.producer.accumulator import BATCH_OVERHEAD, headers_size
-from embedlog.client.producer.batches import ProducerBatch
-from embedlog.client.producer.records import (
-    checked_headers,
-)
+from embedlog.client.producer.batch import BatchRecords, ProducerBatch
+from embedlog.client.producer.records import checked_headers
+from embedlog.client.producer.sizes import BATCH_OVERHEAD, headers_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from embedlog.client.producer.batches import Headers
-    from embedlog.client.producer.delivery import Delivery
+    from embedlog.client.producer.batch import Delivery, Headers
     from embedlog.client.producer.records import Given
 
 
@@ -180,18 +177,26 @@ def make_batch(
     Raises:
         TypeError: a key or value is not bytes.
     """
-    size = columns.estimated_size()
-    batch = ProducerBatch(topic, partition, delivery, created_ms=created_ms, size_limit=size)
-    batch.is_bulk = True
-    batch.size = size
-    batch.values = columns.values  # type: ignore[assignment]
-    batch.keys = columns.keys  # type: ignore[assignment]
-    batch.headers = columns.headers  # type: ignore[assignment]
     stamps = columns.timestamps
-    batch.timestamps = [stamps] if isinstance(stamps, int) else stamps  # type: ignore[assignment]
+    records = BatchRecords(
+        columns.values,  # type: ignore[arg-type]
+        [stamps] if isinstance(stamps, int) else stamps,  # type: ignore[arg-type]
+        columns.keys,  # type: ignore[arg-type]
+        columns.headers,  # type: ignore[arg-type]
+    )
+    batch = ProducerBatch(
+        topic,
+        partition,
+        delivery,
+        records,
+        created_ms=created_ms,
+        size=columns.estimated_size(),
+        size_limit=0,
+    )
+    batch.is_bulk = True
     batch.close()
     if not is_built or batch.encode_built(columns.value_sizes) is None:
-        batch.values, batch.keys = columns.frozen()  # type: ignore[assignment]
+        records.values, records.keys = columns.frozen()  # type: ignore[assignment]
     return batch
 
 

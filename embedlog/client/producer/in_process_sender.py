@@ -2,19 +2,20 @@
 
 There is no request, no connection and nothing to pipeline: what is due is taken from its queue,
 encoded, appended, and has its outcome, unless the broker waits for its disk or for replicas. While
-somebody intercepts the broker's requests, batches go as such.
+somebody intercepts the broker's requests, batches go as such. `DirectAppend` leaves the queue out.
 """
 
 from __future__ import annotations
 
 from embedlog.client.producer.accumulator import NEVER
+from embedlog.client.producer.batch import RecordMetadata
 from embedlog.client.producer.metrics import RequestMetrics
-from embedlog.client.producer.outcomes import BatchOutcomes
+from embedlog.client.producer.outcomes import BatchOutcomes, SentRequest, Upkeep, sooner
 from embedlog.client.producer.settings import SenderSettings
-from embedlog.client.producer.upkeep import SentRequest, Upkeep, sooner
 from embedlog.common import deque
-from embedlog.errors import EmbedlogError
+from embedlog.errors import EmbedlogError, KafkaError, TimedOut
 from embedlog.pending import Pending
+from wire.records.encode.built import BuiltBatch
 from wire.schemas.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -24,12 +25,13 @@ from wire.schemas.produce import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from embedlog.client.metadata import Metadata
     from embedlog.client.producer.accumulator import RecordAccumulator
-    from embedlog.client.producer.batches import ProducerBatch
+    from embedlog.client.producer.batch import ProducerBatch
+    from embedlog.client.producer.destinations import TopicQueues
     from embedlog.client.producer.transactions import TransactionManager
     from embedlog.client.settings import Settings
     from embedlog.transport import InProcessTransport
@@ -123,7 +125,7 @@ class InProcessSender:
         self._fail_waiting(error)
         for sent in list(self._sent):
             for batch in sent.batches:
-                if batch.error is None:
+                if batch.outcome is None:
                     self.outcomes.failed(batch, error)
             self._forget(sent)
         self._answers.clear()
@@ -150,7 +152,7 @@ class InProcessSender:
             if encoded is None:
                 encoded = batch.encode(settings.codec, settings.level)
                 batch.queue.topic.learn_ratio(batch.observed_ratio)
-            if batch.encoded_size > settings.request_size_max and batch.record_count > 1:
+            if batch.record_count > 1 and len(encoded) > settings.request_size_max:
                 self.outcomes.split(batch, settings.part_size_max)
                 return
             is_asked = True
@@ -182,14 +184,8 @@ class InProcessSender:
             first_offset = -1
         elif is_duplicate:
             append_ms = latest
-        outcomes = self.outcomes
-        outcomes.written(batch, first_offset, append_ms)
-        if batch.callbacks is None and not self._sent and len(outcomes.settled) == 1:
-            # As nearly all: nobody is to be told, neither of this one nor of one before it.
-            outcomes.settled.clear()
-            batch.finish()
-            self._accumulator.finished(batch)
-            self._upkeep.arrived()
+        self.outcomes.written(batch, first_offset, append_ms)
+        self._upkeep.arrived()
 
     def _follow(self, batch: ProducerBatch, answer: Pending[Any], now_ms: int) -> None:
         """See to a batch that is not committed yet."""
@@ -232,12 +228,11 @@ class InProcessSender:
             if sent in self._sent:  # else it was given up already
                 self._forget(sent)
                 self._take_answer(sent, now_ms)
-        if self.outcomes.settled:
-            self._tell()
+        self._tell()
 
     def _take_answer(self, sent: SentRequest, now_ms: int) -> None:
         assert sent.pending is not None, sent
-        batches = [batch for batch in sent.batches if batch.error is None]
+        batches = [batch for batch in sent.batches if batch.outcome is None]
         error = sent.pending.error()
         if error is not None:
             for batch in batches:
@@ -270,3 +265,90 @@ class InProcessSender:
             self.outcomes.tell()
         finally:
             self._upkeep.arrived()
+
+
+class DirectAppend:
+    """For a producer that neither compresses nor numbers its records, and wants to be answered."""
+
+    def __init__(  # noqa: PLR0917  the parts of a producer, each of its own kind
+        self,
+        transport: InProcessTransport,
+        accumulator: RecordAccumulator,
+        topics: Mapping[str, TopicQueues],
+        outcomes: BatchOutcomes,
+        settings: SenderSettings,
+        size_max: int,
+    ) -> None:
+        """`topics` are those that are known, see `Destinations.known`. A batch of `size_max` bytes
+        is surely not too large."""
+        self._transport = transport
+        self._clock = transport.runtime.clock
+        self._wall_source = transport.runtime.clock.wall_source()
+        self._accumulator = accumulator
+        self._topics = topics
+        self._outcomes = outcomes
+        self._settings = settings
+        self._size_max = size_max
+
+    def append(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        timeout_ms: int | None,
+    ) -> RecordMetadata | None:
+        """Append a record; None, and nothing is done, when it has to be sent.
+
+        Raises:
+            KafkaError: the broker took the record and could not keep it: see `Producer.append`.
+            TimedOut: time is over; the record is in the log, and may not be committed.
+        """
+        queues = self._topics.get(topic)
+        if queues is None or self._accumulator.incomplete:
+            return None
+        queue = queues.sticky_queue if key is None else queues.queue_of(key)
+        if queue is None:
+            return None
+        timestamp_ms = self._wall_source.time_ns() // 1_000_000
+        built = BuiltBatch((value,), keys=None if key is None else (key,), timestamps=timestamp_ms)
+        settings = self._settings
+        if built.size > self._size_max:
+            return None
+        try:
+            answer: Any = self._transport.append(
+                (topic, queues.info.topic_id, queue.partition),
+                built,
+                acks=settings.acks,
+                timeout_ms=settings.request_timeout_ms,
+                is_awaited=True,
+            )
+        except KafkaError:
+            return None  # nothing was written: what can be done about it a sender knows
+        if answer is None:
+            return None
+        if type(answer) is Pending:
+            answer = self._await(answer, timeout_ms)
+        with self._accumulator.lock:
+            self._outcomes.metrics.written_count += 1
+            if key is None:
+                queues.produced(queue, built.size)
+        stamp = answer[2] if answer[2] >= 0 else timestamp_ms
+        return RecordMetadata(
+            (
+                topic,
+                queue.partition,
+                answer[0],
+                stamp,
+                -1 if key is None else len(key),
+                -1 if value is None else len(value),
+            )
+        )
+
+    def _await(self, answer: Pending[Any], timeout_ms: int | None) -> Any:
+        deadline_ms = None if timeout_ms is None else self._clock.monotonic_ms() + timeout_ms
+        while not answer.done():
+            left = None if deadline_ms is None else deadline_ms - self._clock.monotonic_ms()
+            if left is not None and left <= 0:
+                raise TimedOut(f"the record is in the log, but not committed after {timeout_ms} ms")
+            self._transport.wait(answer, left)
+        return answer.result()

@@ -1,4 +1,4 @@
-"""What a producer counts, under Kafka's names.
+"""What a producer counts; `ProducerParts.metrics` gives it Kafka's names.
 
 Counts, totals and present values; averages and maxima are over the producer's life, where Kafka's
 are over the last minute. What Kafka calls a rate is the growth of a total.
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.producer.accumulator import RecordAccumulator
-    from embedlog.client.producer.batches import ProducerBatch
-    from embedlog.client.producer.outcomes import BatchOutcomes
+    from embedlog.client.producer.batch import ProducerBatch
 
 
 class RequestMetrics:
@@ -65,33 +63,24 @@ class RequestMetrics:
         self.throttle_max_ms = max(self.throttle_max_ms, throttle_ms)
 
 
-def described(
-    accumulator: RecordAccumulator,
-    requests: RequestMetrics,
-    outcomes: BatchOutcomes,
-    request_count: int,
-) -> dict[str, float]:
-    """All of it by name. Times are in ms unless the name says otherwise."""
-    pool = accumulator.pool
-    answers = max(requests.answer_count, 1)
-    batches = max(requests.batch_count, 1)
-    return {
-        "batch-size-avg": accumulator.encoded_total / max(accumulator.encoded_count, 1),
-        "batch-split-total": outcomes.split_count,
-        "buffer-available-bytes": pool.available,
-        "buffer-total-bytes": pool.total,
-        "byte-total": requests.encoded_size,
-        "compression-rate-avg": requests.encoded_size / max(requests.plain_size, 1),
-        "produce-throttle-time-avg": requests.throttle_total_ms / answers,
-        "produce-throttle-time-max": requests.throttle_max_ms,
-        "record-queue-time-avg": requests.queue_total_ms / batches,
-        "record-queue-time-max": requests.queue_max_ms,
-        "record-retry-total": outcomes.retried_count,
-        "record-send-total": outcomes.written_count,
-        "records-per-request-avg": requests.record_count / answers,
-        "request-latency-avg": requests.latency_total_ms / answers,
-        "request-latency-max": requests.latency_max_ms,
-        "request-total": requests.answer_count + request_count,
-        "requests-in-flight": request_count,
-        "waiting-threads": len(pool.waiting),
-    }
+class RecordMetrics:
+    """What is counted of records that have an outcome."""
+
+    __slots__ = (
+        "failed_count",
+        "retried_count",
+        "split_batch_count",
+        "written_batch_count",
+        "written_count",
+        "written_size",
+    )
+
+    def __init__(self) -> None:
+        self.written_count = 0
+        self.written_batch_count = 0
+        self.written_size = 0
+        """Bytes of the batches, as they were sent."""
+        self.failed_count = 0
+        """Also of records that never came into a batch."""
+        self.retried_count = 0
+        self.split_batch_count = 0

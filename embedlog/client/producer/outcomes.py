@@ -1,5 +1,7 @@
 """What becomes of a batch that was sent: written, sent again, cut in parts, or given up.
 
+And what a sender sees to beside: metadata, sequences, batches that have grown too old.
+
     answer                                        then
     written, or written before (a duplicate)      done
     MESSAGE_TOO_LARGE, several records            cut, and the parts are sent
@@ -15,6 +17,8 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.client.backoff import Backoff
 from embedlog.client.metadata import STALE_METADATA
+from embedlog.client.producer.batch import Failed
+from embedlog.client.producer.metrics import RecordMetrics
 from embedlog.client.producer.records import tells_user
 from embedlog.client.user_code import describe
 from embedlog.common import deque
@@ -24,15 +28,15 @@ from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
     from embedlog.client.metadata import Metadata
     from embedlog.client.producer.accumulator import RecordAccumulator
-    from embedlog.client.producer.batches import ProducerBatch
-    from embedlog.client.producer.delivery import DeliveryCallback
+    from embedlog.client.producer.batch import DeliveryCallback, ProducerBatch
     from embedlog.client.producer.transactions import TransactionManager
     from embedlog.client.settings import Settings
-    from embedlog.errors import KafkaError
+    from embedlog.pending import Pending
     from embedlog.transport import Transport
     from wire.schemas.produce import NodeEndpoint, PartitionProduceResponse, ProduceResponse
 
@@ -79,12 +83,7 @@ class BatchOutcomes:
         self.settled: deque[ProducerBatch] = deque()
         """Batches with an outcome that their callbacks do not know yet."""
         self._is_telling = False
-        self.written_count = 0
-        """Records."""
-        self.failed_count = 0
-        self.retried_count = 0
-        self.split_count = 0
-        """Batches that were cut."""
+        self.metrics = RecordMetrics()
 
     def answered(
         self, batch: ProducerBatch, answer: PartitionProduceResponse | None, now_ms: int
@@ -139,7 +138,7 @@ class BatchOutcomes:
         for batch in lost:
             if batch.is_done:
                 accumulator.finished(batch)
-            elif batch.has_outcome:
+            elif batch.outcome is not None:
                 self.settled.append(batch)
             else:
                 batch.close()
@@ -150,9 +149,15 @@ class BatchOutcomes:
         """The broker has the batch (base_offset -1: somewhere)."""
         if self._transactions is not None:
             self._transactions.acknowledged(batch)
+        metrics = self.metrics
+        metrics.written_count += batch.record_count
+        metrics.written_batch_count += 1
+        metrics.written_size += len(batch.encoded or b"")
         batch.succeed(base_offset, log_append_ms)
-        self.written_count += batch.record_count
-        self.settled.append(batch)
+        if batch.callbacks is None and not self.settled:
+            self.finish(batch)  # nobody is to be told before its waiters
+        else:
+            self.settled.append(batch)
 
     def refused(self, batch: ProducerBatch, error: KafkaError, now_ms: int) -> None:
         """An attempt failed: try again, cut it, or give it up."""
@@ -171,18 +176,19 @@ class BatchOutcomes:
         if in_time and batch.attempts < self._retries and self._may_pass(batch, error):
             batch.retry_at_ms = now_ms + self._backoff.delay_ms(batch.attempts)
             batch.attempts += 1
-            self.retried_count += batch.record_count
+            self.metrics.retried_count += batch.record_count
             self._accumulator.put_back(batch)
         else:
             self.failed(batch, error)
 
     def split(self, batch: ProducerBatch, part_size_max: int) -> None:
         """Queue the batch in parts of at most so many bytes; that is no attempt."""
+        ratio = batch.observed_ratio
         parts = batch.split(part_size_max)
         if self._transactions is not None:
             self._transactions.split(batch, parts)
-        self._accumulator.replace_by_parts(batch, parts)
-        self.split_count += 1
+        self._accumulator.replace_by_parts(batch, parts, ratio)
+        self.metrics.split_batch_count += 1
 
     def too_old(self, batch: ProducerBatch, where: str) -> None:
         """Give up a batch that was in the producer for delivery.timeout.ms."""
@@ -200,9 +206,8 @@ class BatchOutcomes:
         if self._transactions is not None:
             self._transactions.gave_up(batch)
         batch.fail(error)
-        batch.is_error_seen = is_told
-        self.failures.add(batch)
-        self.failed_count += batch.record_count
+        self.failures.add(batch, is_seen=is_told)
+        self.metrics.failed_count += batch.record_count
         self.settled.append(batch)
 
     def tell(self) -> None:
@@ -239,25 +244,17 @@ class BatchOutcomes:
 
 def _call_back(batch: ProducerBatch, callbacks: deque[tuple[int, DeliveryCallback]]) -> None:
     """Call them, each once; what one raises ends this, with a note of which it was."""
-    error = batch.error
-    found = None
-    if len(callbacks) == batch.record_count and _is_ordinary(batch):
-        found = batch.all_metadata()
+    metadata, error = batch.outcome.metadata, batch.outcome.error
     index, callback = callbacks[0]
     try:
         while callbacks:
             index, callback = callbacks.popleft()
-            callback(batch.metadata(index) if found is None else found[index], error)
+            callback(metadata(index), error)
     except Exception as raised:
         what = "was written" if error is None else f"failed: {error}"
-        record = f"{batch.metadata(index)}, which {what}"
+        record = f"{metadata(index)}, which {what}"
         raised.add_note(f"raised by the on_delivery callback {describe(callback)} of {record}")
         raise
-
-
-def _is_ordinary(batch: ProducerBatch) -> bool:
-    """Does `all_metadata` know its records?"""
-    return batch.error is None and not batch.is_bulk
 
 
 _KEPT_MAX = 1_000
@@ -270,29 +267,31 @@ class Failures:
     __slots__ = ("_failed",)
 
     def __init__(self) -> None:
-        self._failed: deque[ProducerBatch] = deque(maxlen=_KEPT_MAX)
+        self._failed: deque[tuple[ProducerBatch, Failed]] = deque(maxlen=_KEPT_MAX)
 
-    def add(self, batch: ProducerBatch) -> None:
-        """The batch has failed. Requires: its error is known."""
+    def add(self, batch: ProducerBatch, *, is_seen: bool = False) -> None:
+        """The batch has failed. `is_seen`: the user gets an exception for it besides."""
+        failed = batch.outcome
+        assert isinstance(failed, Failed), batch
+        failed.is_seen = is_seen
         count = max(batch.record_count, 1)
-        _log.info("%d records for %s were given up: %s", count, batch.place, batch.error)
+        _log.info("%d records for %s were given up: %s", count, batch.place, failed.error)
         told = [callback for _, callback in batch.callbacks or () if tells_user(callback)]
         if len(told) < count:
-            self._failed.append(batch)
+            self._failed.append((batch, failed))
 
     def take_unseen(self) -> Exception | None:
         """The first error that nobody has looked at, and forget them all; None if there is none.
 
         A note at it says how many records failed unseen.
         """
-        unseen = [batch for batch in self._failed if not batch.is_error_seen]
+        unseen = [(batch, failed) for batch, failed in self._failed if not failed.is_seen]
         self._failed.clear()
         if not unseen:
             return None
-        error = unseen[0].error
-        assert error is not None, unseen[0]
-        count = sum([max(batch.record_count, 1) for batch in unseen])
-        places = ", ".join(sorted({batch.place for batch in unseen})[:5])
+        error = unseen[0][1].error
+        count = sum([max(batch.record_count, 1) for batch, _ in unseen])
+        places = ", ".join(sorted({batch.place for batch, _ in unseen})[:5])
         text = (
             f"{count} records for {places} were not delivered, and nobody looked at their futures: "
             f"{type(error).__name__}: {error}"
@@ -332,3 +331,133 @@ def error_of(answer: PartitionProduceResponse) -> KafkaError:
     )
     error.log_start_offset = answer.log_start_offset
     return error
+
+
+_LEADER_RETRY_MS = 100
+"""Until a partition without a leader is asked for again, when its absence was the answer."""
+
+
+class Upkeep:
+    """Of one sender, in its turn. No method waits."""
+
+    def __init__(  # noqa: PLR0917  the parts of a sender, each of its own kind
+        self,
+        transport: Transport,
+        metadata: Metadata,
+        accumulator: RecordAccumulator,
+        outcomes: BatchOutcomes,
+        transactions: TransactionManager | None,
+        settings: Settings,
+    ) -> None:
+        self._transport = transport
+        self._metadata = metadata
+        self._accumulator = accumulator
+        self._outcomes = outcomes
+        self._transactions = transactions
+        self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
+        self._watched: Pending[Any] | None = None
+        self._failures_seen = 0
+        self.arrived: Callable[[], None] = _nobody_waits
+        """Called, in whichever thread, when there is something for the next pass or a waiter."""
+        self.expiry_ms = 0
+        """When the next batch may be too old."""
+        self.quiet_until_ms = 0
+        """Until then time asks for nothing here."""
+        self.may_send = True
+        """Has the producer the id that its batches need?"""
+
+    def advance(self, now_ms: int, sent: Iterable[SentRequest]) -> int | None:
+        """Do what is due; milliseconds until something is again, None when nothing will be.
+
+        `sent` are the requests without an answer.
+
+        Raises:
+            EmbedlogError: nothing can be sent: the cluster refuses to describe itself, or an id.
+        """
+        failures = self._transport.failure_count
+        if failures != self._failures_seen:
+            # Whoever led from there may not any more.
+            self._failures_seen = failures
+            self._metadata.request_update()
+        delay = metadata_delay = self._metadata.advance(now_ms)
+        if self._metadata.pending is not None:
+            self._watch(self._metadata.pending)
+        if not self._accumulator.active and not sent:
+            return delay
+        if now_ms >= self.expiry_ms:
+            self._expire(now_ms, sent)
+        if metadata_delay is not None:
+            self.quiet_until_ms = min(now_ms + metadata_delay, self.expiry_ms)
+        if self._transactions is not None:
+            delay = sooner(delay, self._transactions.advance(now_ms))
+            self._watch(self._transactions.pending)
+            self.may_send = self._transactions.has_producer_id
+        return sooner(delay, self.expiry_ms - now_ms)
+
+    def find_leaders(
+        self, topics: Iterable[str], now_ms: int, *, has_asked: bool
+    ) -> tuple[int | None, bool]:
+        """Ask who leads; milliseconds to the next step, and whether there was an answer at once.
+
+        `has_asked`: it was the answer of this very pass that names no leader.
+        """
+        if has_asked:
+            # A partition that the topic does not have, as when it was made again with fewer.
+            return _LEADER_RETRY_MS, False
+        answers = self._metadata.answer_count
+        for topic in topics:
+            self._metadata.want(topic)
+        self._metadata.request_update()
+        delay = self._metadata.advance(now_ms)
+        self._watch(self._metadata.pending)
+        return delay, self._metadata.answer_count > answers
+
+    def _watch(self, pending: Pending[Any] | None) -> None:
+        """Make sure that the next pass happens when `pending` is done."""
+        if pending is not self._watched and pending is not None:
+            self._watched = pending
+            pending.add_callback(lambda _: self.arrived())
+
+    def _expire(self, now_ms: int, requests: Iterable[SentRequest]) -> None:
+        """Give up what is older than delivery.timeout.ms, and find when to look again."""
+        limit = now_ms - self._delivery_timeout_ms
+        expired, oldest = self._accumulator.take_expired(limit)
+        for sent in list(requests):
+            for batch in sent.batches:
+                if batch.outcome is not None:
+                    continue
+                if batch.created_ms > limit:
+                    oldest = min(oldest, batch.created_ms)
+                    continue
+                # Its bytes are held until the request ends.
+                sent.memory, batch.memory = sent.memory + batch.memory, 0
+                self._outcomes.too_old(batch, "in flight")
+        for batch in expired:
+            self._outcomes.too_old(batch, "waiting")
+        self.expiry_ms = min(oldest, now_ms) + self._delivery_timeout_ms
+
+
+def sooner(one: int | None, other: int | None) -> int | None:
+    """The shorter delay; None is for ever."""
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
+def _nobody_waits() -> None:
+    """Until there is a driver."""
+
+
+class SentRequest:
+    """One produce request without an outcome."""
+
+    __slots__ = ("batches", "memory", "node_id", "pending", "sent_ms")
+
+    def __init__(self, node_id: int, batches: list[ProducerBatch], sent_ms: int) -> None:
+        self.node_id = node_id
+        self.batches = batches
+        self.sent_ms = sent_ms
+        self.memory = 0
+        """What batches that were given up meanwhile hold until the request ends."""
+        self.pending: Pending[Any] | None = None
+        """The answer; None until it was sent."""

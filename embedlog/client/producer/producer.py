@@ -16,38 +16,21 @@ When a record that `send` accepted is in the log:
 In process, and over TCP with linger.ms=0, the calls do the work themselves; what they leave behind
 is seen to by a thread, "embedlog-producer", that exists while there is any. Callbacks run in the
 one or the other, and never in a listener's thread. Over TCP with another linger.ms the thread does
-all of it. What else differs in process says `producer_settings.complete`.
+all of it. What else differs in process says `settings.complete`.
 """
 
 from __future__ import annotations
 
-from embedlog.client.arguments import partition_number, timeout_s, topic_name
 from embedlog.client.connect import connect
-from embedlog.client.driver import Driver
-from embedlog.client.metadata import Metadata
-from embedlog.client.parse_settings import close_converters, converters, parse
-from embedlog.client.producer.accumulator import RecordAccumulator
+from embedlog.client.parse_settings import close_converters, parse
+from embedlog.client.producer.batch import DeliveryFuture
 from embedlog.client.producer.columns import own_columns
-from embedlog.client.producer.delivery import BatchFuture, DeliveryFuture
-from embedlog.client.producer.destinations import Destinations
-from embedlog.client.producer.direct_append import DirectAppend
-from embedlog.client.producer.in_process_sender import InProcessSender
-from embedlog.client.producer.metrics import described
-from embedlog.client.producer.sends import (
-    ColumnSends,
-    MemoryWait,
-    RecordSends,
-    SendParts,
-)
-from embedlog.client.producer.settings import (
-    PRODUCER,
-    SenderSettings,
-    complete,
-    interceptors,
-)
-from embedlog.client.producer.sizes import SMALL_OVERHEAD, SMALL_VALUE_MAX, RecordLimits
-from embedlog.client.producer.unattended import Endings, UnattendedPasses
-from embedlog.common import deque
+from embedlog.client.producer.in_process_sender import DirectAppend
+from embedlog.client.producer.parts import ProducerParts
+from embedlog.client.producer.passes import Endings, milliseconds
+from embedlog.client.producer.sends import ColumnSends, RecordSends
+from embedlog.client.producer.settings import PRODUCER, SenderSettings, complete
+from embedlog.client.producer.sizes import SMALL_OVERHEAD, SMALL_VALUE_MAX
 from embedlog.errors import ClosedError, TimedOut
 from embedlog.transport import InProcessTransport
 from embedlog.user_warnings import warn_user
@@ -59,15 +42,13 @@ if TYPE_CHECKING:
 
     from embedlog.client.connect import Target
     from embedlog.client.metadata import PartitionInfo
-    from embedlog.client.producer.batches import Headers, ProducerBatch
-    from embedlog.client.producer.delivery import DeliveryCallback, RecordMetadata
-    from embedlog.client.producer.records import Given
-    from embedlog.client.producer.request_sender import RequestSender
-    from embedlog.client.producer.transactions import TransactionManager
-    from embedlog.client.settings import Settings
-    from embedlog.transport import Transport
+    from embedlog.client.producer.batch import (
+        BatchFuture,
+        DeliveryCallback,
+        Headers,
+        RecordMetadata,
+    )
 
-_THREAD_STOP_MS = 10_000
 _LEAST_USUAL_SIZE = 16_384
 
 
@@ -82,109 +63,42 @@ class Producer:
     0
     """
 
-    _is_attended = False
-    """Does an event loop see that what was sent goes? Then no thread has to, in process; over the
-    network one sends also with linger.ms=0."""
-
     def __init__(
         self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
-        given = parse(PRODUCER, config, settings)
-        self._transport = connect(self, target, given)
-        try:
-            self._build(complete(given, in_process=self._transport.in_process))
-        except BaseException:
-            self._transport.close()
-            raise
+        self._open(target, config, settings, is_attended=False)
 
-    def _build(self, settings: Settings) -> None:
-        self._settings = settings
-        transport = self._transport
-        runtime = transport.runtime
-        self._clock = runtime.clock
-        self._wall_source = runtime.clock.wall_source()
-        self._serialize_key, self._serialize_value = converters(settings, "serializer")
-        self._interceptors = interceptors(settings)
-        self._limits = RecordLimits(settings)
-        self._metadata = Metadata(transport, settings, create_topics=True)
-        self._accumulator = RecordAccumulator(
-            settings, self, runtime, is_exact=not transport.in_process
-        )
-        numbers = _numbers(transport, settings)
-        self._sender = sender = _sender(
-            transport, self._metadata, self._accumulator, settings, numbers
-        )
-        threaded = not transport.in_process and (settings["linger.ms"] > 0 or self._is_attended)
-        self._is_threaded = threaded
-        self._is_eager = not transport.in_process and not threaded
-        """Does every `send` make a pass, or only one that filled a batch?"""
-        self._driver = Driver(transport, sender.run_once, sender.recover, threaded=threaded)
-        sender.on_arrival(self._driver.arrived)
-        self._destinations = Destinations(
-            self._metadata, self._accumulator, self._driver, settings, transport
-        )
-        self._topics = self._destinations.known
-        self._quick_topics = {} if self._is_choosy else self._topics
-        """Where a small record needs no closer look."""
-        self._lock = self._accumulator.lock
-        self._accumulator.needs_attention = self._is_eager
-        self._memory = MemoryWait(self._accumulator, self._driver, settings, self._clock)
-        parts = SendParts(
-            self,
-            destinations=self._destinations,
-            accumulator=self._accumulator,
-            memory=self._memory,
-            limits=self._limits,
-            serializers=(self._serialize_key, self._serialize_value),
-            clock=self._clock,
-            interceptors=self._interceptors,
-            failures=self._sender.outcomes.failures,
-        )
+    def _open(
+        self,
+        target: Target,
+        config: Mapping[str, Any] | None,
+        settings: Mapping[str, Any],
+        *,
+        is_attended: bool,
+    ) -> ProducerParts:
+        given = parse(PRODUCER, config, settings)
+        transport = connect(self, target, given)
+        try:
+            known = complete(given, in_process=transport.in_process)
+            parts = ProducerParts(transport, known, owner=self, is_attended=is_attended)
+        except BaseException:
+            transport.close()
+            raise
+        self._parts = parts
+        self._passes = parts.passes
+        self._accumulator = parts.accumulator
+        self._lock = parts.accumulator.lock
+        self._wall_source = parts.clock.wall_source()
         self._records = RecordSends(parts)
-        self._columns = ColumnSends(parts, is_built=sender.encodes_at_once)
-        self._direct = self._direct_append(settings)
-        self._flush_ns = 0
-        self._unattended: UnattendedPasses | None = None
-        if not threaded and not self._is_attended:
-            self._unattended = UnattendedPasses(
-                self._driver, self._accumulator, transport, linger_ms=max(settings["linger.ms"], 1)
-            )
-        self._endings = Endings(self, self._accumulator, runtime.scheduler)
+        self._columns = ColumnSends(parts)
+        is_choosy = _is_choosy(parts)
+        self._quick_topics = {} if is_choosy else parts.destinations.known
+        """Where a small record needs no closer look."""
+        self._direct = None if is_choosy else _direct_append(parts)
+        self._endings = Endings(self, parts.accumulator, transport.runtime.scheduler)
         transport.before_end = self._endings.cluster_ends
         self._is_closed = False
-
-    def _direct_append(self, settings: Settings) -> DirectAppend | None:
-        """For `append`; None when each of its records has to be sent."""
-        transport = self._transport
-        chosen = SenderSettings(settings, in_process=transport.in_process)
-        is_plain = (
-            chosen.acks
-            and not chosen.codec
-            and not settings["enable.idempotence"]
-            and not settings["partitioner.ignore.keys"]
-        )
-        if not is_plain or self._is_choosy or not isinstance(transport, InProcessTransport):
-            return None
-        return DirectAppend(
-            transport,
-            self._accumulator,
-            self._topics,
-            self._sender.outcomes,
-            chosen,
-            self._limits.surely_fits,
-        )
-
-    @property
-    def _is_choosy(self) -> bool:
-        """Does even a small record need a closer look?"""
-        return (
-            self._is_eager
-            or self._serialize_value is not None
-            or self._serialize_key is not None
-            or self._settings["partitioner.class"] is not None
-            or self._interceptors is not None
-            or self._limits.size_max < _LEAST_USUAL_SIZE
-        )
+        return parts
 
     # Sending
 
@@ -220,22 +134,22 @@ class Producer:
             queue = queues.by_key.get(key) if type(key) is bytes else None
             size += 0 if queue is None else len(key)
         if queue is not None and size <= SMALL_VALUE_MAX:
-            size += SMALL_OVERHEAD
-            with self._lock:
-                batch = queue.open
-                if batch is not None:
-                    keys, filled = batch.keys, batch.size + size
+            size, batch = size + SMALL_OVERHEAD, queue.open
+            if batch is not None:
+                with self._lock:  # one that was closed meanwhile takes no more: its limit is 0
+                    records, filled = batch.records, batch.size + size
+                    keys = records.keys
                     if filled < batch.small_size_limit and (key is None or keys is not None):
                         batch.size = filled
                         future = DeliveryFuture()
-                        future.batch, future.index = batch, len(batch.values)
+                        future.batch, future.index = batch, len(records.values)
                         try:
-                            batch.values.append(value)
-                            batch.timestamps.append(stamp)
+                            records.values.append(value)
+                            records.timestamps.append(stamp)
                             if keys is not None:
                                 keys.append(key)
                             if on_delivery is not None:
-                                batch.add_callback(on_delivery)
+                                batch.add_callback(future.index, on_delivery)
                         except BaseException:
                             batch.trim(future.index)
                             raise
@@ -245,7 +159,7 @@ class Producer:
             )
             if appended is not None:
                 if self._accumulator.needs_attention:
-                    self._attend()
+                    self._passes.attend()
                 return appended
         return self._send_any(topic, value, key, None, stamp, None, on_delivery)
 
@@ -283,7 +197,7 @@ class Producer:
             and headers is None
             and timestamp_ms is None
         ):
-            timeout_ms = None if timeout is None else _milliseconds(timeout, "append")
+            timeout_ms = None if timeout is None else milliseconds(timeout, "append")
             found = self._direct.append(topic, value, key, timeout_ms)
             if found is not None:
                 return found
@@ -303,33 +217,10 @@ class Producer:
         on_delivery: DeliveryCallback | None,
     ) -> DeliveryFuture:
         self._check_open()
-        queue = self._records.queue
-        return self._attended(
-            queue(topic, value, key, partition, timestamp_ms, headers, on_delivery)
-        )
-
-    def _attended(self, future: DeliveryFuture) -> DeliveryFuture:
-        """The future of a record that was just appended, which may have begun or filled a batch."""
-        if self._accumulator.needs_attention:
-            self._attend()
-        return future
-
-    def _attend(self) -> None:
-        """A batch was begun or closed: send it, or see that it is sent when its time has come."""
-        accumulator = self._accumulator
-        accumulator.needs_attention = self._is_eager
-        unattended = self._unattended
-        if self._is_eager or accumulator.has_sendable or self._is_threaded:
-            self._run()
-        elif unattended is not None and (unattended.is_relied_on or not unattended.is_armed):
-            unattended.arm()
-
-    def _run(self) -> None:
-        """Do what can be done now, and leave what remains to nobody's care but one's own."""
-        self._driver.run()
-        unattended = self._unattended
-        if unattended is not None and self._accumulator.incomplete and not unattended.is_armed:
-            unattended.arm()
+        sent = self._records.queue(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+        if self._accumulator.needs_attention:  # it may have begun or filled a batch
+            self._passes.attend()
+        return sent
 
     def send_batch(
         self,
@@ -353,19 +244,9 @@ class Producer:
             ClosedError, SerializationError, TypeError: as `send`; ValueError: as there, or columns
                 of unlike length.
         """
-        given = own_columns(values, keys, timestamps, headers, wall_ms=self._clock.wall_ms)
-        return self._send_columns(topic, given, partition)
-
-    def _send_columns(self, topic: str, given: Given, partition: int | None) -> BatchFuture:
-        """As `send_batch`, of what `own_columns` made of its arguments."""
         self._check_open()
-        topic_name(topic, "send_batch")
-        if type(partition) is not int and partition is not None:
-            partition = partition_number(partition, "send_batch")
-        batches = self._columns.queue(topic, given, partition)
-        if batches:
-            self._run()
-        return BatchFuture(batches)
+        given = own_columns(values, keys, timestamps, headers, wall_ms=self._parts.clock.wall_ms)
+        return self._columns.send(topic, given, partition)
 
     def flush(self, timeout: float | None = None) -> None:
         """Send everything now and wait, at most `timeout` seconds, until all of it is settled.
@@ -376,14 +257,8 @@ class Producer:
             TimedOut: time is over; the rest is still on its way.
         """
         self._check_open()
-        timeout_ms = _milliseconds(timeout, "flush")
-        began_us = self._clock.monotonic_us()
-        try:
-            is_done = self._flush(timeout_ms)
-        finally:
-            self._flush_ns += (self._clock.monotonic_us() - began_us) * 1000
-        if not is_done:
-            count = self._accumulator.record_count()
+        if not self._passes.flush(milliseconds(timeout, "flush")):
+            count = self._accumulator.incomplete.record_count()
             raise TimedOut(f"{count} records had no outcome after {timeout} s; they are still sent")
 
     def close(self, timeout: float | None = None) -> None:
@@ -393,8 +268,8 @@ class Producer:
         allowed. From a delivery callback it does not wait. Of records that failed and nobody asked
         for, a warning tells; leaving a `with` raises.
         """
-        self._close(_milliseconds(timeout, "close"))
-        error = self._sender.outcomes.failures.take_unseen()
+        self._close(milliseconds(timeout, "close"))
+        error = self._parts.sender.outcomes.failures.take_unseen()
         if error is not None:
             warn_user(error.__notes__[-1], RuntimeWarning)
 
@@ -402,22 +277,20 @@ class Producer:
         if self._is_closed:
             return
         self._is_closed = True
+        parts = self._parts
         self._endings.forget()
-        self._destinations.close()
-        self._accumulator.close()
+        parts.destinations.close()
+        parts.accumulator.close()
         try:
-            if not self._driver.is_running_here:
-                self._flush(timeout_ms)
+            if not self._passes.driver.is_running_here:
+                self._passes.flush(timeout_ms)
         finally:
             gone = ClosedError("the producer was closed before the record had an outcome")
-            self._driver.exclusively(lambda: self._sender.abort_all(gone))
-            self._driver.close(_THREAD_STOP_MS)
-            if self._unattended is not None:
-                self._unattended.close()
-            self._transport.close()
-            if self._interceptors is not None:
-                self._interceptors.close()
-            close_converters(self._serialize_key, self._serialize_value)
+            self._passes.close(lambda: parts.sender.abort_all(gone))
+            parts.transport.close()
+            if parts.interceptors is not None:
+                parts.interceptors.close()
+            close_converters(parts.serialize_key, parts.serialize_value)
 
     def partitions_for(self, topic: str) -> list[PartitionInfo]:
         """The partitions of `topic`, as the cluster last described them.
@@ -425,33 +298,17 @@ class Producer:
         Raises:
             TimedOut: the cluster did not tell within max.block.ms; KafkaError: it refused.
         """
-        return list(self._destinations.topic(topic).info.partitions)
+        return list(self._parts.destinations.topic(topic).info.partitions)
 
     def __repr__(self) -> str:
         # Without a lock: a debugger may ask at any moment.
         count = len(self._accumulator.incomplete)
         state = "closed" if self._is_closed else f"{count} batches on their way"
-        return f"<Producer {self._settings['client.id']!r}, {state}>"
+        return f"<Producer {self._parts.settings['client.id']!r}, {state}>"
 
     def metrics(self) -> dict[str, float]:
         """What was counted and measured so far, under Kafka's names."""
-        age_ms = self._metadata.age_ms(self._clock.monotonic_ms())
-        return {
-            **described(
-                self._accumulator,
-                self._sender.metrics,
-                self._sender.outcomes,
-                self._sender.request_count,
-            ),
-            "buffer-exhausted-total": self._memory.exhausted_count,
-            "bufferpool-wait-time-ns-total": self._memory.waited_ns,
-            "flush-time-ns-total": self._flush_ns,
-            "metadata-age": age_ms / 1000,
-            "metadata-wait-time-ns-total": self._destinations.waited_ns,
-            "record-error-total": self._sender.outcomes.failed_count
-            + self._columns.refused_count
-            + self._records.refused_count,
-        }
+        return self._parts.metrics()
 
     def __enter__(self) -> Producer:
         return self
@@ -461,88 +318,52 @@ class Producer:
         try:
             self._close(None)
         finally:
-            error = self._sender.outcomes.failures.take_unseen()
+            error = self._parts.sender.outcomes.failures.take_unseen()
         if error is not None and kind is None:
             raise error
-
-    # For the futures
-
-    def run(self) -> None:
-        """Take what has arrived; never waits."""
-        self._driver.run()
-
-    def wait_for(self, batch: ProducerBatch, timeout: float | None) -> None:
-        """Send `batch` now if it still waits, and return when it is done; else raise TimedOut."""
-        batch.is_wanted = True
-        if self._unattended is not None:
-            self._unattended.is_relied_on = False
-        if self._transport.in_process:
-            self._driver.run()
-            if batch.is_done:
-                return
-
-        def is_done() -> bool:
-            return batch.is_done
-
-        if not self._driver.wait(is_done, _milliseconds(timeout, "result"), is_news=is_done):
-            raise TimedOut(
-                f"{batch} has no outcome after {timeout} s; it is given up after "
-                f"delivery.timeout.ms={self._settings['delivery.timeout.ms']}"
-            )
-
-    # Inside
-
-    def _flush(self, timeout_ms: int | None) -> bool:
-        accumulator = self._accumulator
-        accumulator.close_all()
-        with accumulator.lock:
-            waited = deque(accumulator.incomplete)
-        newest = [waited[-1] if waited else None]
-
-        def is_settled() -> bool:
-            # Those that are done, in about this order, are forgotten.
-            while waited and waited[0].is_done:
-                waited.popleft()
-            while waited and waited[-1].is_done:
-                waited.pop()
-            newest[0] = waited[-1] if waited else None
-            return not waited
-
-        def is_news() -> bool:
-            batch = newest[0]
-            return batch is None or batch.is_done
-
-        return self._driver.wait(is_settled, timeout_ms, is_news=is_news)
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise ClosedError("the producer is closed")
 
 
-def _numbers(transport: Transport, settings: Settings) -> TransactionManager | None:
-    """What numbers the batches of an idempotent producer."""
-    if not settings["enable.idempotence"]:
+def attended(
+    target: Target, config: Mapping[str, Any] | None, settings: Mapping[str, Any]
+) -> tuple[Producer, ProducerParts]:
+    """A producer whose open batches an event loop sees to, and its parts."""
+    made = Producer.__new__(Producer)
+    return made, made._open(target, config, settings, is_attended=True)
+
+
+def _is_choosy(parts: ProducerParts) -> bool:
+    """Does even a small record need a closer look?"""
+    return (
+        parts.passes.is_eager
+        or parts.serialize_value is not None
+        or parts.serialize_key is not None
+        or parts.settings["partitioner.class"] is not None
+        or parts.interceptors is not None
+        or parts.limits.size_max < _LEAST_USUAL_SIZE
+    )
+
+
+def _direct_append(parts: ProducerParts) -> DirectAppend | None:
+    """For `append`; None when each of its records has to be sent."""
+    transport, settings = parts.transport, parts.settings
+    chosen = SenderSettings(settings, in_process=transport.in_process)
+    if (
+        not chosen.acks
+        or chosen.codec
+        or settings["enable.idempotence"]
+        or settings["partitioner.ignore.keys"]
+        or not isinstance(transport, InProcessTransport)
+    ):
         return None
-    from embedlog.client.producer.transactions import TransactionManager
-
-    return TransactionManager(transport, settings)
-
-
-def _sender(
-    transport: Transport,
-    metadata: Metadata,
-    accumulator: RecordAccumulator,
-    settings: Settings,
-    numbers: TransactionManager | None,
-) -> InProcessSender | RequestSender:
-    """The sender for what is behind the transport."""
-    if isinstance(transport, InProcessTransport) and transport.appends:
-        return InProcessSender(transport, metadata, accumulator, settings, transactions=numbers)
-    from embedlog.client.producer.request_sender import RequestSender
-
-    return RequestSender(transport, metadata, accumulator, settings, transactions=numbers)
-
-
-def _milliseconds(seconds: float | None, call: str) -> int | None:
-    checked = timeout_s(seconds, call)
-    return None if checked is None else int(checked * 1000)
+    return DirectAppend(
+        transport,
+        parts.accumulator,
+        parts.destinations.known,
+        parts.sender.outcomes,
+        chosen,
+        parts.limits.surely_fits,
+    )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from _operator import itemgetter
-
 from embedlog.client.arguments import shown
 from embedlog.client.errors import SerializationError
+from embedlog.client.producer.batch import item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
+    from typing import Any, Final
 
     from embedlog.client.interceptors import InterceptorChain
-    from embedlog.client.producer.batches import Headers
-    from embedlog.client.producer.delivery import DeliveryCallback, RecordMetadata
+    from embedlog.client.producer.batch import DeliveryCallback, Headers, RecordMetadata
     from embedlog.client.serializers import Converter
 
     Given = tuple[
@@ -37,33 +35,12 @@ class ProducerRecord(_RecordBase):
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        @property
-        def topic(self) -> str: ...
-
-        @property
-        def value(self) -> Any: ...
-
-        @property
-        def key(self) -> Any: ...
-
-        @property
-        def partition(self) -> int | None: ...
-
-        @property
-        def timestamp_ms(self) -> int | None: ...
-
-        @property
-        def headers(self) -> Headers | None: ...
-
-    else:
-        topic = property(itemgetter(0))
-        value = property(itemgetter(1))
-        key = property(itemgetter(2))
-        partition = property(itemgetter(3))
-        timestamp_ms = property(itemgetter(4))
-        headers = property(itemgetter(5))
+    topic: Final[str] = item(0)
+    value: Final[Any] = item(1)
+    key: Final[Any] = item(2)
+    partition: Final[int | None] = item(3)
+    timestamp_ms: Final[int | None] = item(4)
+    headers: Final[Headers | None] = item(5)
 
     def replace(self, **changes: Any) -> ProducerRecord:
         """A record with other fields.

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from embedlog.client.producer.accumulator import NEVER
 from embedlog.client.producer.metrics import RequestMetrics
-from embedlog.client.producer.outcomes import BatchOutcomes
+from embedlog.client.producer.outcomes import BatchOutcomes, SentRequest, Upkeep, sooner
 from embedlog.client.producer.settings import SenderSettings
-from embedlog.client.producer.upkeep import SentRequest, Upkeep, sooner
 from embedlog.common import deque
 from embedlog.errors import EmbedlogError
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.metadata import Metadata
-    from embedlog.client.network.network_client import NetworkClient
     from embedlog.client.producer.accumulator import RecordAccumulator
-    from embedlog.client.producer.batches import ProducerBatch
+    from embedlog.client.producer.batch import ProducerBatch
+    from embedlog.client.producer.destinations import NodeLatencies
     from embedlog.client.producer.settings import SenderSettings
     from embedlog.client.producer.transactions import TransactionManager
     from embedlog.client.settings import Settings
@@ -44,12 +43,14 @@ class RequestSender:
         metadata: Metadata,
         accumulator: RecordAccumulator,
         settings: Settings,
+        latencies: NodeLatencies,
         *,
         transactions: TransactionManager | None,
     ) -> None:
         self._transport = transport
         self._metadata = metadata
         self._accumulator = accumulator
+        self._latencies = latencies
         self._transactions = transactions
         self._clock = transport.runtime.clock
         self._settings = SenderSettings(settings, in_process=transport.in_process)
@@ -57,7 +58,6 @@ class RequestSender:
         self._upkeep = Upkeep(
             transport, metadata, accumulator, self.outcomes, transactions, settings
         )
-        self._client = _network_client(transport)
         self._in_flight: dict[int, int] = {}
         self._sent: dict[SentRequest, None] = {}
         self._answers: deque[SentRequest] = deque()
@@ -85,13 +85,14 @@ class RequestSender:
         settled = self.outcomes.settled
         self._accumulator.has_sendable = False
         while True:
-            if self._answers:
+            took = bool(self._answers)
+            if took:
                 while self._answers:
                     self._take_answer(self._answers.popleft(), now_ms)
                 if now_ms < self._upkeep.quiet_until_ms and self._upkeep.may_send:
                     # First this: the broker works while the outcomes are told.
                     self._drain_and_send(now_ms)
-            if settled:
+            if took or settled:
                 self._tell()
                 if not self._accumulator.active and not self._sent and not self._metadata.is_asking:
                     return None
@@ -105,7 +106,7 @@ class RequestSender:
         self._fail_waiting(error)
         for sent in list(self._sent):
             for batch in sent.batches:
-                if batch.error is None:
+                if batch.outcome is None:
                     self.outcomes.failed(batch, error)
             self._forget(sent)
         self._answers.clear()
@@ -145,42 +146,37 @@ class RequestSender:
         """Send what may be sent; milliseconds until more may be, if time decides."""
         has_asked = False
         drain, settings = self._accumulator.drain, self._settings
-        if self._client is not None:
-            self._client.hold()
-        try:
-            while True:
-                drained = drain(
-                    now_ms,
-                    settings.linger_ms,
-                    settings.request_size_max,
-                    self._metadata.leader,
-                    self._may_be_sent,
+        while True:
+            drained = drain(
+                now_ms,
+                settings.linger_ms,
+                settings.request_size_max,
+                self._metadata.leader,
+                self._may_be_sent,
+            )
+            for node_id, batches in drained.batches.items():
+                self._send(node_id, batches)
+            delay = None if drained.next_ms == NEVER else drained.next_ms - now_ms
+            while self._unready:
+                delay = sooner(delay, self._transport.prepare(self._unready.popitem()[0]))
+            if drained.lacks_leader:
+                later, has_asked = self._upkeep.find_leaders(
+                    drained.lacks_leader, now_ms, has_asked=has_asked
                 )
-                for node_id, batches in drained.batches.items():
-                    self._send(node_id, batches)
-                delay = None if drained.next_ms == NEVER else drained.next_ms - now_ms
-                while self._unready:
-                    delay = sooner(delay, self._transport.prepare(self._unready.popitem()[0]))
-                if drained.lacks_leader:
-                    later, has_asked = self._upkeep.find_leaders(
-                        drained.lacks_leader, now_ms, has_asked=has_asked
-                    )
-                    delay = sooner(delay, later)
-                    if has_asked:
-                        continue
-                if not drained.batches or self._answers or self.outcomes.settled:
-                    return delay
-        finally:
-            if self._client is not None:
-                self._client.release()
+                delay = sooner(delay, later)
+                if has_asked:
+                    continue
+            if not drained.batches or self._answers or self.outcomes.settled:
+                return delay
 
     def _encode_ahead(self) -> None:
         """Make the bytes of what is sent next, while the broker is at work.
 
-        Without that one of them works and the other waits, in turns.
+        Without that one of them works and the other waits, in turns: a stream of 1 KiB records took
+        1.4 times as long with gzip and 1.15 with zstd. Plain batches take no time to speak of.
         """
         settings = self._settings
-        if self._sent:
+        if self._sent and settings.codec:
             for batch in self._accumulator.closed_first(settings.in_flight_max):
                 batch.encode(settings.codec, settings.level)
 
@@ -191,9 +187,8 @@ class RequestSender:
             self._unready[node_id] = None
         elif self._in_flight.get(node_id, 0) >= self._settings.in_flight_max:
             is_ready = False
-        latencies = self._accumulator.latencies
-        if latencies.is_watching:
-            latencies.batch_was_ready(node_id, self._now_ms, could_be_sent=is_ready)
+        if self._latencies.is_watching:
+            self._latencies.batch_was_ready(node_id, self._now_ms, could_be_sent=is_ready)
         return is_ready and (self._transactions is None or self._transactions.may_drain(batch))
 
     # A request
@@ -272,7 +267,7 @@ class RequestSender:
         if sent not in self._sent:
             return  # given up already
         self._forget(sent)
-        batches = [batch for batch in sent.batches if batch.error is None]
+        batches = [batch for batch in sent.batches if batch.outcome is None]
         pending = sent.pending
         assert pending is not None, sent
         error = pending.error()
@@ -308,12 +303,3 @@ class RequestSender:
             self.outcomes.tell()
         finally:
             self._upkeep.arrived()
-
-
-def _network_client(transport: Transport) -> NetworkClient | None:
-    """The transport, if it makes bytes of what is sent."""
-    if transport.in_process:
-        return None
-    from embedlog.client.network.network_client import NetworkClient
-
-    return transport if isinstance(transport, NetworkClient) else None

@@ -1,14 +1,12 @@
-"""`send` and `send_batch`, from what was given to records in their queues; and waiting for room."""
+"""`send` and `send_batch`, from what was given to records in their queues."""
 
 from __future__ import annotations
 
 from embedlog.client.arguments import LONG_MAX, partition_number, topic_name
 from embedlog.client.arguments import callback as checked_callback
 from embedlog.client.arguments import timestamp_ms as checked_timestamp
-from embedlog.client.errors import BufferExhausted
-from embedlog.client.producer.batches import ProducerBatch
+from embedlog.client.producer.batch import BatchFuture, DeliveryFuture, ProducerBatch
 from embedlog.client.producer.columns import Columns, make_batch
-from embedlog.client.producer.delivery import DeliveryFuture
 from embedlog.client.producer.records import (
     Acknowledgement,
     ProducerRecord,
@@ -23,31 +21,20 @@ from embedlog.errors import KafkaError, TimedOut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
-    from embedlog.client.driver import Driver
-    from embedlog.client.interceptors import InterceptorChain
-    from embedlog.client.producer.accumulator import RecordAccumulator
-    from embedlog.client.producer.batches import Headers, PartitionQueue
-    from embedlog.client.producer.delivery import Delivery, DeliveryCallback
-    from embedlog.client.producer.destinations import Destinations
-    from embedlog.client.producer.outcomes import Failures
+    from embedlog.client.producer.batch import DeliveryCallback, Headers
+    from embedlog.client.producer.destinations import PartitionQueue
+    from embedlog.client.producer.parts import ProducerParts
     from embedlog.client.producer.records import Given
-    from embedlog.client.producer.sizes import RecordLimits
-    from embedlog.client.serializers import Converter
-    from embedlog.client.settings import Settings
-    from embedlog.runtime import Clock
 
 
 class RecordSends:
     """What one producer does with one record at a time. As thread-safe as the producer is."""
 
-    def __init__(self, parts: SendParts) -> None:
+    def __init__(self, parts: ProducerParts) -> None:
         self._parts = parts
         self._accumulator = parts.accumulator
-        self.refused_count = 0
-        """Records that failed before they were in a batch."""
 
     def queue(  # noqa: PLR0917  the arguments of send, passed on
         self,
@@ -74,9 +61,9 @@ class RecordSends:
             return self._queue(*record, Acknowledgement(chain, on_delivery))
         except Exception as error:
             failed = ProducerBatch.refused(
-                record.topic, record.partition, error, self._parts.delivery
+                record.topic, record.partition, error, self._parts.passes
             )
-            chain.tell("on_acknowledgement", failed.metadata(0), error)
+            chain.tell("on_acknowledgement", failed.outcome.metadata(0), error)
             raise
 
     def append(
@@ -145,12 +132,12 @@ class RecordSends:
         error: KafkaError | TimedOut,
         callback: DeliveryCallback | None,
     ) -> DeliveryFuture:
-        batch = ProducerBatch.refused(topic, partition, error, self._parts.delivery)
-        self.refused_count += 1
+        batch = ProducerBatch.refused(topic, partition, error, self._parts.passes)
+        self._parts.sender.outcomes.metrics.failed_count += 1
         if callback is not None:
-            callback(batch.metadata(0), error)
+            callback(batch.outcome.metadata(0), error)
         if callback is None or not tells_user(callback):
-            self._parts.failures.add(batch)
+            self._parts.sender.outcomes.failures.add(batch)
         future = DeliveryFuture()
         future.batch = batch
         future.index = 0
@@ -172,133 +159,25 @@ class RecordSends:
         return appended[0]
 
 
-class SendParts:
-    """The parts of one producer that records pass on their way to a queue."""
-
-    __slots__ = (
-        "accumulator",
-        "clock",
-        "delivery",
-        "destinations",
-        "failures",
-        "interceptors",
-        "limits",
-        "memory",
-        "serialize_key",
-        "serialize_value",
-    )
-
-    def __init__(
-        self,
-        delivery: Delivery,
-        *,
-        destinations: Destinations,
-        accumulator: RecordAccumulator,
-        memory: MemoryWait,
-        limits: RecordLimits,
-        serializers: tuple[Converter | None, Converter | None],
-        clock: Clock,
-        interceptors: InterceptorChain | None,
-        failures: Failures,
-    ) -> None:
-        """`serializers` are those of keys and of values."""
-        self.delivery = delivery
-        self.destinations = destinations
-        self.accumulator = accumulator
-        self.memory = memory
-        self.limits = limits
-        self.serialize_key, self.serialize_value = serializers
-        self.clock = clock
-        self.interceptors = interceptors
-        self.failures = failures
-
-
-_AMPLE_COUNT = 16
-"""Batches for which there is room when it is worth to wake a thread: with one at a time the
-sender's thread and the waiting one would take turns for each."""
-_PATIENCE_MS = 5
-"""After so long it takes what there is."""
-
-
-class MemoryWait:
-    """Where a thread of one producer waits that found no room."""
-
-    __slots__ = (
-        "_accumulator",
-        "_ample",
-        "_clock",
-        "_driver",
-        "_max_block_ms",
-        "exhausted_count",
-        "waited_ns",
-    )
-
-    def __init__(
-        self, accumulator: RecordAccumulator, driver: Driver, settings: Settings, clock: Clock
-    ) -> None:
-        self._accumulator = accumulator
-        self._driver = driver
-        self._ample: int = min(_AMPLE_COUNT * settings["batch.size"], accumulator.pool.total // 2)
-        self._max_block_ms: int = settings["max.block.ms"]
-        self._clock = clock
-        self.waited_ns = 0
-        """All threads together."""
-        self.exhausted_count = 0
-        """Waits that ended without room."""
-
-    def until(self, has_room: Callable[[], bool], began_ms: int | None = None) -> None:
-        """Wait, in line, until `has_room()`; everything that waits to be sent is sent meanwhile.
-
-        `began_ms` is when the call began, if it has waited for something else already.
-
-        Raises:
-            BufferExhausted: max.block.ms is over.
-        """
-        clock = self._clock
-        waited_ms = 0 if began_ms is None else clock.monotonic_ms() - began_ms
-        began_us = clock.monotonic_us()
-        self._accumulator.wait_for_memory()
-        try:
-            if self._driver.wait(
-                has_room,
-                max(self._max_block_ms - waited_ms, 0),
-                is_news=self._has_ample_room,
-                patience_ms=_PATIENCE_MS,
-            ):
-                return
-        finally:
-            self._accumulator.stop_waiting()
-            self._driver.arrived()  # whoever is next in the line looks what is left
-            self.waited_ns += (clock.monotonic_us() - began_us) * 1000
-        self.exhausted_count += 1
-        pool = self._accumulator.pool
-        raise BufferExhausted(
-            f"buffer.memory={pool.total} has {pool.available} bytes free after max.block.ms="
-            f"{self._max_block_ms}: records come faster than the brokers take them"
-        )
-
-    def _has_ample_room(self) -> bool:
-        return self._accumulator.pool.available >= self._ample
-
-
 class ColumnSends:
     """What one producer does with many records at once. As thread-safe as the producer is."""
 
-    def __init__(self, parts: SendParts, *, is_built: bool) -> None:
-        """`is_built`: encode in the call, as the broker is in this process."""
+    def __init__(self, parts: ProducerParts) -> None:
         self._parts = parts
-        self._is_built = is_built
-        self.refused_count = 0
-        """Records that failed before they were in a batch."""
+        # In the call, as the broker is in this process.
+        self._is_built = parts.sender.encodes_at_once
 
-    def queue(self, topic: str, given: Given, partition: int | None) -> list[ProducerBatch]:
-        """Queue records, as the batches that they become.
+    def send(self, topic: str, given: Given, partition: int | None) -> BatchFuture:
+        """Send records, as the batches that they become: `given` is what `own_columns` made.
 
         What the cluster or a limit refuses is a failed batch, the last of its topic.
 
         Raises:
             ClosedError, SerializationError, TypeError, ValueError: see `Producer.send_batch`.
         """
+        topic_name(topic, "send_batch")
+        if type(partition) is not int and partition is not None:
+            partition = partition_number(partition, "send_batch")
         batches: list[ProducerBatch] = []
         chain = self._parts.interceptors
         if chain is None:
@@ -310,7 +189,9 @@ class ColumnSends:
                 except Exception as error:
                     self._tell_refused(name, number, error, len(columns[0]))
                     raise
-        return batches
+        if batches:
+            self._parts.passes.send()
+        return BatchFuture(batches)
 
     def _queue(
         self, batches: list[ProducerBatch], topic: str, given: Given, partition: int | None
@@ -327,11 +208,11 @@ class ColumnSends:
                     batches.append(self._add(queue, piece))
                     queued_count += len(piece.values)
         except (KafkaError, TimedOut) as error:
-            refused = ProducerBatch.refused(topic, partition, error, self._parts.delivery)
+            refused = ProducerBatch.refused(topic, partition, error, self._parts.passes)
             batches.append(refused)
             count = refused.record_count = len(columns.values) - queued_count
-            self._parts.failures.add(refused)
-            self.refused_count += count
+            self._parts.sender.outcomes.failures.add(refused)
+            self._parts.sender.outcomes.metrics.failed_count += count
             self._tell_refused(topic, partition, error, count)
 
     def _serialized(self, topic: str, given: Given) -> Given:
@@ -355,13 +236,15 @@ class ColumnSends:
             columns,
             queue.topic.name,
             queue.partition,
-            self._parts.delivery,
+            self._parts.passes,
             self._parts.clock.monotonic_ms(),
             is_built=self._is_built,
         )
         if self._parts.interceptors is not None:
             batch.is_bulk = False  # each record's metadata is asked for
-            batch.call_for_each(Acknowledgement(self._parts.interceptors, None))
+            told = Acknowledgement(self._parts.interceptors, None)
+            for index in range(batch.record_count):
+                batch.add_callback(index, told)
         accumulator = self._parts.accumulator
         if not accumulator.add_batch(queue, batch):
             self._parts.memory.until(lambda: accumulator.add_batch(queue, batch))
@@ -371,6 +254,8 @@ class ColumnSends:
         self, topic: str, partition: int | None, error: Exception, count: int
     ) -> None:
         if self._parts.interceptors is not None:
-            failed = ProducerBatch.refused(topic, partition, error, self._parts.delivery)
+            failed = ProducerBatch.refused(topic, partition, error, self._parts.passes)
             for _ in range(count):
-                self._parts.interceptors.tell("on_acknowledgement", failed.metadata(0), error)
+                self._parts.interceptors.tell(
+                    "on_acknowledgement", failed.outcome.metadata(0), error
+                )

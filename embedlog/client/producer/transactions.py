@@ -31,7 +31,7 @@ from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.producer.batches import ProducerBatch
+    from embedlog.client.producer.batch import ProducerBatch
     from embedlog.client.settings import Settings
     from embedlog.pending import Pending
     from embedlog.transport import Transport
@@ -232,7 +232,7 @@ class TransactionManager:
             return
         sequence = batch.base_sequence
         for part in parts:
-            part.set_producer(batch.producer_id, batch.producer_epoch, sequence)
+            part.set_producer(*batch.numbers[:2], sequence)
             sequence = _after(part)
         slot = sequences.in_flight.index(batch)
         sequences.in_flight[slot : slot + 1] = parts

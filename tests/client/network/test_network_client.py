@@ -312,32 +312,6 @@ def test_only_so_many_requests_are_on_the_way(channels: FakeChannels, runtime: S
     assert channels.requests.count(("MetadataRequest", 13)) == 2
 
 
-def test_what_is_held_is_written_at_once(channels: FakeChannels, runtime: SimRuntime) -> None:
-    network = client(channels, runtime)
-    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
-    written = channels.write_count
-    network.hold()
-    held = [network.send(ANY_NODE, MetadataRequest(topics=None)) for _ in range(3)]
-    assert channels.write_count == written
-    network.release()
-    assert channels.write_count == written + 1
-    assert all(network.wait(each, 1000) for each in held)
-    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
-    assert channels.write_count == written + 2
-
-
-def test_what_is_held_for_a_connection_that_ends_fails_with_it(
-    channels: FakeChannels, runtime: SimRuntime
-) -> None:
-    network = client(channels, runtime)
-    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
-    network.hold()
-    held = network.send(ANY_NODE, MetadataRequest(topics=None))
-    network.close()
-    network.release()
-    assert isinstance(held.error(), errors.Network)
-
-
 def test_acks_0_is_done_when_it_is_written(channels: FakeChannels, runtime: SimRuntime) -> None:
     network = client(channels, runtime)
     finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
@@ -405,7 +379,7 @@ def test_buffer_memory_bounds_what_has_not_left(runtime: SimRuntime) -> None:
         assert producer.send("one", b"v").result().offset == -1
         channels.take(0)
         futures = [producer.send("one", bytes(900)) for _ in range(20)]
-        refused = [future for future in futures if future.batch.error is not None]
+        refused = [future for future in futures if future.batch.outcome is not None]
         assert refused
         assert all(isinstance(each.exception(), TimedOut) for each in refused)
         assert not any(future.done() for future in futures if future not in refused)
@@ -455,9 +429,9 @@ def test_a_topic_in_use_outlives_the_refresh_of_metadata(runtime: SimRuntime) ->
     asked = channels.requests.count(("MetadataRequest", 13))
     for _ in range(3):
         clock.advance(100)
-        producer.run()
+        assert not future.done()
     assert channels.requests.count(("MetadataRequest", 13)) == asked + 1
-    assert producer._metadata.topics.keys() == {"t"}
+    assert producer._parts.metadata.topics.keys() == {"t"}
     channels.release()
     assert sum(each.record_count for each in future.result(0)) == 16
     producer.close()
@@ -473,8 +447,8 @@ def test_an_answer_is_matched_to_what_was_sent(runtime: SimRuntime) -> None:
     producer.send_batch("t", keys, keys=keys).result()
     channels.holds_second = True
     future = producer.send_batch("t", keys, keys=keys)
-    producer._metadata.unlearn(["t"])
-    producer._metadata.names_by_id = {}
+    producer._parts.metadata.unlearn(["t"])
+    producer._parts.metadata.names_by_id = {}
     channels.release()
     assert sum(each.record_count for each in future.result(1)) == 16
     producer.close()

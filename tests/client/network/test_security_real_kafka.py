@@ -172,14 +172,14 @@ def test_a_session_is_renewed_while_records_flow(kafka: SecuredKafka, mechanism:
     """Kafka closes the connection of a session that ended: no record may notice."""
     settings = kafka.trusted() | logging_in(mechanism)
     with Producer(kafka.address("SASLTLS"), settings, retries=0) as producer:
-        clock = producer._transport.runtime.clock  # the only one that counts here
+        clock = producer._parts.transport.runtime.clock  # the only one that counts here
         started = clock.monotonic_ms()
         count = 0
         while clock.monotonic_ms() - started < 2.5 * SESSION_MS:
             producer.send("secure", b"v").result(10)
             count += 1
         assert count > 10
-        assert producer._transport.failure_count == 0
+        assert producer._parts.transport.failure_count == 0
 
 
 def test_a_listener_without_sasl(kafka: SecuredKafka) -> None:

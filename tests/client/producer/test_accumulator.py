@@ -9,7 +9,8 @@ import pytest
 from embedlog.client.metadata import PartitionInfo, TopicInfo
 from embedlog.client.parse_settings import parse
 from embedlog.client.producer.accumulator import NEVER, Drained, RecordAccumulator
-from embedlog.client.producer.batches import PartitionQueue, ProducerBatch, TopicQueues
+from embedlog.client.producer.batch import ProducerBatch
+from embedlog.client.producer.destinations import PartitionQueue, StickyRules, TopicQueues, Topics
 from embedlog.client.producer.settings import PRODUCER, complete
 from embedlog.client.producer.sizes import record_size
 from embedlog.testing import SimRuntime, sim_runtime
@@ -32,10 +33,12 @@ class Bench:
     def __init__(self, leaders: list[int], *, is_exact: bool = False, **settings: Any) -> None:
         self.runtime: SimRuntime = sim_runtime(seed=3)
         known = complete(parse(PRODUCER, {"batch_size": 1000, **settings}), in_process=False)
-        self.accumulator = RecordAccumulator(known, Nobody(), self.runtime, is_exact=is_exact)
+        self.accumulator = RecordAccumulator(known, self.runtime.clock, is_exact=is_exact)
+        self.accumulator.delivery = Nobody()
+        self.topics = Topics(StickyRules(known, self.runtime.random.below), self.accumulator.lock)
         self.leaders = [PartitionInfo(n, leader, 0) for n, leader in enumerate(leaders)]
         info = TopicInfo("t", bytes(16), False, self.leaders)
-        self.topic: TopicQueues = self.accumulator.topic(info)
+        self.topic: TopicQueues = self.topics.queues(info)
         self.refused_nodes: set[int] = set()
 
     def append(self, queue: PartitionQueue, value: bytes = b"", *, sticky: bool = False) -> bool:
@@ -89,9 +92,9 @@ def test_everything_is_due_while_somebody_waits_for_memory() -> None:
     for partition in range(2):
         assert bench.append(bench.topic.queue(partition))
     assert bench.drained() == {}
-    bench.accumulator.wait_for_memory()
+    bench.accumulator.pool.queue_up()
     assert bench.drained() == {1: [0, 1]}
-    bench.accumulator.stop_waiting()
+    bench.accumulator.pool.leave()
 
 
 def test_one_batch_of_a_partition_is_taken_at_a_time() -> None:
@@ -166,7 +169,7 @@ def test_a_retry_comes_first_and_sequences_stay_in_order() -> None:
         bench.append(queue, bytes(2000))
     sent = [bench.drain().batches[1][0] for _ in range(3)]
     for number, batch in enumerate(sent):
-        batch.base_sequence = number
+        batch.numbers = 1, 0, number
     for batch in (sent[1], sent[0], sent[2]):
         bench.accumulator.put_back(batch)
     assert [batch.base_sequence for batch in queue.batches] == [0, 1, 2, -1]
@@ -179,7 +182,7 @@ def test_sequences_stay_in_order_where_they_begin_again() -> None:
         bench.append(queue, bytes(2000))
     sent = [bench.drain().batches[1][0] for _ in range(3)]
     for number, batch in zip((2**31 - 2, 2**31 - 1, 0), sent, strict=True):
-        batch.base_sequence = number
+        batch.numbers = 1, 0, number
     for batch in reversed(sent):
         bench.accumulator.put_back(batch)
     assert list(queue.batches) == sent
@@ -198,7 +201,7 @@ def test_what_is_too_old_is_taken_out_and_the_next_moment_is_known() -> None:
 
 def test_a_sticky_record_goes_on_in_the_next_partition_when_its_batch_is_full() -> None:
     bench = Bench([1] * 3)
-    queue = bench.accumulator.sticky_queue(bench.topic)
+    queue = bench.topics.sticky_queue(bench.topic)
     for _ in range(40):
         bench.append(queue, bytes(100), sticky=True)
     counts = [len(each.batches) for each in bench.topic.queues.values()]
@@ -213,20 +216,22 @@ def test_an_open_batch_without_room_is_closed_when_the_sticky_partition_comes_to
     bench = Bench([1, 1])
     for partition in range(2):
         bench.append(bench.topic.queue(partition), bytes(900))
-    queue = bench.accumulator.sticky_queue(bench.topic)
+    queue = bench.topics.sticky_queue(bench.topic)
     bench.append(queue, bytes(900), sticky=True)
     bench.append(queue, bytes(900), sticky=True)
     for each in bench.topic.queues.values():
         waiting = list(each.batches)
         assert all(batch.is_closed for batch in waiting[:-1])
-        assert all(batch.record_count == len(batch.values) for batch in waiting if batch.is_closed)
+        assert all(
+            batch.record_count == len(batch.records.values) for batch in waiting if batch.is_closed
+        )
 
 
 def test_a_partition_is_left_after_a_batch_size_though_its_batches_left_half_full() -> None:
     bench = Bench([1] * 8)
-    first = bench.accumulator.sticky_queue(bench.topic)
+    first = bench.topics.sticky_queue(bench.topic)
     for _ in range(4):
-        bench.append(bench.accumulator.sticky_queue(bench.topic), bytes(300), sticky=True)
+        bench.append(bench.topics.sticky_queue(bench.topic), bytes(300), sticky=True)
         bench.runtime.clock.advance(LINGER_MS)
         bench.drain()
     assert bench.topic.sticky.partition != first.partition or bench.topic.sticky_queue is None
@@ -246,12 +251,12 @@ def test_over_the_network_a_batch_is_filled_to_the_byte(length: int, key: bytes 
         bench.accumulator.append(queue, size, stamp, key, value, None, None, False)
         number += 1
     for batch in list(queue.batches)[:2]:
-        keys = None if key is None else [key] * len(batch.values)
-        written = build_batch(batch.values, keys=keys, timestamps=batch.timestamps)
+        keys = None if key is None else [key] * len(batch.records.values)
+        written = build_batch(batch.records.values, keys=keys, timestamps=batch.records.timestamps)
         assert len(written) <= 16_384
-        one_more = [*batch.values, value]
+        one_more = [*batch.records.values, value]
         keys = None if key is None else [key] * len(one_more)
-        more = build_batch(one_more, keys=keys, timestamps=[*batch.timestamps, stamp])
+        more = build_batch(one_more, keys=keys, timestamps=[*batch.records.timestamps, stamp])
         assert len(more) > 16_384 or len(written) == 16_384
 
 

@@ -111,7 +111,7 @@ def test_threads_get_memory_in_the_order_they_asked() -> None:
     broker = ScriptedBroker({"t": THREADS + 1})
     held = Held(broker)
     with Producer(broker.transport(), buffer_memory=1000, batch_size=1000) as producer:
-        pool = producer._accumulator.pool
+        metrics = producer.metrics
         producer.send("t", bytes(800), partition=THREADS)
         order: list[int] = []
         threads = []
@@ -124,18 +124,17 @@ def test_threads_get_memory_in_the_order_they_asked() -> None:
             thread = threading.Thread(target=work)
             thread.start()
             threads.append(thread)
-            wait_until(lambda number=number: len(pool.waiting) == number + 1)
-        assert producer.metrics()["waiting-threads"] == THREADS
+            wait_until(lambda number=number: metrics()["waiting-threads"] == number + 1)
         for number in range(THREADS):
             wait_until(lambda: bool(held.requests))
             held.answer_first()
             wait_until(lambda number=number: len(order) == number + 1)
             assert order == list(range(number + 1))
-            assert pool.available == 0
+            assert metrics()["buffer-available-bytes"] == 0
         held.release()
         for thread in threads:
             thread.join(JOIN_SECONDS)
-    assert pool.available == 1000
+    assert metrics()["buffer-available-bytes"] == 1000
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -146,7 +145,7 @@ def test_the_bound_holds_and_everything_is_given_back(fails: bool) -> None:
 
     def watch(request: Any) -> Any:
         if isinstance(request, ProduceRequest):
-            lowest.append(producer._accumulator.pool.available)
+            lowest.append(producer.metrics()["buffer-available-bytes"])
             numbers[0] += 1
             if fails and numbers[0] % 3 == 0:
                 refused = Pending[Any]()
@@ -169,7 +168,7 @@ def test_the_bound_holds_and_everything_is_given_back(fails: bool) -> None:
         metrics = producer.metrics()
         assert metrics["buffer-available-bytes"] == 5_000
         assert metrics["waiting-threads"] == 0
-        assert not producer._accumulator.incomplete
+        assert "0 batches on their way" in repr(producer)
     assert min(lowest) >= 0
     assert len(outcomes) == THREADS * 50
     written = sum(len(broker.values("t", partition)) for partition in range(4))
@@ -228,7 +227,7 @@ def test_a_full_buffer_fails_every_waiting_thread_after_max_block_ms() -> None:
         held.release()
         assert first.result().offset == 0
         assert producer.send("t", bytes(800)).result().offset == 1
-    assert producer._accumulator.pool.available == 1000
+    assert producer.metrics()["buffer-available-bytes"] == 1000
 
 
 def test_closing_fails_the_threads_that_wait() -> None:
@@ -247,12 +246,12 @@ def test_closing_fails_the_threads_that_wait() -> None:
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
-    wait_until(lambda: len(producer._accumulator.pool.waiting) == 8)
+    wait_until(lambda: producer.metrics()["waiting-threads"] == 8)
     producer.close(0)
     for thread in threads:
         thread.join(JOIN_SECONDS)
     assert [type(end) for end in ends] == [ClosedError] * 8
-    assert producer._accumulator.pool.available == 1000
+    assert producer.metrics()["buffer-available-bytes"] == 1000
     held.release()
 
 

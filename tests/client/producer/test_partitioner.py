@@ -8,14 +8,17 @@ import pytest
 
 import embedlog
 from embedlog.client.metadata import PartitionInfo, TopicInfo
-from embedlog.client.producer.batches import TopicQueues
-from embedlog.client.producer.partitioner import (
+from embedlog.client.parse_settings import parse
+from embedlog.client.producer.destinations import (
     ChosenPartitioner,
     NodeLatencies,
     RoundRobinPartitioner,
     StickyPartition,
+    StickyRules,
+    TopicQueues,
     murmur2,
 )
+from embedlog.client.producer.settings import PRODUCER, complete
 from embedlog.errors import ConfigError
 
 VECTORS = [
@@ -63,14 +66,13 @@ def _queue_numbers(partition_count: int, key: bytes) -> list[int]:
     return [queues.queue_of(key).partition for _ in range(2)]
 
 
-def test_a_sticky_partition_switches_at_the_end_of_a_batch_or_after_two() -> None:
+def test_a_sticky_partition_switches_at_the_end_of_the_batch_that_makes_batch_size_full() -> None:
     sticky = StickyPartition(100, lambda count: 0)
-    sticky.choose([0, 1])
-    assert not sticky.produced(99, batch_is_full=True)
-    assert sticky.produced(1, batch_is_full=True)
-    sticky.choose([0, 1])
-    assert not sticky.produced(199, batch_is_full=False)
-    assert sticky.produced(1, batch_is_full=False)
+    for _ in range(2):
+        sticky.choose([0, 1])
+        assert not sticky.produced(60)
+        assert not sticky.produced(39)
+        assert sticky.produced(1)
 
 
 def test_a_shorter_queue_is_chosen_more_often() -> None:
@@ -149,43 +151,57 @@ def test_a_leader_is_slow_when_its_batches_wait_longer_than_the_time_out() -> No
     assert not NodeLatencies(0).is_watching
 
 
-def _queues(leaders: list[int], drawn: int = 0) -> TopicQueues:
-    sticky = StickyPartition(100, lambda count: drawn % count)
-    return TopicQueues("t", sticky, _topic(leaders))
+class Draws:
+    """The chance of a producer, whose next number the test names."""
+
+    def __init__(self) -> None:
+        self.drawn = 0
+
+    def below(self, count: int) -> int:
+        return self.drawn % count
+
+
+def _queues(
+    leaders: list[int], draws: Draws | None = None, availability_timeout_ms: int = 0
+) -> TopicQueues:
+    given = {"partitioner.availability.timeout.ms": availability_timeout_ms, "batch.size": 100}
+    known = complete(parse(PRODUCER, given), in_process=False)
+    return TopicQueues(_topic(leaders), StickyRules(known, (draws or Draws()).below))
 
 
 def test_adaptive_begins_when_every_partition_has_had_a_batch() -> None:
-    latencies = NodeLatencies(0)
-    queues = _queues([1, 1], drawn=0)
+    draws = Draws()
+    queues = _queues([1, 1], draws)
     queues.queue(0).batches.extend([object()] * 9)
     # Uniform: the first of two. Weighted by 1 and 10, a draw of 1 is the second.
-    assert queues.choose_sticky(latencies, adaptive=True).partition == 0
+    assert queues.choose_sticky().partition == 0
     queues.queue(1)
-    queues.sticky._below = lambda count: 1
-    assert queues.choose_sticky(latencies, adaptive=True).partition == 1
-    queues.sticky._below = lambda count: 0
-    assert queues.choose_sticky(latencies, adaptive=True).partition == 0
+    draws.drawn = 1
+    assert queues.choose_sticky().partition == 1
+    draws.drawn = 0
+    assert queues.choose_sticky().partition == 0
 
 
 def test_slow_leaders_are_avoided_unless_all_are_slow() -> None:
-    latencies = NodeLatencies(100)
+    draws = Draws()
+    queues = _queues([1, 2, 1], draws, availability_timeout_ms=100)
+    latencies = queues.rules.latencies
     latencies.batch_was_ready(1, 0, could_be_sent=False)
     latencies.batch_was_ready(1, 500, could_be_sent=False)
-    queues = _queues([1, 2, 1])
     for number in range(3):
         queues.queue(number)
-    for drawn in range(3):
-        queues.sticky._below = lambda count, drawn=drawn: drawn % count
-        assert queues.choose_sticky(latencies, adaptive=True).partition == 1
+    for draws.drawn in range(3):
+        assert queues.choose_sticky().partition == 1
     latencies.batch_was_ready(2, 0, could_be_sent=False)
     latencies.batch_was_ready(2, 500, could_be_sent=False)
-    assert queues.choose_sticky(latencies, adaptive=True).partition == 2 % 3
+    assert queues.choose_sticky().partition == 2 % 3
 
 
 def test_partitions_without_a_leader_are_chosen_only_if_none_has_one() -> None:
-    latencies = NodeLatencies(0)
-    assert _queues([-1, 1], drawn=0).choose_sticky(latencies, adaptive=True).partition == 1
-    assert _queues([-1, -1], drawn=1).choose_sticky(latencies, adaptive=True).partition == 1
+    draws = Draws()
+    assert _queues([-1, 1], draws).choose_sticky().partition == 1
+    draws.drawn = 1
+    assert _queues([-1, -1], draws).choose_sticky().partition == 1
 
 
 def test_a_partitioner_may_see_key_and_value_before_they_are_serialized() -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import embedlog
-from embedlog.client.producer.batches import ProducerBatch
-from embedlog.client.producer.delivery import RecordMetadata
-from embedlog.client.producer.partitioner import murmur2
+from embedlog.client.producer.batch import RecordMetadata
+from embedlog.client.producer.destinations import murmur2
 from embedlog.client.producer.producer import Producer
 from embedlog.runtime import Clock, Random, Runtime, Scheduler
 from embedlog.testing import sim_runtime
@@ -134,8 +133,7 @@ def test_records_with_keys_go_elsewhere_once_the_topic_has_more_partitions() -> 
             assert {producer.send("t", b"v", key).result().partition for key in keys} == {0}
         admin.create_partitions({"t": 4}).check()
         named = [murmur2(key) & 0x7FFF_FFFF for key in keys]
-        producer._metadata.request_update()
-        producer.flush()
+        producer.send("t", b"v", partition=3).result()  # by which it hears of the partitions
         for _ in range(2):
             found = [producer.send("t", b"v", key).result().partition for key in keys]
         assert found == [number % 4 for number in named]
@@ -155,23 +153,6 @@ def test_a_callback_hears_of_each_record_with_and_without_a_key() -> None:
             )
         producer.flush()
     assert heard == [(number, number % 3 if number % 2 else -1, number) for number in range(300)]
-
-
-@pytest.mark.parametrize("base_offset", [-1, 7])
-@pytest.mark.parametrize("log_append_ms", [-1, 99])
-@pytest.mark.parametrize("keys", [None, [b"k", None] * 20])
-def test_the_metadata_of_all_records_is_that_of_each(
-    base_offset: int, log_append_ms: int, keys: list[bytes | None] | None
-) -> None:
-    batch = ProducerBatch("t", 3, cast("Any", None), created_ms=0, size_limit=0)
-    batch.values = [bytes(number) if number % 5 else None for number in range(40)]
-    batch.timestamps = list(range(100, 140))
-    batch.keys = keys
-    batch.close()
-    batch.succeed(base_offset, log_append_ms)
-    found = batch.all_metadata()
-    assert found == [batch.metadata(index) for index in range(40)]
-    assert {type(each) for each in found} == {RecordMetadata}
 
 
 def test_a_callback_that_raises_is_passed_over(cluster_address: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from embedlog import errors
 from embedlog.client.parse_settings import parse
-from embedlog.client.producer.batches import ProducerBatch
+from embedlog.client.producer.batch import BatchRecords, ProducerBatch
 from embedlog.client.producer.settings import PRODUCER, complete
 from embedlog.client.producer.transactions import TransactionManager
 from embedlog.errors import KafkaError
@@ -52,8 +52,8 @@ class Bench:
         return self.manager.advance(self.ids.runtime.clock.monotonic_ms())
 
     def batch(self, count: int = 1, partition: int = 0) -> ProducerBatch:
-        made = ProducerBatch("t", partition, None, created_ms=0, size_limit=0)
-        made.values = [b""] * count
+        records = BatchRecords([b""] * count, [0] * count)
+        made = ProducerBatch("t", partition, None, records, created_ms=0, size=0, size_limit=0)
         made.close()
         return made
 
@@ -90,7 +90,7 @@ def bench() -> Bench:
 
 
 def number(batch: ProducerBatch) -> tuple[int, int, int]:
-    return batch.producer_id, batch.producer_epoch, batch.base_sequence
+    return batch.numbers
 
 
 OUT_OF_ORDER = 45
@@ -224,7 +224,7 @@ def test_a_forgotten_producer_is_tried_again(
     batch = bench.send()
     assert bench.refuse(batch, UNKNOWN_PRODUCER_ID, log_start_offset)
     bench.advance()
-    assert batch.producer_epoch == epoch
+    assert batch.numbers[1] == epoch
 
 
 def test_after_the_last_epoch_comes_a_new_id(bench: Bench) -> None:

@@ -1,0 +1,677 @@
+"""Records of one partition that travel together, and what those who sent them hear of it.
+
+Records are kept as columns, and become the bytes of a record batch in one go when they are sent:
+that costs 35-165 ns a record, while encoding one by one costs 600.
+"""
+
+from __future__ import annotations
+
+from _operator import itemgetter
+
+from embedlog.client.producer.sizes import (
+    BATCH_OVERHEAD,
+    SMALL_SLACK,
+    SMALL_VALUE_MAX,
+    exact_record_size,
+    exact_size,
+)
+from embedlog.common import deque
+from wire.records.encode.builder import build_batch, renumbered
+from wire.records.encode.built import BuiltBatch, NotPlain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Final, Protocol
+
+    class Delivery(Protocol):
+        """Who sends the batches of a producer, as far as a future needs it."""
+
+        def run(self) -> None:
+            """Do what can be done without waiting."""
+
+        def wait_for(self, batch: Any, timeout: float | None) -> None:
+            """Return when `batch` is done; raise TimedOut after `timeout` seconds."""
+
+    Headers = Sequence[tuple[str, bytes | None]]
+    DeliveryCallback = Callable[["RecordMetadata", Exception | None], object]
+    _RecordMetadataBase = tuple[str, int, int, int, int, int]
+    _BatchMetadataBase = tuple[str, int, int, int, int]
+else:
+    _RecordMetadataBase = _BatchMetadataBase = tuple
+
+_NO_NUMBERS = (-1, -1, -1)
+
+
+def item(index: int) -> Any:
+    """A field of a tuple, by its name."""
+    return property(itemgetter(index))
+
+
+class RecordMetadata(_RecordMetadataBase):
+    """Where one record is: (topic, partition, offset, timestamp, key size, value size).
+
+    `offset` is -1 when the broker was not asked (acks 0) or the record was not written.
+    `timestamp` is the record's, or the broker's where the topic stamps at append. A serialized
+    size is -1 for null.
+
+    >>> with embedlog.open() as cluster, embedlog.Producer(cluster) as producer:
+    ...     producer.send("events", b"value").result()
+    RecordMetadata('events', 0, offset 0)
+    """
+
+    __slots__ = ()
+
+    topic: Final[str] = item(0)
+    partition: Final[int] = item(1)
+    offset: Final[int] = item(2)
+    timestamp: Final[int] = item(3)
+    serialized_key_size: Final[int] = item(4)
+    serialized_value_size: Final[int] = item(5)
+
+    def __repr__(self) -> str:
+        return f"RecordMetadata({self.topic!r}, {self.partition}, offset {self.offset})"
+
+
+class BatchMetadata(_BatchMetadataBase):
+    """Where records sent together are: (topic, partition, offset, timestamp, count).
+
+    `offset` is that of the first, the others follow without a gap; -1 as in `RecordMetadata`.
+    """
+
+    __slots__ = ()
+
+    topic: Final[str] = item(0)
+    partition: Final[int] = item(1)
+    offset: Final[int] = item(2)
+    timestamp: Final[int] = item(3)
+    record_count: Final[int] = item(4)
+
+    def __repr__(self) -> str:
+        return (
+            f"BatchMetadata({self.topic!r}, {self.partition}, offset {self.offset}, "
+            f"{self.record_count} records)"
+        )
+
+
+class DeliveryFuture:
+    """The outcome of one `send`. Its callback has run before `done()` is true.
+
+    Whoever makes one sets `batch` and `index`, the record's number in it: a constructor would cost
+    each record 150 ns.
+    """
+
+    __slots__ = ("batch", "index")
+
+    batch: ProducerBatch
+    index: int
+
+    def done(self) -> bool:
+        """Is the outcome known? Takes what has arrived, and never waits."""
+        batch = self.batch
+        if not batch.is_done:
+            batch.delivery.run()
+        return batch.is_done
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Wait, at most `timeout` seconds, and return where the record is.
+
+        An open batch is sent now: nobody has to wait for it to fill.
+
+        Raises:
+            TimedOut: time is over; the record is still on its way.
+            KafkaError: the record was not written, and why.
+        """
+        batch = self.batch
+        if not batch.is_done:
+            batch.delivery.wait_for(batch, timeout)
+        return batch.outcome.record(self.index)
+
+    def exception(self, timeout: float | None = None) -> Exception | None:
+        """Wait as `result` does; the error the record failed with, None if it was written."""
+        batch = self.batch
+        if not batch.is_done:
+            batch.delivery.wait_for(batch, timeout)
+        return batch.outcome.error_of(self.index)
+
+    def __repr__(self) -> str:
+        state = "done" if self.batch.is_done else "on its way"
+        return f"<DeliveryFuture {self.batch.topic}-{self.batch.partition} {state}>"
+
+
+class BatchFuture:
+    """The outcome of one `send_batch`: one `BatchMetadata` for each record batch it became."""
+
+    __slots__ = ("batches",)
+
+    def __init__(self, batches: Sequence[ProducerBatch]) -> None:
+        self.batches = batches
+
+    def done(self) -> bool:
+        """Is the outcome of every record known? Never waits."""
+        for batch in self.batches:
+            if not batch.is_done:
+                batch.delivery.run()
+        return all(batch.is_done for batch in self.batches)
+
+    def result(self, timeout: float | None = None) -> list[BatchMetadata]:
+        """Wait, at most `timeout` seconds, and return where the records are.
+
+        One entry per record batch: several when they went to several partitions, or are together
+        larger than max.request.size.
+
+        Raises:
+            TimedOut: time is over; records are still on their way.
+            KafkaError: records were not written, and why; others may have been.
+        """
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+        return [metadata for batch in self.batches for metadata in batch.outcome.batches()]
+
+    def exception(self, timeout: float | None = None) -> Exception | None:
+        """Wait as `result` does; the first error, None if everything was written."""
+        for batch in self.batches:
+            if not batch.is_done:
+                batch.delivery.wait_for(batch, timeout)
+        # All of them, as whoever asks has looked at all.
+        errors = [batch.outcome.first_error() for batch in self.batches]
+        return next((error for error in errors if error is not None), None)
+
+
+class Written:
+    """The outcome of records that are in the log."""
+
+    __slots__ = (
+        "base_offset",
+        "count",
+        "key_sizes",
+        "log_append_ms",
+        "partition",
+        "timestamps",
+        "topic",
+        "value_sizes",
+    )
+    error = None
+
+    def __init__(self, batch: ProducerBatch, base_offset: int, log_append_ms: int) -> None:
+        """`base_offset` -1: somewhere. `log_append_ms` -1: the records' timestamps count.
+
+        It keeps sizes, not records: a future may be held for long.
+        """
+        records = batch.records
+        self.topic = batch.topic
+        self.partition = batch.partition
+        self.base_offset = base_offset
+        self.log_append_ms = log_append_ms
+        self.count = batch.record_count
+        if batch.is_bulk:
+            self.timestamps = records.timestamps[:1]
+            self.key_sizes = self.value_sizes = None
+        else:
+            self.timestamps = records.timestamps
+            self.key_sizes = None if records.keys is None else _sizes(records.keys)
+            self.value_sizes = _sizes(records.values)
+
+    def record(self, index: int) -> RecordMetadata:
+        """Where record `index` is."""
+        first, sizes, key_sizes = self.base_offset, self.value_sizes, self.key_sizes
+        return RecordMetadata(
+            (
+                self.topic,
+                self.partition,
+                first + index if first >= 0 else -1,
+                self.log_append_ms if self.log_append_ms >= 0 else self.timestamps[index],
+                -1 if key_sizes is None else key_sizes[index],
+                -1 if sizes is None else sizes[index],
+            )
+        )
+
+    metadata = record
+
+    def error_of(self, index: int) -> None:
+        """It has none."""
+
+    def first_error(self) -> None:
+        """There is none."""
+
+    def batches(self) -> list[BatchMetadata]:
+        """Where the records are, batch by batch."""
+        stamp = self.log_append_ms if self.log_append_ms >= 0 else self.timestamps[0]
+        return [BatchMetadata((self.topic, self.partition, self.base_offset, stamp, self.count))]
+
+
+class Failed:
+    """The outcome of records that were given up."""
+
+    __slots__ = ("error", "is_seen", "partition", "topic")
+
+    def __init__(self, topic: str, partition: int, error: Exception) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.error = error
+        self.is_seen = False
+        """Has somebody asked for it?"""
+
+    def metadata(self, index: int) -> RecordMetadata:
+        """For a callback, which gets the error besides."""
+        return RecordMetadata((self.topic, self.partition, -1, -1, -1, -1))
+
+    def record(self, index: int) -> RecordMetadata:
+        """Raises the error."""
+        self.is_seen = True
+        raise self.error
+
+    def error_of(self, index: int) -> Exception:
+        """The error, whichever record it is."""
+        return self.first_error()
+
+    def first_error(self) -> Exception:
+        """The error."""
+        self.is_seen = True
+        return self.error
+
+    def batches(self) -> list[BatchMetadata]:
+        """Raises the error."""
+        self.is_seen = True
+        raise self.error
+
+
+class InParts:
+    """The outcome of records that are sent in parts: theirs."""
+
+    __slots__ = ("parts",)
+    error = None
+
+    def __init__(self, parts: list[ProducerBatch]) -> None:
+        self.parts = parts
+
+    def record(self, index: int) -> RecordMetadata:
+        """Where record `index` is; raises its error."""
+        part, index = self._locate(index)
+        return part.outcome.record(index)
+
+    metadata = record
+
+    def error_of(self, index: int) -> Exception | None:
+        """The error of record `index`."""
+        part, index = self._locate(index)
+        return part.outcome.error_of(index)
+
+    def first_error(self) -> Exception | None:
+        """The first error of any record; all of them are seen by that."""
+        errors = [part.outcome.first_error() for part in self.parts]
+        return next((error for error in errors if error is not None), None)
+
+    def batches(self) -> list[BatchMetadata]:
+        """Where the records are, batch by batch; raises the first error."""
+        return [found for part in self.parts for found in part.outcome.batches()]
+
+    def _locate(self, index: int) -> tuple[ProducerBatch, int]:
+        for part in self.parts:
+            if index < part.record_count:
+                return part, index
+            index -= part.record_count
+        raise IndexError(index)
+
+
+class BatchRecords:
+    """The records of a batch, as columns. The accumulator's lock guards what is open."""
+
+    measured_count = 0
+    """How many records `measured_size` counts."""
+    measured_size = 0
+
+    def __init__(
+        self,
+        values: list[bytes | None],
+        timestamps: list[int],
+        keys: list[bytes | None] | None = None,
+        headers: list[Headers] | None = None,
+    ) -> None:
+        self.values = values
+        self.timestamps = timestamps
+        """One for each record; a bulk batch may have one for all."""
+        self.keys = keys
+        self.headers = headers
+
+    def append(
+        self, value: bytes | None, timestamp: int, key: bytes | None, headers: Headers | None
+    ) -> None:
+        """Add a record, or nothing of it when Ctrl-C comes."""
+        count = len(self.values)
+        try:
+            self.values.append(value)
+            self.timestamps.append(timestamp)
+            if key is not None and self.keys is None:
+                self.keys = [None] * count
+            if self.keys is not None:
+                self.keys.append(key)
+            if headers is not None and self.headers is None:
+                self.headers = [()] * count
+            if self.headers is not None:
+                self.headers.append(headers or ())
+        except BaseException:
+            self.trim(count)
+            raise
+
+    def trim(self, count: int) -> None:
+        """Keep `count` records: a KeyboardInterrupt left a part of the next one."""
+        for column in (self.values, self.timestamps, self.keys, self.headers):
+            if column is not None:
+                del column[count:]
+
+    def part(self, start: int, end: int) -> BatchRecords:
+        """Records [start, end)."""
+        stamps = self.timestamps
+        return BatchRecords(
+            self.values[start:end],
+            stamps[start:end] if len(stamps) == len(self.values) else stamps,
+            None if self.keys is None else self.keys[start:end],
+            None if self.headers is None else self.headers[start:end],
+        )
+
+    def measure(self) -> int:
+        """The bytes that they take in their batch; those counted before are not counted again."""
+        start, count = self.measured_count, len(self.values)
+        if start < count:
+            self.measured_size += exact_size(
+                self.values, self.keys, self.timestamps, self.headers, start
+            )
+            self.measured_count = count
+        return self.measured_size
+
+
+_NO_RECORDS = BatchRecords([], [])
+
+
+class ProducerBatch:
+    """One batch. The accumulator's lock guards appending; the sender owns it once it is drained.
+
+    `size` is an estimate of its bytes before compression, `size_limit` what it may grow to.
+    """
+
+    # A batch a record is what `send(...).result()` makes: defaults of the class cost it nothing.
+    memory = 0
+    """What was reserved of buffer.memory for it."""
+    callbacks: deque[tuple[int, DeliveryCallback]] | None = None
+    record_count = 0
+    """Set when it is closed."""
+    is_bulk = False
+    """Made by `send_batch`: nobody asks for one record's metadata."""
+    is_closed = False
+    is_wanted = False
+    """Somebody waits for it: it is sent though it may have room."""
+    is_split_product = False
+    queue: Any = None
+    """The `PartitionQueue` where it waits, or waited; a batch that failed at once has none."""
+    encoded: bytes | BuiltBatch | None = None
+    numbers = _NO_NUMBERS
+    """Producer id, epoch and first sequence."""
+    is_transactional = False
+    overtaken_count = 0
+    """Later batches of its partition that were acknowledged before it."""
+    attempts = 0
+    retry_at_ms = 0
+    leader_epoch = -1
+    """Of the leader that it was sent to last."""
+    topic_id = bytes(16)
+    """Of the topic that it was sent to last: the answer names that, whatever is known by then."""
+    is_on_wire = False
+    """It was sent, and what became of it is not known."""
+    may_be_written = False
+    """An attempt ended without an answer, or with one that leaves it open."""
+    last_error: Exception | None = None
+    """What its last attempt failed with."""
+    outcome: Written | Failed | InParts = None  # type: ignore[assignment]
+    """What became of it; None until that is known."""
+    is_done = False
+    """The outcome is known, and the callbacks know it."""
+    on_done: Callable[[ProducerBatch], None] | None = None
+    """Called once the waiters can see the outcome, by the thread that drives; must not raise. Who
+    sets it looks afterwards whether the batch is done."""
+    parent: ProducerBatch | None = None
+    """What it is a part of."""
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        delivery: Delivery,
+        records: BatchRecords,
+        *,
+        created_ms: int,
+        size: int,
+        size_limit: int,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.delivery = delivery
+        self.records = records
+        self.created_ms = created_ms
+        self.size = size
+        self.size_limit = self.small_size_limit = size_limit
+        # The second is what it may grow to by small records without headers, one like the other.
+        # 0 when there are others in it, or when it is closed: more is to be done than to append.
+
+    @classmethod
+    def refused(
+        cls, topic: str, partition: int | None, error: Exception, delivery: Delivery
+    ) -> ProducerBatch:
+        """One that failed before it held a record."""
+        number = -1 if partition is None else partition
+        batch = cls(topic, number, delivery, _NO_RECORDS, created_ms=0, size=0, size_limit=0)
+        batch.fail(error)
+        batch.finish()
+        return batch
+
+    # Filling
+
+    def add_callback(self, index: int, callback: DeliveryCallback) -> None:
+        """Call `callback` with the outcome of record `index`, the last one."""
+        if self.callbacks is None:
+            self.callbacks = deque()
+        self.callbacks.append((index, callback))
+
+    def trim(self, count: int) -> None:
+        """Keep `count` records: a KeyboardInterrupt left a part of the next one."""
+        self.records.trim(count)
+        while self.callbacks and self.callbacks[-1][0] >= count:
+            self.callbacks.pop()
+
+    def has_room(  # noqa: PLR0917  the arguments of append
+        self,
+        estimate: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None,
+    ) -> bool:
+        """Does the record fit in after all, counted to the byte?"""
+        records = self.records
+        count = len(records.values)
+        if headers is None and estimate <= SMALL_VALUE_MAX and self.small_size_limit:
+            least = self.size + estimate - SMALL_SLACK * (count + 1)
+            if least > self.size_limit:
+                return False
+        self.size = records.measure()
+        if self.size + estimate <= self.size_limit:
+            return True
+        delta = timestamp - records.timestamps[0]
+        size = exact_record_size(count, delta, key, value, headers or ())
+        return self.size + size <= self.size_limit
+
+    def is_full(self) -> bool:
+        """Is it full, counted to the byte?"""
+        self.size = self.records.measure()
+        return self.size >= self.size_limit
+
+    def close(self) -> None:
+        """No record is added from here on."""
+        self.record_count = len(self.records.values)
+        self.is_closed = True
+        self.size_limit = self.small_size_limit = 0
+
+    # Sending
+
+    def encode(self, codec: int, level: int | None) -> bytes | BuiltBatch:
+        """The record batch, made once for all attempts with these sequences."""
+        encoded = self.encoded
+        if encoded is None:
+            records = self.records
+            stamps = records.timestamps
+            producer_id, producer_epoch, base_sequence = self.numbers
+            encoded = self.encoded = build_batch(
+                records.values,
+                keys=records.keys,
+                timestamps=stamps[0] if len(stamps) == 1 else stamps,
+                headers=records.headers,
+                codec=codec,
+                level=level,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                base_sequence=base_sequence,
+                transactional=self.is_transactional,
+            )
+        return encoded
+
+    def encode_built(self, value_sizes: Sequence[int] = ()) -> BuiltBatch | None:
+        """The record batch as one that need not be checked; None if it cannot be one.
+
+        `value_sizes` are the lengths of the values, where they are known.
+        """
+        records = self.records
+        if records.headers is not None or self.is_transactional:
+            return None
+        stamps = records.timestamps
+        try:
+            encoded = self.encoded = BuiltBatch(
+                records.values,
+                keys=records.keys,
+                timestamps=stamps[0] if len(stamps) == 1 else stamps,
+                producer=self.numbers,
+                sizes=value_sizes,
+            )
+        except NotPlain:
+            return None
+        return encoded
+
+    def set_producer(self, producer_id: int, epoch: int, base_sequence: int) -> None:
+        """Number the records for an idempotent producer."""
+        self.numbers = producer_id, epoch, base_sequence
+        encoded = self.encoded
+        if type(encoded) is bytes:
+            self.encoded = renumbered(encoded, producer_id, epoch, base_sequence)
+        else:
+            self.encoded = None
+
+    @property
+    def base_sequence(self) -> int:
+        """The number of its first record, -1 without."""
+        return self.numbers[2]
+
+    @property
+    def observed_ratio(self) -> float:
+        """Of compressed to plain size, once it is encoded."""
+        return (len(self.encoded or b"") - BATCH_OVERHEAD) / max(self.size, 1)
+
+    def split(self, part_size_max: int) -> list[ProducerBatch]:
+        """Cut into batches of about `part_size_max` bytes; this one's outcome becomes theirs.
+
+        Requires: closed, more than one record.
+        """
+        assert self.record_count > 1, self.record_count
+        parts: list[ProducerBatch] = []
+        values = self.records.values
+        overhead = max(self.size - sum(map(_size, values)), 0) // self.record_count
+        start = 0
+        size = 0
+        for index, value in enumerate(values):
+            record_size = _size(value) + overhead
+            if index > start and size + record_size > part_size_max:
+                parts.append(self._part(start, index, size))
+                start, size = index, 0
+            size += record_size
+        if not parts:
+            # The estimate fits in one part though the broker refused it: halve.
+            half = self.record_count // 2
+            parts.append(self._part(0, half, self.size // 2))
+            start, size = half, self.size - self.size // 2
+        parts.append(self._part(start, self.record_count, size))
+        self._settle(InParts(parts))
+        return parts
+
+    def _part(self, start: int, end: int, size: int) -> ProducerBatch:
+        part = ProducerBatch(
+            self.topic,
+            self.partition,
+            self.delivery,
+            self.records.part(start, end),
+            created_ms=self.created_ms,
+            size=size,
+            size_limit=0,
+        )
+        if self.callbacks is not None:
+            part.callbacks = deque(
+                [(index - start, call) for index, call in self.callbacks if start <= index < end]
+            )
+        part.queue = self.queue
+        part.attempts = self.attempts
+        part.is_bulk = self.is_bulk
+        part.is_transactional = self.is_transactional
+        part.is_split_product = True
+        part.parent = self
+        part.close()
+        return part
+
+    # The outcome
+
+    def succeed(self, base_offset: int, log_append_ms: int) -> None:
+        """The records are written (base_offset -1: somewhere)."""
+        self._settle(Written(self, base_offset, log_append_ms))
+
+    def fail(self, error: Exception) -> None:
+        """The records are given up."""
+        self._settle(Failed(self.topic, self.partition, error))
+
+    def finish(self) -> None:
+        """Let the waiters see the outcome. Its callbacks have run."""
+        self.callbacks = None
+        self.is_done = True
+        if self.on_done is not None:
+            self.on_done(self)
+        parent = self.parent
+        if parent is None:
+            return
+        whole = parent.outcome
+        if isinstance(whole, InParts) and all(part.is_done for part in whole.parts):
+            parent.finish()
+
+    def _settle(self, outcome: Written | Failed | InParts) -> None:
+        self.outcome = outcome
+        self.records = _NO_RECORDS
+        self.encoded = None
+
+    @property
+    def place(self) -> str:
+        """Its topic and, if that was chosen, its partition."""
+        return f"{self.topic}-{self.partition}" if self.partition >= 0 else str(self.topic)
+
+    def __repr__(self) -> str:
+        count = self.record_count or len(self.records.values)
+        return (
+            f"<ProducerBatch {self.topic}-{self.partition} {count} records, {self.size} bytes, "
+            f"attempt {self.attempts}>"
+        )
+
+
+def _size(value: bytes | None) -> int:
+    return 0 if value is None else len(value)
+
+
+def _sizes(values: Sequence[bytes | None]) -> list[int]:
+    """The length of each value, -1 for null."""
+    try:
+        return list(map(len, values))  # type: ignore[arg-type]
+    except TypeError:
+        return [-1 if value is None else len(value) for value in values]

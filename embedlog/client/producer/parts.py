@@ -1,0 +1,115 @@
+"""What one producer is made of."""
+
+from __future__ import annotations
+
+from embedlog.client.metadata import Metadata
+from embedlog.client.parse_settings import converters
+from embedlog.client.producer.accumulator import MemoryWait, RecordAccumulator
+from embedlog.client.producer.destinations import Destinations, StickyRules, Topics
+from embedlog.client.producer.in_process_sender import InProcessSender
+from embedlog.client.producer.passes import Passes
+from embedlog.client.producer.settings import interceptors
+from embedlog.client.producer.sizes import RecordLimits
+from embedlog.transport import InProcessTransport
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.client.producer.request_sender import RequestSender
+    from embedlog.client.producer.transactions import TransactionManager
+    from embedlog.client.settings import Settings
+    from embedlog.transport import Transport
+
+
+class ProducerParts:
+    """The parts of one producer, from what it is given to what is sent."""
+
+    def __init__(
+        self, transport: Transport, settings: Settings, *, owner: object, is_attended: bool
+    ) -> None:
+        """`settings` are complete. `owner` and `is_attended` are as `Passes` has them."""
+        runtime = transport.runtime
+        self.transport = transport
+        self.settings = settings
+        self.clock = runtime.clock
+        self.serialize_key, self.serialize_value = converters(settings, "serializer")
+        self.interceptors = interceptors(settings)
+        self.limits = RecordLimits(settings)
+        self.metadata = Metadata(transport, settings, create_topics=True)
+        self.accumulator = accumulator = RecordAccumulator(
+            settings, runtime.clock, is_exact=not transport.in_process
+        )
+        rules = StickyRules(settings, runtime.random.below)
+        self.sender = _sender(transport, self.metadata, accumulator, settings, rules)
+        self.passes = Passes(
+            transport, self.sender, accumulator, settings, owner=owner, is_attended=is_attended
+        )
+        self.destinations = Destinations(
+            self.metadata,
+            Topics(rules, accumulator.lock),
+            self.passes.driver,
+            settings,
+            transport,
+            awaited=accumulator.incomplete.topics,
+        )
+        self.memory = MemoryWait(accumulator, self.passes.driver, settings, runtime.clock)
+
+    def metrics(self) -> dict[str, float]:
+        """What was counted, by Kafka's names. Times are in ms unless the name says otherwise."""
+        requests, records = self.sender.metrics, self.sender.outcomes.metrics
+        request_count = self.sender.request_count
+        pool, memory = self.accumulator.pool, self.memory
+        answers = max(requests.answer_count, 1)
+        batches = max(requests.batch_count, 1)
+        return {
+            "batch-size-avg": records.written_size / max(records.written_batch_count, 1),
+            "batch-split-total": records.split_batch_count,
+            "buffer-available-bytes": pool.available,
+            "buffer-exhausted-total": memory.exhausted_count,
+            "buffer-total-bytes": pool.total,
+            "bufferpool-wait-time-ns-total": memory.waited_ns,
+            "byte-total": requests.encoded_size,
+            "compression-rate-avg": requests.encoded_size / max(requests.plain_size, 1),
+            "flush-time-ns-total": self.passes.flush_ns,
+            "metadata-age": self.metadata.age_ms(self.clock.monotonic_ms()) / 1000,
+            "metadata-wait-time-ns-total": self.destinations.waited_ns,
+            "produce-throttle-time-avg": requests.throttle_total_ms / answers,
+            "produce-throttle-time-max": requests.throttle_max_ms,
+            "record-error-total": records.failed_count,
+            "record-queue-time-avg": requests.queue_total_ms / batches,
+            "record-queue-time-max": requests.queue_max_ms,
+            "record-retry-total": records.retried_count,
+            "record-send-total": records.written_count,
+            "records-per-request-avg": requests.record_count / answers,
+            "request-latency-avg": requests.latency_total_ms / answers,
+            "request-latency-max": requests.latency_max_ms,
+            "request-total": requests.answer_count + request_count,
+            "requests-in-flight": request_count,
+            "waiting-threads": len(pool.waiting),
+        }
+
+
+def _sender(
+    transport: Transport,
+    metadata: Metadata,
+    accumulator: RecordAccumulator,
+    settings: Settings,
+    rules: StickyRules,
+) -> InProcessSender | RequestSender:
+    """The sender for what is behind the transport."""
+    numbers = _numbers(transport, settings)
+    if isinstance(transport, InProcessTransport) and transport.appends:
+        return InProcessSender(transport, metadata, accumulator, settings, transactions=numbers)
+    from embedlog.client.producer.request_sender import RequestSender
+
+    return RequestSender(
+        transport, metadata, accumulator, settings, rules.latencies, transactions=numbers
+    )
+
+
+def _numbers(transport: Transport, settings: Settings) -> TransactionManager | None:
+    """What numbers the batches of an idempotent producer."""
+    if not settings["enable.idempotence"]:
+        return None
+    from embedlog.client.producer.transactions import TransactionManager
+
+    return TransactionManager(transport, settings)

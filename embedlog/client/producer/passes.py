@@ -1,0 +1,320 @@
+"""Who makes the passes of a producer's sender: who waits for records, and who sees to the others.
+
+Where no thread loops for a producer (in process, and over TCP with linger.ms=0) its callers drive
+it. A caller that goes on to other things leaves records behind: open batches, requests without an
+answer, callbacks. `UnattendedPasses` sees to them, in a thread that exists while there are any. It
+is the user's code that runs there, so no other client's thread and no listener's is used.
+"""
+
+from __future__ import annotations
+
+from _weakref import ref
+
+from embedlog.client.arguments import timeout_s
+from embedlog.client.driver import Driver
+from embedlog.client.user_code import attempt
+from embedlog.common import deque
+from embedlog.errors import TimedOut
+from embedlog.logs import Log
+from embedlog.runtime.at_exit import PRODUCERS
+from embedlog.user_warnings import warn_user
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    from embedlog.client.producer.accumulator import RecordAccumulator
+    from embedlog.client.producer.batch import ProducerBatch
+    from embedlog.client.settings import Settings
+    from embedlog.runtime import Scheduler
+    from embedlog.transport import Transport
+
+    class Closable(Protocol):
+        """A producer, as far as its end goes."""
+
+        def close(self, timeout: float | None = None) -> None:
+            """Send everything, and wait for it at most `timeout` seconds."""
+
+    class Sender(Protocol):
+        """A sender, as far as its passes go."""
+
+        def run_once(self) -> int | None:
+            """One pass; milliseconds until time itself makes the next one useful."""
+
+        def recover(self) -> None:
+            """Ctrl-C has ended a pass."""
+
+        def on_arrival(self, arrived: Callable[[], None]) -> None:
+            """Call `arrived` when there is news for a pass or a waiter."""
+
+
+class Passes:
+    """The passes of one producer, and the `Delivery` of its batches. Thread-safe."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        sender: Sender,
+        accumulator: RecordAccumulator,
+        settings: Settings,
+        *,
+        owner: object,
+        is_attended: bool,
+    ) -> None:
+        """`owner`, the producer, lives as long as a future of its.
+
+        `is_attended`: an event loop sees that what was sent goes. Then no thread has to, in
+        process; over the network one sends also with linger.ms=0.
+        """
+        self._owner = owner
+        self._accumulator = accumulator
+        self._clock = transport.runtime.clock
+        self._in_process = transport.in_process
+        linger_ms: int = settings["linger.ms"]
+        self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
+        self._is_threaded = not self._in_process and (linger_ms > 0 or is_attended)
+        self.is_eager = not self._in_process and not self._is_threaded
+        """Does every `send` make a pass, or only one that filled a batch?"""
+        self.driver = Driver(transport, sender.run_once, sender.recover, threaded=self._is_threaded)
+        sender.on_arrival(self.driver.arrived)
+        self.flush_ns = 0
+        """What flushes took, in all."""
+        self._unattended: UnattendedPasses | None = None
+        if not self._is_threaded and not is_attended:
+            self._unattended = UnattendedPasses(
+                self.driver, accumulator, transport, linger_ms=max(linger_ms, 1)
+            )
+        accumulator.delivery = self
+        accumulator.needs_attention = self.is_eager
+        self._care = accumulator.care
+        self._care.is_armed = is_attended and self._in_process
+        self._care.is_relied_on = self._is_threaded
+
+    def run(self) -> None:
+        """Take what has arrived; never waits."""
+        self.driver.run()
+
+    def wait_for(self, batch: ProducerBatch, timeout: float | None) -> None:
+        """Send `batch` now if it still waits, and return when it is done; else raise TimedOut."""
+        batch.is_wanted = True
+        self._care.is_relied_on = self._is_threaded
+        if self._in_process:
+            self.driver.run()
+            if batch.is_done:
+                return
+
+        def is_done() -> bool:
+            return batch.is_done
+
+        if not self.driver.wait(is_done, milliseconds(timeout, "result"), is_news=is_done):
+            raise TimedOut(
+                f"{batch} has no outcome after {timeout} s; it is given up after "
+                f"delivery.timeout.ms={self._delivery_timeout_ms}"
+            )
+
+    def attend(self) -> None:
+        """A batch was begun or closed: send it, or see that it is sent when its time has come."""
+        accumulator = self._accumulator
+        accumulator.needs_attention = self.is_eager
+        if self.is_eager or accumulator.has_sendable or self._is_threaded:
+            self.send()
+        elif self._unattended is not None:
+            self._unattended.arm()
+
+    def send(self) -> None:
+        """Do what can be done now, and leave what remains to nobody's care but one's own."""
+        self.driver.run()
+        if (
+            self._unattended is not None
+            and not self._care.is_armed
+            and self._accumulator.incomplete
+        ):
+            self._unattended.arm()
+
+    def flush(self, timeout_ms: int | None) -> bool:
+        """Send everything now; say whether all of it is settled by then."""
+        began_us = self._clock.monotonic_us()
+        accumulator = self._accumulator
+        accumulator.close_all()
+        with accumulator.lock:
+            waited = deque(accumulator.incomplete)
+        newest = [waited[-1] if waited else None]
+
+        def is_settled() -> bool:
+            # Those that are done, in about this order, are forgotten.
+            while waited and waited[0].is_done:
+                waited.popleft()
+            while waited and waited[-1].is_done:
+                waited.pop()
+            newest[0] = waited[-1] if waited else None
+            return not waited
+
+        def is_news() -> bool:
+            batch = newest[0]
+            return batch is None or batch.is_done
+
+        try:
+            return self.driver.wait(is_settled, timeout_ms, is_news=is_news)
+        finally:
+            self.flush_ns += (self._clock.monotonic_us() - began_us) * 1000
+
+    def close(self, give_up: Callable[[], None]) -> None:
+        """Make no more passes. `give_up` is called when none is under way."""
+        self.driver.exclusively(give_up)
+        self.driver.close(_THREAD_STOP_MS)
+        if self._unattended is not None:
+            self._unattended.close()
+
+
+def milliseconds(seconds: float | None, call: str) -> int | None:
+    """A time-out that was given in seconds, checked; None is for ever."""
+    checked = timeout_s(seconds, call)
+    return None if checked is None else int(checked * 1000)
+
+
+_THREAD_STOP_MS = 10_000
+_PAUSE_MAX_MS = 16
+"""The longest pause between two looks."""
+_UNWATCHED_LINGER_MS = 20
+"""What an open batch waits while nothing in this process waits for records."""
+_QUIET_MS = 1_000
+"""Without records for this long, the duty sleeps until it is armed again."""
+
+
+class UnattendedPasses:
+    """Makes a pass when the oldest batch has waited longer than a caller lets one wait.
+
+    Between looks it pauses 1 ms, and twice as long after each that found nothing to do: callers
+    that drive by themselves pay 60 looks a second, not a wake-up for every record.
+    """
+
+    __slots__ = (
+        "_accumulator",
+        "_care",
+        "_clock",
+        "_driver",
+        "_linger_ms",
+        "_pause_ms",
+        "_quiet_since_ms",
+        "_scheduler",
+        "_thread",
+        "_transport",
+    )
+
+    def __init__(
+        self,
+        driver: Driver,
+        accumulator: RecordAccumulator,
+        transport: Transport,
+        *,
+        linger_ms: int,
+    ) -> None:
+        self._driver = driver
+        self._accumulator = accumulator
+        self._transport = transport
+        self._clock = transport.runtime.clock
+        self._linger_ms = linger_ms
+        self._scheduler = transport.runtime.scheduler
+        self._pause_ms = 1
+        self._quiet_since_ms = 0
+        self._care = accumulator.care
+        self._thread = self._scheduler.duty_thread(self, "embedlog-producer")
+
+    def arm(self) -> None:
+        """Records wait, and this call ends without their outcome."""
+        self._quiet_since_ms = self._clock.monotonic_ms()
+        self._pause_ms = 1
+        self._care.is_armed = True
+        self._thread.notify()
+
+    def run_once(self, now_ms: int) -> int | None:
+        """A pass, if one is overdue; milliseconds until the next look, None for when armed."""
+        oldest = self._accumulator.incomplete.oldest()
+        if oldest is None:
+            return self._rest(now_ms)
+        self._quiet_since_ms = now_ms
+        linger_ms = self._linger_ms
+        if not self._scheduler.is_watched:
+            linger_ms = max(linger_ms, _UNWATCHED_LINGER_MS)
+        left_ms = oldest.created_ms + linger_ms - now_ms
+        if oldest.is_closed or left_ms <= 0:
+            self._driver.run_if_free()
+            if self._transport.in_process and self._accumulator.incomplete.oldest() is oldest:
+                # It waits for the broker, say for the disk: nobody else may drive that.
+                self._transport.poll()
+            if self._accumulator.incomplete.oldest() is not oldest:
+                self._care.is_relied_on = True
+                self._pause_ms = 1
+                return 1
+        return max(left_ms, self._next_pause_ms())
+
+    def close(self) -> None:
+        """Make no more passes."""
+        self._thread.close()
+
+    def _next_pause_ms(self) -> int:
+        pause_ms = self._pause_ms
+        self._pause_ms = min(2 * pause_ms, _PAUSE_MAX_MS)
+        return pause_ms
+
+    def _rest(self, now_ms: int) -> int | None:
+        if now_ms - self._quiet_since_ms < _QUIET_MS:
+            return self._next_pause_ms()
+        self._care.is_armed = False
+        # After that: who appends a record meanwhile sees it and arms, or has the record seen here.
+        if self._accumulator.incomplete.oldest() is None:
+            return None
+        self._care.is_armed = True
+        return 1
+
+
+_LAST_S = 10.0
+"""What a producer gets to send the rest: brokers that do not answer must not hold a program."""
+_log = Log("client")
+
+
+class Endings:
+    """The ends of one producer that are not its own `close`."""
+
+    def __init__(
+        self, producer: Closable, accumulator: RecordAccumulator, scheduler: Scheduler
+    ) -> None:
+        self._producer = ref(producer)
+        self._accumulator = accumulator
+        reference = ref(self)
+
+        def end() -> None:
+            endings = reference()
+            if endings is not None:
+                endings.program_ends()
+
+        self.forget: Callable[[], None] = scheduler.at_exit(end, PRODUCERS)
+        """The producer was closed."""
+
+    def __del__(self) -> None:
+        self.forget()
+
+    def cluster_ends(self) -> None:
+        """The cluster of this process is closed: send what is left."""
+        self._finish()
+
+    def program_ends(self) -> None:
+        """The interpreter ends: say what was forgotten, and send it."""
+        count = self._accumulator.incomplete.record_count()
+        if count:
+            warn_user(
+                f"a producer was not closed: {count} records had no outcome when the program "
+                f"ended; they get {_LAST_S:g} s",
+                ResourceWarning,
+            )
+        self._finish()
+
+    def _finish(self) -> None:
+        producer = self._producer()
+        if producer is None:
+            return
+        error = attempt(producer.close, _LAST_S)
+        if error is not None:
+            # A user's callback raised: the cluster or the interpreter still ends.
+            _log.error("a producer that nobody closed: %s", error, exc_info=error)
