@@ -30,6 +30,8 @@ class KafkaError(EmbedlogError):
     log_start_offset = -1
     record_errors: tuple[tuple[int, str | None], ...] = ()
     """(index of the record in its batch, message) for each record that was refused."""
+    told_with_message = False
+    """Does a produce response give the message, too? Kafka does for few."""
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message)

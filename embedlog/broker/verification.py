@@ -131,15 +131,24 @@ class Verification:
 
     def _told(self, code: int) -> KafkaError:
         if code == ErrorCode.TRANSACTION_ABORTABLE and not self._knows_abortable:
-            return errors.InvalidTxnState("Partition was not added to the transaction")
+            return _with_message(
+                errors.InvalidTxnState("Partition was not added to the transaction")
+            )
         if code == ErrorCode.PRODUCER_FENCED:
             return errors.InvalidProducerEpoch()
         if code in _NOT_NOW or (code == ErrorCode.CONCURRENT_TRANSACTIONS and not self._adds):
-            return errors.NotEnoughReplicas(
-                "Unable to verify the partition has been added to the transaction. Underlying "
-                f"error: {error_for(code)}"
+            return _with_message(
+                errors.NotEnoughReplicas(
+                    "Unable to verify the partition has been added to the transaction. Underlying "
+                    f"error: {error_for(code)}"
+                )
             )
         return error_for(code)
+
+
+def _with_message(error: KafkaError) -> KafkaError:
+    error.told_with_message = True
+    return error
 
 
 _PRODUCE_WITH_ABORTABLE = 11

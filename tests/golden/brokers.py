@@ -40,6 +40,10 @@ BROKERS: dict[str, dict[str, str]] = {
         "group.max.size": "3",
     },
     "classic only": {"group.coordinator.rebalance.protocols": "classic"},
+    "transactions": {
+        **_AT_ONCE,
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    },
     "as shipped": {},
     "untouched": {},
 }

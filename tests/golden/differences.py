@@ -56,7 +56,7 @@ DIFFERENCES = [
         "api_versions",
         "*",
         ".api_keys[[]*[]]",
-        "ApiVersions lists what has a handler; transactions, share groups and ACLs have none",
+        "ApiVersions lists what has a handler; share groups and ACLs have none",
     ),
     Difference(
         "*",
@@ -83,10 +83,6 @@ NOT_RECORDED = (
     (
         "AlterConfigs that names a resource twice",
         "Kafka never answers; embedlog says INVALID_REQUEST (42)",
-    ),
-    (
-        "InitProducerId with a transactional id",
-        "there is no transaction coordinator: UNSUPPORTED_VERSION (35), which clients do not retry",
     ),
     (
         "the first FindCoordinator",

@@ -3,7 +3,8 @@
 Uuids, producer ids, session ids and the member ids that a broker makes become names in the order in
 which a scenario meets them, so that "the same id again" is still compared. Ports, cluster ids,
 directories and the present time become one word each. Arrays whose order Kafka leaves to a hash map
-are sorted by their name. Of the groups of a broker only the scenario's own are listed.
+are sorted by their name. Of the groups and transactional ids of a broker only the scenario's own
+are listed.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import time
 from typing import Any
 
 from embedlog.common import uuid_to_text
+from wire.schemas.describe_producers import ProducerState
 from wire.schemas.list_groups import ListedGroup
+from wire.schemas.list_transactions import TransactionState
 
 NOW_MARGIN_MS = 3_600_000
 SORT_KEYS = ("name", "topic", "topic_name", "api_key", "resource_name", "partition_index")
-SORT_KEYS += ("partition", "index", "topic_id", "group_id", "member_id", "group_instance_id")
+SORT_KEYS += ("transactional_id", "partition", "index", "topic_id", "group_id", "member_id")
+SORT_KEYS += ("group_instance_id",)
 HEADER = struct.Struct(">qiibIhiqqqhii")
 IDS = {"producer_id": "producer", "session_id": "session", "ongoing_txn_producer_id": "producer"}
 _FIRST = {"producer_id": 0, "session_id": 1, "ongoing_txn_producer_id": 0}
@@ -98,6 +102,12 @@ class Normaliser:
     def _list(self, name: str, values: list[Any]) -> list[Any]:
         if values and isinstance(values[0], ListedGroup):
             values = [group for group in values if group.group_id.startswith(self._own_groups)]
+        if values and isinstance(values[0], TransactionState):
+            values = [t for t in values if t.transactional_id.startswith(self._own_groups)]
+            values.sort(key=lambda row: row.transactional_id)
+        if values and isinstance(values[0], ProducerState):
+            # In the order in which they were given out: they get their names in it.
+            values = sorted(values, key=lambda row: row.producer_id)
         if name in UNORDERED and values and isinstance(values[0], int | str):
             values = sorted(values)
         if values and hasattr(values[0], "member_id"):

@@ -5,7 +5,7 @@ several transactions at once, and may only want to know whether a partition was 
 (`verify_only`): one that was not is TRANSACTION_ABORTABLE.
 
 Before v4 all or nothing: where one partition is refused, the others are OPERATION_NOT_ATTEMPTED.
-    internal topic       TOPIC_AUTHORIZATION_FAILED
+    internal topic       TOPIC_AUTHORIZATION_FAILED, only before v4
     unknown partition    UNKNOWN_TOPIC_OR_PARTITION
 """
 
@@ -102,7 +102,8 @@ def _answer_one(
 
     if not transaction.transactional_id:
         return result(lambda _place: ErrorCode.INVALID_REQUEST)
-    problems = _problems(broker, topics)
+    # Brokers add the partitions of `__consumer_offsets`, too.
+    problems = _problems(broker, topics, internal=frozenset())
     if problems:
         return result(lambda place: problems.get(place, ErrorCode.OPERATION_NOT_ATTEMPTED))
     pending = broker.transaction_coordinator.register(
@@ -118,12 +119,17 @@ def _answer_one(
     )
 
 
-def _problems(broker: Broker, topics: Sequence[AddPartitionsToTxnTopic]) -> dict[Place, int]:
+def _problems(
+    broker: Broker,
+    topics: Sequence[AddPartitionsToTxnTopic],
+    *,
+    internal: frozenset[str] = INTERNAL_TOPICS,
+) -> dict[Place, int]:
     """The partitions that nobody can write to in a transaction, and why."""
     known = broker.controller.image.topics_by_name
     problems: dict[Place, int] = {}
     for topic in topics:
-        if topic.name in INTERNAL_TOPICS:
+        if topic.name in internal:
             code, count = ErrorCode.TOPIC_AUTHORIZATION_FAILED, 0
         else:
             image = known.get(topic.name)

@@ -363,8 +363,8 @@ def _refusal(index: int, error: errors.KafkaError, version: int) -> PartitionPro
         base_offset=-1,
         log_start_offset=error.log_start_offset,
     )
-    if code == ErrorCode.KAFKA_STORAGE_ERROR:
-        answer.error_message = error.message  # "No space left on device", and where
+    if code == ErrorCode.KAFKA_STORAGE_ERROR or error.told_with_message:
+        answer.error_message = error.message  # such as "No space left on device", and where
     if error.record_errors:
         # Kafka gives a message of its own only where it also names the records.
         answer.error_message = error.message

@@ -42,7 +42,8 @@ def handle(
     broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
     return combined(
-        [_write_marker(broker, marker) for marker in request.markers],
+        # As Kafka, which says nothing about one that goes nowhere.
+        [_write_marker(broker, marker) for marker in request.markers if marker.topics],
         lambda results: WriteTxnMarkersResponse(markers=results),
     )
 

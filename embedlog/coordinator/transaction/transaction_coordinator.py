@@ -18,7 +18,7 @@ from embedlog.coordinator.transaction.markers import TransactionMarkers
 from embedlog.coordinator.transaction.registration import add_partitions, missing_partitions
 from embedlog.coordinator.transaction.transaction_shard import TransactionShard
 from embedlog.errors import KafkaError
-from embedlog.pending import Pending
+from embedlog.pending import Pending, completed
 from embedlog.purgatory.purgatory import DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer
 from embedlog.topic_names import TRANSACTIONS_TOPIC
@@ -152,6 +152,9 @@ class TransactionCoordinator:
         Adds those that are not part of it yet, as clients of version 2 leave that to the broker; or
         only looks (`is_verified_only`), then a missing one is TRANSACTION_ABORTABLE.
         """
+
+        if not transactional_id:
+            return completed(dict.fromkeys(partitions, int(ErrorCode.INVALID_REQUEST)))
 
         def operation(shard: TransactionShard) -> Result[dict[TopicIndex, int]]:
             who = shard, transactional_id, producer_id, producer_epoch

@@ -19,6 +19,9 @@ from tests.golden.scenarios import (
     producing,
     sessions,
     topics,
+    transactional_ids,
+    transactional_offsets,
+    transactional_partitions,
 )
 
 __all__ = [
@@ -40,4 +43,7 @@ __all__ = [
     "producing",
     "sessions",
     "topics",
+    "transactional_ids",
+    "transactional_offsets",
+    "transactional_partitions",
 ]

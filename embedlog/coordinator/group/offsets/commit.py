@@ -2,8 +2,7 @@
 
 Checked in this order; the first two of each partition, before anyone asks for the group:
     unknown topic id, topic or partition    UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
-    unknown group, unless no generation     ILLEGAL_GENERATION, from v9 on GROUP_ID_NOT_FOUND, but
-                                            not in a transaction
+    unknown group, unless no generation     ILLEGAL_GENERATION, from v9 on GROUP_ID_NOT_FOUND
     the member                              see `Group.validate_offset_commit`
     too much metadata, of each partition    OFFSET_METADATA_TOO_LARGE
 
@@ -125,7 +124,7 @@ class OffsetCommit:
         elif generation >= 0:
             raise error_for(
                 ErrorCode.GROUP_ID_NOT_FOUND
-                if self.version >= _FIRST_WITH_GROUP_NOT_FOUND and self.producer is None
+                if self.version >= _FIRST_WITH_GROUP_NOT_FOUND
                 else ErrorCode.ILLEGAL_GENERATION
             )
         records: list[CoordinatorRecord] = []

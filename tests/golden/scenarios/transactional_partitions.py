@@ -1,0 +1,242 @@
+"""What belongs to a transaction: AddPartitionsToTxn, AddOffsetsToTxn, Produce, markers, readers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.golden.requests import fetch, list_offsets, make_topic, produce
+from tests.golden.run import Run, scenario_on
+from tests.golden.transaction_requests import (
+    Producer,
+    add,
+    add_offsets,
+    batch,
+    began,
+    end,
+    ended,
+    markers,
+    owned,
+    register,
+    settle,
+    transaction,
+    warm_up_transactions,
+)
+from wire.schemas.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from wire.schemas.describe_producers import DescribeProducersRequest, TopicRequest
+from wire.schemas.describe_transactions import DescribeTransactionsRequest
+
+V = 12
+COMMITTED = 1
+
+
+@scenario_on("transactions")
+def add_partitions_versions(run: Run) -> None:
+    warm_up_transactions(run)
+    topic = make_topic(run, partitions=3)
+    unknown = run.topic("unknown")
+    for v in range(4):
+        name = run.group(f"v{v}")
+        producer = owned(run, name)
+        pid, epoch = producer
+        run.send(add(name, producer, (topic, 0)), v, "one partition")
+        run.send(add(name, producer, (topic, 0)), v, "the same again")
+        run.send(add(name, producer, (topic, 1), (topic, 2)), v, "two more")
+        run.send(add(name, producer, (topic, 0), (topic, 7)), v, "an unknown partition")
+        run.send(add(name, producer, (topic, 0), (unknown, 0)), v, "an unknown topic")
+        run.send(add(name, producer, (unknown, 0), (unknown, 1)), v, "nothing that is known")
+        run.send(add(name, producer, ("__consumer_offsets", 0)), v, "an internal topic")
+        run.send(add(name, producer, ("__consumer_offsets", 0), (topic, 0)), v, "one among others")
+        run.send(add(name, producer, ("a b", 0)), v, "an illegal name")
+        run.send(add(name, producer), v, "no topics")
+        run.send(add(name, (pid, epoch + 1), (topic, 0)), v, "an epoch to come")
+        run.send(add(name, (pid, -1), (topic, 0)), v, "epoch -1")
+        run.send(add(name, (pid + 7000, epoch), (topic, 0)), v, "another producer id")
+        run.send(add(run.group("nobody"), producer, (topic, 0)), v, "an unknown id")
+        run.send(add("", producer, (topic, 0)), v, "an empty id")
+        after = ended(run, name, producer)
+        run.send(add(name, producer, (topic, 0)), v, "after the end, with the old epoch")
+        run.send(add(name, after, (topic, 0)), v, "after the end")
+        run.send(DescribeTransactionsRequest(transactional_ids=[name]), 0, "as described")
+
+
+@scenario_on("transactions")
+def register_partitions(run: Run) -> None:
+    """Versions 4 and 5: those of brokers."""
+    warm_up_transactions(run)
+    topic = make_topic(run, partitions=3)
+    unknown = run.topic("unknown")
+    for v in (4, 5):
+        for looks in (False, True):
+            note = "verify: " if looks else ""
+            name, other = run.group(f"v{v} {looks}"), run.group(f"v{v} {looks} other")
+            mine, its = owned(run, name), owned(run, other)
+            if looks:
+                run.setup(add(name, mine, (topic, 0)), 3)
+
+            def send(what: str, *of: Any, v: int = v) -> None:
+                run.send(register(*of), v, what)
+
+            def one(*partitions: Any, who: str = name, by: Producer = mine,
+                    looks: bool = looks) -> Any:  # fmt: skip
+                return transaction(who, by, *partitions, verify_only=looks)
+
+            send(f"{note}one partition", one((topic, 0)))
+            send(f"{note}the same again", one((topic, 0)))
+            send(f"{note}two", one((topic, 0), (topic, 1)))
+            both = one((topic, 0)), one((topic, 2), who=other, by=its)
+            send(f"{note}of two ids", *both)
+            send(f"{note}an unknown partition", one((topic, 0), (topic, 7)))
+            send(f"{note}an unknown topic", one((unknown, 0)))
+            send(f"{note}an internal topic", one(("__consumer_offsets", 0)))
+            send(f"{note}an epoch to come", one((topic, 0), by=(mine[0], 1)))
+            send(f"{note}another producer", one((topic, 0), by=(mine[0] + 7000, 0)))
+            send(f"{note}an unknown id", one((topic, 0), who=run.group("nobody")))
+            send(f"{note}an empty id", one((topic, 0), who=""))
+            send(f"{note}no topics", one())
+            run.send(DescribeTransactionsRequest(transactional_ids=[name]), 0, f"{note}described")
+
+
+@scenario_on("transactions")
+def add_offsets_versions(run: Run) -> None:
+    warm_up_transactions(run)
+    for v in range(5):
+        name = run.group(f"v{v}")
+        producer = pid, epoch = owned(run, name)
+        run.send(add_offsets(name, producer, run.group("of")), v, "a group")
+        run.send(add_offsets(name, producer, run.group("of")), v, "the same again")
+        run.send(add_offsets(name, producer, ""), v, "the empty group")
+        run.send(add_offsets(name, (pid, epoch + 1), run.group()), v, "an epoch to come")
+        run.send(add_offsets(name, (pid + 7000, epoch), run.group()), v, "another producer id")
+        run.send(add_offsets(run.group("nobody"), producer, run.group()), v, "an unknown id")
+        run.send(add_offsets("", producer, run.group()), v, "an empty id")
+        run.send(end(name, producer), 5, "commit")
+        settle(run, name)
+        run.send(add_offsets(name, producer, run.group("of")), v, "after the end")
+
+
+@scenario_on("transactions")
+def produce_in_transactions(run: Run) -> None:
+    warm_up_transactions(run)
+    topic = make_topic(run, partitions=4)
+    for v in (3, 7, 9, 10, 11, 12, 13):
+        name = run.group(f"v{v}")
+        mine = pid, epoch = owned(run, name)
+
+        def send(what: str, data: bytes, partition: int = 0, by: str | None = name,
+                 v: int = v) -> None:  # fmt: skip
+            request = produce(topic, v, data, transactional_id=by, partition=partition)
+            run.send(request, v, what)
+
+        send("not added", batch(mine, b"a"))
+        run.setup(add(name, mine, (topic, 1)), 3)
+        send("added", batch(mine, b"a"), 1)
+        send("its next batch", batch(mine, b"b", sequence=1), 1)
+        send("the same again", batch(mine, b"b", sequence=1), 1)
+        send("plain records of the producer", batch(mine, b"b", sequence=2, transactional=False), 1)
+        send("a gap", batch(mine, b"b", sequence=5), 1)
+        send("an epoch to come", batch((pid, epoch + 1), b"b"), 1)
+        send("another producer", batch((pid + 7000, 0), b"b"), 1)
+        send("plain records of nobody", batch((-1, -1), b"n", sequence=-1, transactional=False), 1)
+        send("without a transactional id", batch(mine, b"b", sequence=2), 1, None)
+        send("of an unknown id", batch(mine, b"b", sequence=2), 2, run.group("nobody"))
+        send("of an empty id", batch(mine, b"b", sequence=2), 2, "")
+        run.setup(add(name, mine, (topic, 3)), 3)
+        send("a first sequence that is not 0", batch(mine, b"b", sequence=4), 3)
+        ended(run, name, mine)
+        send("after the end", batch(mine, b"c", sequence=2), 1)
+        send("after the end, elsewhere", batch(mine, b"c"), 2)
+        send("after the end, the next epoch", batch((pid, epoch + 1), b"c"), 1)
+        producers = DescribeProducersRequest(
+            topics=[TopicRequest(name=topic[0], partition_indexes=[0, 1, 2, 3])]
+        )
+        settle(run, name)
+        run.send(producers, 0, f"producers after {v}")
+        run.send(DescribeTransactionsRequest(transactional_ids=[name]), 0, f"described after {v}")
+        owned(run, name)
+
+
+@scenario_on("transactions")
+def read_transactions(run: Run) -> None:
+    """What readers of both isolations see before, in and after transactions."""
+    warm_up_transactions(run)
+    topic = make_topic(run)
+
+    def show(note: str) -> None:
+        for v in (4, 6, 11, 12, 13):
+            for isolation in (0, COMMITTED):
+                request = fetch(topic, v, isolation_level=isolation)
+                run.send(request, v, f"{note}: isolation {isolation}")
+        for v in (2, 5, 8, 10):
+            for isolation in (0, COMMITTED):
+                for timestamp in (-1, -2):
+                    asked = list_offsets(topic[0], timestamp, isolation_level=isolation)
+                    run.send(asked, v, f"{note}: {timestamp}, isolation {isolation}")
+
+    show("empty")
+    one, two = run.group("one"), run.group("two")
+    first, second = began(run, one, (topic, 0)), began(run, two, (topic, 0))
+    run.setup(produce(topic, 9, batch(first, b"1"), transactional_id=one), 9)
+    run.setup(produce(topic, 9, batch(second, b"2", b"3"), transactional_id=two), 9)
+    run.setup(produce(topic, 9, batch((-1, -1), b"p", sequence=-1, transactional=False)), 9)
+    show("two open")
+    ended(run, two, second, commit=False)
+    show("the second aborted")
+    ended(run, one, first)
+    show("the first committed")
+    third = began(run, two, (topic, 0))
+    run.setup(produce(topic, 9, batch(third, b"4"), transactional_id=two), 9)
+    show("a third open")
+    past = DeleteRecordsRequest(
+        topics=[
+            DeleteRecordsTopic(
+                name=topic[0],
+                partitions=[DeleteRecordsPartition(partition_index=0, offset=-1)],
+            )
+        ],
+        timeout_ms=5000,
+    )
+    run.send(past, 2, "delete all records inside the open transaction")
+    show("its records deleted")
+    ended(run, two, third)
+    show("and it committed")
+
+
+@scenario_on("transactions")
+def write_markers(run: Run) -> None:
+    warm_up_transactions(run)
+    topic = make_topic(run, partitions=6)
+    unknown = run.topic("unknown")
+    for v in (1, 2):
+        for version in (0, 1, 2) if v == 2 else (0,):
+            name = run.group(f"v{v} t{version}")
+            mine = pid, epoch = began(run, name, (topic, 0))
+            note = f"version {version}: "
+            how = {"transaction_version": version, "coordinator_epoch": 5}
+
+            def send(what: str, by: Producer, *partitions: Any, v: int = v,
+                     **fields: Any) -> None:  # fmt: skip
+                run.send(markers(by, *partitions, **fields), v, what)
+
+            run.setup(produce(topic, 9, batch(mine, b"1"), transactional_id=name), 9)
+            send(note + "an unknown topic", mine, (unknown, 0), **how)
+            send(note + "an unknown partition", mine, (topic, 9), (topic, 1), **how)
+            send(note + "without state", (pid + 7000, 3), (topic, 2), **how)
+            send(note + "the present epoch", mine, (topic, 0), **how)
+            send(note + "the present epoch again", mine, (topic, 0), **how)
+            send(note + "the next epoch", (pid, epoch + 1), (topic, 0), **how)
+            send(note + "the next epoch again", (pid, epoch + 1), (topic, 0), **how)
+            send(note + "the epoch before", mine, (topic, 0), **how)
+            late = {**how, "coordinator_epoch": 4}
+            send(note + "an older coordinator", (pid, epoch + 2), (topic, 0), **late)
+            send(note + "no partitions", mine, **how)
+            offsets = ("__consumer_offsets", 3)
+            send(note + "offsets of nobody", (pid, epoch + 2), offsets, **how)
+            producers = DescribeProducersRequest(
+                topics=[TopicRequest(name=topic[0], partition_indexes=[0, 1, 2])]
+            )
+            run.send(producers, 0, note + f"producers after {v}")
+            run.send(fetch(topic, 12, isolation_level=COMMITTED), 12, note + f"records after {v}")
