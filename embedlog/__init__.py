@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         RecordUnreadable,
         RetriableCommitFailed,
         SerializationError,
+        TransactionAborted,
         WakeupError,
     )
     from embedlog.client.group.group_offsets import (
@@ -71,6 +72,8 @@ if TYPE_CHECKING:
     from embedlog.client.producer.destinations import RoundRobinPartitioner
     from embedlog.client.producer.producer import Producer
     from embedlog.client.producer.records import ProducerRecord
+    from embedlog.client.producer.transactions.prepared import PreparedTransaction
+    from embedlog.client.producer.transactions.transaction import Transaction
     from embedlog.cluster import Cluster, open
     from embedlog.common import TopicPartition
     from embedlog.errors import (
@@ -137,6 +140,7 @@ __all__ = [
     "PartitionReader",
     "PolledBatch",
     "PolledColumns",
+    "PreparedTransaction",
     "Producer",
     "ProducerRecord",
     "ProducerState",
@@ -152,6 +156,8 @@ __all__ = [
     "TimedOut",
     "TopicInfo",
     "TopicPartition",
+    "Transaction",
+    "TransactionAborted",
     "WakeupError",
     "open",
     "open_reader",
@@ -198,6 +204,7 @@ _HOMES = {
     "PartitionReader": "reader",
     "PolledBatch": "client.consumer.consumer_record",
     "PolledColumns": "client.consumer.consumer_record",
+    "PreparedTransaction": "client.producer.transactions.prepared",
     "Producer": "client.producer.producer",
     "ProducerRecord": "client.producer.records",
     "ProducerState": "client.admin.results",
@@ -211,6 +218,8 @@ _HOMES = {
     "SubscriptionPattern": "client.consumer.subscription_state",
     "TopicInfo": "client.metadata",
     "TopicPartition": "common",
+    "Transaction": "client.producer.transactions.transaction",
+    "TransactionAborted": "client.errors",
     "WakeupError": "client.errors",
     "__version__": "version",
     "open": "cluster",

@@ -16,6 +16,10 @@ from wire.error_codes import ERRORS, ErrorCode
 class EmbedlogError(Exception):
     """Base of everything embedlog raises on purpose."""
 
+    remedy: str | None = None
+    """What is left to do after an error of a transaction: "abort" it, "close" the producer, or
+    "retry" the call. None for every other error."""
+
 
 class KafkaError(EmbedlogError):
     """An error that has a code in the Kafka protocol.

@@ -215,6 +215,7 @@ class Consumer:
         )
 
     committed = awaited(blocking.Consumer.committed)
+    consumed_offsets = awaited_here(blocking.Consumer.consumed_offsets)
     group_metadata = awaited_here(blocking.Consumer.group_metadata)
     enforce_rebalance = awaited_here(blocking.Consumer.enforce_rebalance)
 

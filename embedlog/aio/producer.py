@@ -11,6 +11,7 @@ from embedlog.aio.lanes import Lanes
 from embedlog.aio.outcomes import Outcomes
 from embedlog.aio.shared_producer import SharedProducer
 from embedlog.aio.threads import in_thread
+from embedlog.aio.transactions import Transaction
 from embedlog.client.arguments import timeout_s
 from embedlog.client.producer.columns import own_columns, unchanging
 from embedlog.errors import ClosedError, TimedOut
@@ -21,14 +22,18 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from embedlog.client.connect import Target
+    from embedlog.client.group.group_offsets import ConsumerGroupMetadata
     from embedlog.client.metadata import PartitionInfo
     from embedlog.client.producer.batch import BatchMetadata, Headers, RecordMetadata
+    from embedlog.client.producer.transactions.prepared import PreparedTransaction
+    from embedlog.client.producer.transactions.transactional import GivenOffsets
 
     T = TypeVar("T")
 
 _DRAIN = "embedlog-aio-drain"
 _CLOSE = "embedlog-aio-close"
 _LOOK_UP = "embedlog-aio-metadata"
+_TRANSACTIONS = "embedlog-aio-transactions"
 
 
 class Producer:
@@ -189,6 +194,52 @@ class Producer:
             return look_up()
         return await self._in_thread(_LOOK_UP, look_up)
 
+    # Transactions
+
+    async def init_transactions(self, *, keep_prepared: bool = False) -> None:
+        """Get this producer's epoch, once, before the first transaction: see
+        `embedlog.Producer.init_transactions`, also for what the others raise.
+        """
+        init = partial(self._client.sync.init_transactions, keep_prepared=keep_prepared)
+        await self._in_thread(_TRANSACTIONS, init)
+
+    def transaction(self) -> Transaction:
+        """A transaction for `async with`: committed at its end, aborted when an exception leaves.
+
+            async with producer.transaction() as t:
+                t.send("out", b"value")
+                await t.send_offsets(consumer)
+        """
+        self._client.sync.transaction()  # or why there is none
+        return Transaction(self)
+
+    async def begin_transaction(self) -> None:
+        """Open a transaction; what is sent from here on belongs to it."""
+        self._client.sync.begin_transaction()
+
+    async def send_offsets_to_transaction(
+        self, offsets: GivenOffsets, group_metadata: ConsumerGroupMetadata
+    ) -> None:
+        """Commit a group's offsets with the transaction: they count if and when it does."""
+        send = partial(self._client.sync.send_offsets_to_transaction, offsets, group_metadata)
+        await self._in_thread(_TRANSACTIONS, send)
+
+    async def commit_transaction(self) -> None:
+        """Send what is left, wait for all of it, and commit. Cancelled, call it again."""
+        await self._end(self._client.sync.commit_transaction)
+
+    async def abort_transaction(self) -> None:
+        """Make nothing of what was sent; the futures of what was not written fail."""
+        await self._end(self._client.sync.abort_transaction)
+
+    async def prepare_transaction(self) -> PreparedTransaction:
+        """Write what is left, and take no more: the first phase of a two-phase commit."""
+        return await self._end(self._client.sync.prepare_transaction)
+
+    async def complete_transaction(self, prepared: PreparedTransaction) -> None:
+        """Commit the prepared transaction if it is `prepared`, else abort it."""
+        await self._end(partial(self._client.sync.complete_transaction, prepared))
+
     def metrics(self) -> dict[str, float]:
         """What was counted and measured so far, under Kafka's names."""
         return self._client.sync.metrics()
@@ -232,6 +283,15 @@ class Producer:
         await self.close()
 
     # Inside
+
+    async def _end(self, call: Callable[[], T]) -> T:
+        """Make a call that ends a transaction, after what waits in threads to belong to it."""
+        while self._lanes.topics:
+            await asyncio.wait([*self._threads])
+        try:
+            return await self._in_thread(_TRANSACTIONS, call)
+        finally:
+            self._outcomes.take_done()
 
     async def _flush(self, timeout: float | None) -> None:
         self._push()

@@ -66,6 +66,10 @@ class RetriableCommitFailed(EmbedlogError):
     """An asynchronous commit was not stored, and one of later offsets may well be."""
 
 
+class TransactionAborted(EmbedlogError):
+    """The transaction was aborted before this record was sent."""
+
+
 class LogTruncation(EmbedlogError):
     """Records that were read are gone: the log was cut below a position (KIP-320).
 

@@ -14,7 +14,6 @@ _ALIKE_FROM = 0.8
 _NOT_NEEDED = "is not needed: it has no effect"
 _IS_LOGGED = "has no effect: the logger 'embedlog.client' of the standard library is what is used"
 _IS_COUNTED = "has no effect: metrics() tells the numbers"
-_NO_TRANSACTIONS = "has no effect: transactions are not in this release"
 _ELSEWHERE = {
     "api.version": _NOT_NEEDED,
     "api.version.auto.timeout.ms": _NOT_NEEDED,
@@ -65,9 +64,6 @@ _ELSEWHERE = {
     "statistics.interval.ms": _IS_COUNTED,
     "stats.cb": _IS_COUNTED,
     "throttle.cb": _NOT_NEEDED,
-    "transaction.timeout.ms": _NO_TRANSACTIONS,
-    "transactional.id": _NO_TRANSACTIONS,
-    "transaction.two.phase.commit.enable": _NO_TRANSACTIONS,
     "value.encoder": "is 'value.serializer' here",
 }
 """Settings of other clients, and what they are called here or why they do nothing."""

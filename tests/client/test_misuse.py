@@ -15,7 +15,7 @@ import pytest
 
 import embedlog
 import embedlog.aio
-from embedlog import Admin, Consumer, Producer, WakeupError
+from embedlog import Admin, Consumer, IllegalState, Producer, WakeupError
 from embedlog.client.errors import ConcurrentUse
 from embedlog.errors import ClosedError
 
@@ -31,6 +31,7 @@ CONSUMER: dict[str, Call] = {
     "beginning_offsets": lambda consumer: consumer.beginning_offsets([HERE]),
     "commit": lambda consumer: consumer.commit(),
     "commit_async": lambda consumer: consumer.commit_async(),
+    "consumed_offsets": lambda consumer: consumer.consumed_offsets(),
     "committed": lambda consumer: consumer.committed([HERE]),
     "current_lag": lambda consumer: consumer.current_lag(HERE),
     "end_offsets": lambda consumer: consumer.end_offsets([HERE]),
@@ -55,6 +56,21 @@ CONSUMER: dict[str, Call] = {
     "unsubscribe": lambda consumer: consumer.unsubscribe(),
 }
 CONSUMER_ANY_TIME = {"close", "metrics", "wakeup"}
+
+OFFSETS = ({HERE: 0}, embedlog.ConsumerGroupMetadata("readers"))
+PREPARED = embedlog.PreparedTransaction(1, 1)
+
+TRANSACTIONS: dict[str, Call] = {
+    "init_transactions": lambda producer: producer.init_transactions(),
+    "begin_transaction": lambda producer: producer.begin_transaction(),
+    "send_offsets_to_transaction": lambda producer: producer.send_offsets_to_transaction(*OFFSETS),
+    "prepare_transaction": lambda producer: producer.prepare_transaction(),
+    "complete_transaction": lambda producer: producer.complete_transaction(PREPARED),
+    "commit_transaction": lambda producer: producer.commit_transaction(),
+    "abort_transaction": lambda producer: producer.abort_transaction(),
+    "transaction": lambda producer: producer.transaction(),
+}
+"""Of a producer with a transactional.id."""
 
 PRODUCER: dict[str, Call] = {
     "append": lambda producer: producer.append("events", b"value", timeout=10),
@@ -96,7 +112,7 @@ ADMIN_ANY_TIME = {"close"}
     ("client", "calls", "any_time"),
     [
         (Consumer, CONSUMER, CONSUMER_ANY_TIME),
-        (Producer, PRODUCER, PRODUCER_ANY_TIME),
+        (Producer, {**PRODUCER, **TRANSACTIONS}, PRODUCER_ANY_TIME),
         (Admin, ADMIN, ADMIN_ANY_TIME),
     ],
     ids=["Consumer", "Producer", "Admin"],
@@ -136,7 +152,7 @@ def test_a_closed_producer_says_so(reach: Connect, was_used: bool, linger_ms: in
     if was_used:
         producer.send("events", b"value").result(10)
     producer.close()
-    for name, call in PRODUCER.items():
+    for name, call in {**PRODUCER, **TRANSACTIONS}.items():
         assert raised(call, producer) is ClosedError, name
     producer.close()
     assert producer.metrics()["record-send-total"] == was_used
@@ -228,12 +244,29 @@ def test_a_producer_is_everybodys(reach: Connect) -> None:
         assert raised(PRODUCER["send"], producer) is ClosedError
 
 
+def test_a_transactional_producer_is_everybodys_too(reach: Connect) -> None:
+    with Producer(reach(), transactional_id="me") as producer:
+        producer.init_transactions()
+        kinds: list[type[BaseException] | None] = []
+
+        def use() -> None:
+            for name in ("begin_transaction", "send_offsets_to_transaction", "commit_transaction"):
+                kinds.append(raised(TRANSACTIONS[name], producer))
+                kinds.extend(raised(call, producer) for call in PRODUCER.values())
+
+        in_thread(use)
+        sends = [IllegalState if "send" in name or name == "append" else None for name in PRODUCER]
+        none = [None] * len(PRODUCER)
+        assert kinds == [None, *none, None, *none, None, *sends]
+
+
 NOT_AWAITED = {"commit_async"}
 """Calls that the clients for asyncio have not."""
 
 
 @pytest.mark.parametrize(
-    ("name", "calls"), [("Consumer", CONSUMER), ("Producer", PRODUCER), ("Admin", ADMIN)]
+    ("name", "calls"),
+    [("Consumer", CONSUMER), ("Producer", {**PRODUCER, **TRANSACTIONS}), ("Admin", ADMIN)],
 )
 def test_closed_clients_for_asyncio_say_so(
     reach: Connect, name: str, calls: dict[str, Call]

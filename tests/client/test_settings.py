@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import linecache
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -219,7 +220,7 @@ def test_the_clients_for_asyncio_warn_once_at_the_users_line(client: str) -> Non
         (PRODUCER, "Linger_ms", "did you mean 'linger.ms'?"),
         (PRODUCER, "acsk", "it has no effect"),
         (PRODUCER, "nonsense", "'nonsense'; it has no effect"),
-        (ADMIN, "transactional_id", "transactions are not in this release"),
+        (ADMIN, "transactional_id", "is a setting of producers; it has no effect here"),
     ],
 )
 def test_an_unknown_setting_is_explained_and_nothing_absurd_proposed(
@@ -234,19 +235,41 @@ def test_an_unknown_setting_is_explained_and_nothing_absurd_proposed(
 
 
 @pytest.mark.parametrize(
-    "settings", [{"transactional_id": "me"}, {"transactional.id": "me"}, {"transactional_id": 5}]
+    ("given", "text"),
+    [
+        ({"enable_idempotence": False}, "contradicts enable.idempotence=false"),
+        ({"acks": "1"}, "transactional.id='me' contradicts acks=1"),
+        ({"retries": 0}, "transactional.id='me' contradicts retries=0"),
+        ({"max_in_flight_requests_per_connection": 6}, "transactional.id='me' contradicts max"),
+        ({"transactional_id": " "}, "transactional.id='': must not be empty"),
+        ({"transaction_timeout_ms": 0}, "transaction.timeout.ms=0: must be between 1"),
+        (
+            {"transaction_two_phase_commit_enable": True, "transaction_timeout_ms": 5},
+            "transaction.timeout.ms=5 contradicts transaction.two.phase.commit.enable",
+        ),
+    ],
 )
-def test_a_producer_refuses_a_transactional_id(settings: dict[str, Any]) -> None:
-    with embedlog.open() as cluster:
-        address = cluster.listen("127.0.0.1", 0).address
-        for target in (cluster, address):
-            with pytest.raises(ConfigError, match="transactions are not in this release"):
-                embedlog.Producer(target, settings)
-            with pytest.raises(ConfigError, match="transactions are not in this release"):
-                embedlog.aio.Producer(target, settings)
-        with pytest.raises(ConfigError, match="transactions are not in this release"):
-            cluster.producer(**settings)
-        cluster.producer(transactional_id=None).close()
+@pytest.mark.parametrize("in_process", [True, False])
+def test_what_transactions_do_not_go_with_is_refused(
+    given: dict[str, Any], text: str, in_process: bool
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(text)):
+        complete(parse(PRODUCER, {"transactional_id": "me", **given}), in_process=in_process)
+
+
+@pytest.mark.parametrize("in_process", [True, False])
+def test_a_transactional_producer_is_idempotent(in_process: bool) -> None:
+    settings = complete(parse(PRODUCER, {"transactional_id": "me"}), in_process=in_process)
+    assert settings["enable.idempotence"]
+    assert settings["transaction.timeout.ms"] == 60_000
+    two_phases = {"transactional_id": "me", "transaction_two_phase_commit_enable": "true"}
+    settings = complete(parse(PRODUCER, two_phases), in_process=in_process)
+    assert settings["transaction.timeout.ms"] == 2**31 - 1
+
+
+def test_settings_of_transactions_do_nothing_without_a_transactional_id() -> None:
+    with pytest.warns(UserWarning, match=r"'transaction\.timeout\.ms': there is no transactional"):
+        complete(parse(PRODUCER, {"transaction_timeout_ms": 5}), in_process=True)
 
 
 def test_settings_without_effect_say_so_once() -> None:

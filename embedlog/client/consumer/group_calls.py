@@ -191,6 +191,15 @@ class GroupCalls(ConsumerCore):
                 raise IllegalState("nothing is subscribed: there is no assignment to rebalance")
             coordinator.member.request_rejoin(reason)
 
+    def consumed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What `commit` would store: the positions, each with the leader epoch it was read in.
+
+        For a transactional producer, which commits them with what was made of the records.
+        """
+        with self._guard:
+            self._group()
+            return self._to_commit(None, "consumed_offsets")
+
     def _to_commit(
         self, offsets: GivenOffsets | None, call: str
     ) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import PartitionInfo, TopicInfo
     from embedlog.client.producer.batch import Delivery, DeliveryCallback, Headers
     from embedlog.client.producer.destinations import PartitionQueue, TopicQueues
-    from embedlog.client.producer.transactions import TransactionManager
+    from embedlog.client.producer.transactions.sequences import Numbering
     from embedlog.client.settings import Settings
     from embedlog.runtime import Clock
 
@@ -285,7 +285,7 @@ class RecordAccumulator:
         now_ms: int,
         linger_ms: int,
         topics: Mapping[str, TopicInfo],
-        transactions: TransactionManager | None,
+        transactions: Numbering | None,
     ) -> ProducerBatch | None:
         """Take the next batch that is due and may be sent, closed; None when there is none.
 
@@ -379,6 +379,21 @@ class RecordAccumulator:
                 if queue.batches:
                     oldest_ms = min(oldest_ms, queue.batches[0].created_ms)
         return expired, oldest_ms
+
+    def take_unsent(self, *, is_all: bool) -> list[ProducerBatch]:
+        """Remove the batches without numbers, or (`is_all`) those to be sent again too."""
+        taken: list[ProducerBatch] = []
+        with self.lock:
+            for queue in list(self.active):
+                kept = [] if is_all else [each for each in queue.batches if each.base_sequence >= 0]
+                if len(kept) < len(queue.batches):
+                    queue.close_open()
+                    taken += [each for each in queue.batches if each not in kept]
+                    queue.batches.clear()
+                    queue.batches.extend(kept)
+                if not queue.batches:
+                    del self.active[queue]
+        return taken
 
     # Requires: the lock
 

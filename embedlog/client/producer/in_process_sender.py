@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import ProducerBatch
     from embedlog.client.producer.destinations import TopicQueues
-    from embedlog.client.producer.transactions import TransactionManager
+    from embedlog.client.producer.transactions.sequences import Numbering
     from embedlog.client.settings import Settings
     from embedlog.transport import InProcessTransport
 
@@ -47,7 +47,7 @@ class InProcessSender:
         accumulator: RecordAccumulator,
         settings: Settings,
         *,
-        transactions: TransactionManager | None,
+        transactions: Numbering | None,
     ) -> None:
         self._transport = transport
         self._metadata = metadata

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import Metadata
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import DeliveryCallback, ProducerBatch
-    from embedlog.client.producer.transactions import TransactionManager
+    from embedlog.client.producer.transactions.sequences import Numbering
     from embedlog.client.settings import Settings
     from embedlog.pending import Pending
     from embedlog.transport import Transport
@@ -66,11 +66,11 @@ class BatchOutcomes:
         self,
         accumulator: RecordAccumulator,
         metadata: Metadata,
-        transactions: TransactionManager | None,
+        transactions: Numbering | None,
         settings: Settings,
         transport: Transport,
     ) -> None:
-        self.failures = Failures()
+        self.failures = Failures(are_told=settings["transactional.id"] is not None)
         """What failed, for who closes the producer."""
         self._accumulator = accumulator
         self._metadata = metadata
@@ -204,7 +204,7 @@ class BatchOutcomes:
     def failed(self, batch: ProducerBatch, error: Exception, *, is_told: bool = False) -> None:
         """Give the batch up. `is_told`: the user gets an exception for it besides."""
         if self._transactions is not None:
-            self._transactions.gave_up(batch)
+            self._transactions.gave_up(batch, error)
         batch.fail(error)
         self.failures.add(batch, is_seen=is_told)
         self.metrics.failed_count += batch.record_count
@@ -264,16 +264,18 @@ _log = Log("client")
 class Failures:
     """The failed batches of one producer, the newest `_KEPT_MAX` of them."""
 
-    __slots__ = ("_failed",)
+    __slots__ = ("_are_told", "_failed")
 
-    def __init__(self) -> None:
+    def __init__(self, *, are_told: bool) -> None:
+        """`are_told`: the call that ends a transaction tells of all of them."""
+        self._are_told = are_told
         self._failed: deque[tuple[ProducerBatch, Failed]] = deque(maxlen=_KEPT_MAX)
 
     def add(self, batch: ProducerBatch, *, is_seen: bool = False) -> None:
         """The batch has failed. `is_seen`: the user gets an exception for it besides."""
         failed = batch.outcome
         assert isinstance(failed, Failed), batch
-        failed.is_seen = is_seen
+        failed.is_seen = is_seen or self._are_told
         count = max(batch.record_count, 1)
         _log.info("%d records for %s were given up: %s", count, batch.place, failed.error)
         told = [callback for _, callback in batch.callbacks or () if tells_user(callback)]
@@ -346,7 +348,7 @@ class Upkeep:
         metadata: Metadata,
         accumulator: RecordAccumulator,
         outcomes: BatchOutcomes,
-        transactions: TransactionManager | None,
+        transactions: Numbering | None,
         settings: Settings,
     ) -> None:
         self._transport = transport
@@ -382,16 +384,20 @@ class Upkeep:
         delay = metadata_delay = self._metadata.advance(now_ms)
         if self._metadata.pending is not None:
             self._watch(self._metadata.pending)
-        if not self._accumulator.active and not sent:
+        numbers = self._transactions
+        has_duties = numbers is not None and numbers.has_duties
+        if not self._accumulator.active and not sent and not has_duties:
             return delay
         if now_ms >= self.expiry_ms:
             self._expire(now_ms, sent)
         if metadata_delay is not None:
             self.quiet_until_ms = min(now_ms + metadata_delay, self.expiry_ms)
-        if self._transactions is not None:
-            delay = sooner(delay, self._transactions.advance(now_ms))
-            self._watch(self._transactions.pending)
-            self.may_send = self._transactions.has_producer_id
+        if numbers is not None:
+            if numbers.doom is not None:
+                self._drop(numbers.doom, is_all=numbers.is_fatal)
+            delay = sooner(delay, numbers.advance(now_ms))
+            self._watch(numbers.pending)
+            self.may_send = numbers.may_send
         return sooner(delay, self.expiry_ms - now_ms)
 
     def find_leaders(
@@ -411,6 +417,11 @@ class Upkeep:
         delay = self._metadata.advance(now_ms)
         self._watch(self._metadata.pending)
         return delay, self._metadata.answer_count > answers
+
+    def _drop(self, error: Exception, *, is_all: bool) -> None:
+        """Give up records that will not be sent, or (`is_all`) not be sent again either."""
+        for batch in self._accumulator.take_unsent(is_all=is_all):
+            self._outcomes.failed(batch, error)
 
     def _watch(self, pending: Pending[Any] | None) -> None:
         """Make sure that the next pass happens when `pending` is done."""

@@ -14,8 +14,11 @@ from embedlog.transport import InProcessTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.client.driver import Driver
     from embedlog.client.producer.request_sender import RequestSender
-    from embedlog.client.producer.transactions import TransactionManager
+    from embedlog.client.producer.transactions.calls import TransactionCalls
+    from embedlog.client.producer.transactions.manager import TransactionManager
+    from embedlog.client.producer.transactions.sequences import Numbering
     from embedlog.client.settings import Settings
     from embedlog.transport import Transport
 
@@ -39,7 +42,8 @@ class ProducerParts:
             settings, runtime.clock, is_exact=not transport.in_process
         )
         rules = StickyRules(settings, runtime.random.below)
-        self.sender = _sender(transport, self.metadata, accumulator, settings, rules)
+        numbers, manager = _numbers(transport, settings, accumulator)
+        self.sender = _sender(transport, self.metadata, accumulator, settings, rules, numbers)
         self.passes = Passes(
             transport, self.sender, accumulator, settings, owner=owner, is_attended=is_attended
         )
@@ -52,6 +56,7 @@ class ProducerParts:
             awaited=accumulator.incomplete.topics,
         )
         self.memory = MemoryWait(accumulator, self.passes.driver, settings, runtime.clock)
+        self.transactions = _calls(manager, self.passes.driver, accumulator, settings)
 
     def metrics(self) -> dict[str, float]:
         """What was counted, by Kafka's names. Times are in ms unless the name says otherwise."""
@@ -88,16 +93,17 @@ class ProducerParts:
         }
 
 
-def _sender(
+def _sender(  # noqa: PLR0917  the parts of a sender, each of its own kind
     transport: Transport,
     metadata: Metadata,
     accumulator: RecordAccumulator,
     settings: Settings,
     rules: StickyRules,
+    numbers: Numbering | None,
 ) -> InProcessSender | RequestSender:
     """The sender for what is behind the transport."""
-    numbers = _numbers(transport, settings)
-    if isinstance(transport, InProcessTransport) and transport.appends:
+    is_transactional = settings["transactional.id"] is not None
+    if isinstance(transport, InProcessTransport) and transport.appends and not is_transactional:
         return InProcessSender(transport, metadata, accumulator, settings, transactions=numbers)
     from embedlog.client.producer.request_sender import RequestSender
 
@@ -106,10 +112,30 @@ def _sender(
     )
 
 
-def _numbers(transport: Transport, settings: Settings) -> TransactionManager | None:
-    """What numbers the batches of an idempotent producer."""
-    if not settings["enable.idempotence"]:
-        return None
-    from embedlog.client.producer.transactions import TransactionManager
+def _numbers(
+    transport: Transport, settings: Settings, accumulator: RecordAccumulator
+) -> tuple[Numbering | None, TransactionManager | None]:
+    """What numbers the batches of an idempotent producer; whose it is, if it is transactional."""
+    if settings["transactional.id"] is not None:
+        from embedlog.client.producer.transactions.manager import TransactionManager
 
-    return TransactionManager(transport, settings)
+        manager = TransactionManager(transport, settings, lambda: bool(accumulator.incomplete))
+        return manager.sequences, manager
+    if not settings["enable.idempotence"]:
+        return None, None
+    from embedlog.client.producer.transactions.idempotence import IdempotentSequences
+
+    return IdempotentSequences(transport, settings), None
+
+
+def _calls(
+    manager: TransactionManager | None,
+    driver: Driver,
+    accumulator: RecordAccumulator,
+    settings: Settings,
+) -> TransactionCalls | None:
+    if manager is None:
+        return None
+    from embedlog.client.producer.transactions.calls import TransactionCalls
+
+    return TransactionCalls(manager, driver, accumulator, settings)

@@ -81,14 +81,16 @@ class Passes:
         self.flush_ns = 0
         """What flushes took, in all."""
         self._unattended: UnattendedPasses | None = None
-        if not self._is_threaded and not is_attended:
+        # In process what a transaction leaves behind goes at its end: nobody reads it before that.
+        is_left_alone = self._in_process and settings["transactional.id"] is not None
+        if not self._is_threaded and not is_attended and not is_left_alone:
             self._unattended = UnattendedPasses(
                 self.driver, accumulator, transport, linger_ms=max(linger_ms, 1)
             )
         accumulator.delivery = self
         accumulator.needs_attention = self.is_eager
         self._care = accumulator.care
-        self._care.is_armed = is_attended and self._in_process
+        self._care.is_armed = is_left_alone or (is_attended and self._in_process)
         self._care.is_relied_on = self._is_threaded
 
     def run(self) -> None:

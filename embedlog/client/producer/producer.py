@@ -31,6 +31,7 @@ from embedlog.client.producer.passes import Endings, milliseconds
 from embedlog.client.producer.sends import ColumnSends, RecordSends
 from embedlog.client.producer.settings import PRODUCER, SenderSettings, complete
 from embedlog.client.producer.sizes import SMALL_OVERHEAD, SMALL_VALUE_MAX
+from embedlog.client.producer.transactions.transactional import Transactional
 from embedlog.errors import ClosedError, TimedOut
 from embedlog.transport import InProcessTransport
 from embedlog.user_warnings import warn_user
@@ -48,11 +49,12 @@ if TYPE_CHECKING:
         Headers,
         RecordMetadata,
     )
+    from embedlog.client.producer.transactions.transaction import Transaction
 
 _LEAST_USUAL_SIZE = 16_384
 
 
-class Producer:
+class Producer(Transactional):
     """Sends records. Thread-safe: one producer may serve a whole program.
 
     `target` is a cluster of this process or "host:port"; settings are Kafka's keys, as keyword
@@ -217,7 +219,12 @@ class Producer:
         on_delivery: DeliveryCallback | None,
     ) -> DeliveryFuture:
         self._check_open()
+        transactions = self._parts.transactions
+        if transactions is not None:
+            transactions.check_send("send")
         sent = self._records.queue(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+        if transactions is not None:
+            transactions.saw(sent.batch)
         if self._accumulator.needs_attention:  # it may have begun or filled a batch
             self._passes.attend()
         return sent
@@ -247,6 +254,25 @@ class Producer:
         self._check_open()
         given = own_columns(values, keys, timestamps, headers, wall_ms=self._parts.clock.wall_ms)
         return self._columns.send(topic, given, partition)
+
+    def transaction(self) -> Transaction:
+        """A transaction for `with`: committed at its end, aborted when an exception leaves it.
+
+            with producer.transaction() as t:
+                t.send("out", b"value")
+                t.send_offsets(consumer)
+
+        If the commit fails with an error that asks for it, the transaction is aborted before the
+        error is raised.
+
+        Raises:
+            IllegalState: there is no transactional.id. What `begin_transaction` raises comes when
+                the `with` is entered.
+        """
+        self._of_transactions("transaction")
+        from embedlog.client.producer.transactions.transaction import Transaction
+
+        return Transaction(self)
 
     def flush(self, timeout: float | None = None) -> None:
         """Send everything now and wait, at most `timeout` seconds, until all of it is settled.
@@ -283,6 +309,8 @@ class Producer:
         parts.accumulator.close()
         try:
             if not self._passes.driver.is_running_here:
+                if parts.transactions is not None:
+                    parts.transactions.close(timeout_ms)
                 self._passes.flush(timeout_ms)
         finally:
             gone = ClosedError("the producer was closed before the record had an outcome")
@@ -339,6 +367,7 @@ def _is_choosy(parts: ProducerParts) -> bool:
     """Does even a small record need a closer look?"""
     return (
         parts.passes.is_eager
+        or parts.transactions is not None
         or parts.serialize_value is not None
         or parts.serialize_key is not None
         or parts.settings["partitioner.class"] is not None

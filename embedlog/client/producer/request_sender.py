@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.batch import ProducerBatch
     from embedlog.client.producer.destinations import NodeLatencies
     from embedlog.client.producer.settings import SenderSettings
-    from embedlog.client.producer.transactions import TransactionManager
+    from embedlog.client.producer.transactions.sequences import Numbering
     from embedlog.client.settings import Settings
     from embedlog.pending import Pending
     from embedlog.transport import Transport
@@ -45,7 +45,7 @@ class RequestSender:
         settings: Settings,
         latencies: NodeLatencies,
         *,
-        transactions: TransactionManager | None,
+        transactions: Numbering | None,
     ) -> None:
         self._transport = transport
         self._metadata = metadata
@@ -94,7 +94,10 @@ class RequestSender:
                     self._drain_and_send(now_ms)
             if took or settled:
                 self._tell()
-                if not self._accumulator.active and not self._sent and not self._metadata.is_asking:
+                numbers = self._transactions
+                has_duties = numbers is not None and numbers.has_duties
+                is_idle = not self._accumulator.active and not self._sent and not has_duties
+                if is_idle and not self._metadata.is_asking:
                     return None
             delay = self._advance(now_ms)
             if not self._answers and not settled:
@@ -134,9 +137,12 @@ class RequestSender:
 
     def _advance(self, now_ms: int) -> int | None:
         try:
-            delay = self._upkeep.advance(now_ms, self._sent)
-            if self._upkeep.may_send and self._accumulator.active:
-                delay = sooner(delay, self._drain_and_send(now_ms))
+            while True:
+                delay = self._upkeep.advance(now_ms, self._sent)
+                if self._upkeep.may_send and self._accumulator.active:
+                    delay = sooner(delay, self._drain_and_send(now_ms))
+                if self._transactions is None or not self._transactions.is_due:
+                    break
         except EmbedlogError as error:
             self._fail_waiting(error)
             return None
@@ -178,7 +184,13 @@ class RequestSender:
         settings = self._settings
         if self._sent and settings.codec:
             for batch in self._accumulator.closed_first(settings.in_flight_max):
-                batch.encode(settings.codec, settings.level)
+                self._encode(batch)
+
+    def _encode(self, batch: ProducerBatch) -> int:
+        """Make its bytes, unless they are; how many they are."""
+        settings = self._settings
+        batch.is_transactional = settings.transactional_id is not None
+        return len(batch.encode(settings.codec, settings.level))
 
     def _may_be_sent(self, batch: ProducerBatch, node_id: int) -> bool:
         """Does the node take a batch now, and does the order of numbers allow this one?"""
@@ -209,7 +221,10 @@ class RequestSender:
             if not batches:
                 self._forget(sent)
                 return
-            pending = self._transport.send(node_id, self._request(batches))
+            version = None
+            if self._transactions is not None:
+                version = self._transactions.produce_version(node_id)
+            pending = self._transport.send(node_id, self._request(batches), version=version)
         except BaseException as error:
             # A defect of this client: its caller shall see it, and so shall whoever waits for the
             # records.
@@ -233,6 +248,7 @@ class RequestSender:
                     name=name, topic_id=batch.topic_id, partition_data=[data]
                 )
         return ProduceRequest(
+            transactional_id=self._settings.transactional_id,
             acks=self._settings.acks,
             timeout_ms=self._settings.request_timeout_ms,
             topic_data=[*topics.values()],
@@ -241,10 +257,10 @@ class RequestSender:
     def _fits(self, batch: ProducerBatch) -> bool:
         """Encode the batch; when it is too large for a request, queue its parts instead."""
         settings = self._settings
-        encoded = batch.encode(settings.codec, settings.level)
+        size = self._encode(batch)
         if settings.codec:
             batch.queue.topic.learn_ratio(batch.observed_ratio)
-        if len(encoded) <= settings.request_size_max or batch.record_count == 1:
+        if size <= settings.request_size_max or batch.record_count == 1:
             return True
         batch.queue.is_muted = batch.is_on_wire = False
         self.outcomes.split(batch, settings.part_size_max)

@@ -175,6 +175,9 @@ class ColumnSends:
         Raises:
             ClosedError, SerializationError, TypeError, ValueError: see `Producer.send_batch`.
         """
+        transactions = self._parts.transactions
+        if transactions is not None:
+            transactions.check_send("send_batch")
         topic_name(topic, "send_batch")
         if type(partition) is not int and partition is not None:
             partition = partition_number(partition, "send_batch")
@@ -189,6 +192,8 @@ class ColumnSends:
                 except Exception as error:
                     self._tell_refused(name, number, error, len(columns[0]))
                     raise
+        if transactions is not None and batches:
+            transactions.saw(batches[-1])
         if batches:
             self._parts.passes.send()
         return BatchFuture(batches)

@@ -33,11 +33,9 @@ PRODUCER: Definitions = {
     "partitioner.class": ("object", None, None),
     "partitioner.ignore.keys": ("bool", False, None),
     "retries": ("int", None, NATURAL),
-    "transactional.id": (
-        "refused",
-        None,
-        "transactions are not in this release; a producer without it is not transactional",
-    ),
+    "transaction.timeout.ms": ("int", None, (1, INT_MAX)),
+    "transaction.two.phase.commit.enable": ("bool", False, None),
+    "transactional.id": ("text", None, None),
     "value.serializer": ("converter", None, None),
 }
 
@@ -49,6 +47,7 @@ _NETWORK_LINGER_MS = 5
 _NETWORK_BATCH_SIZE = 16_384
 _IN_PROCESS_BATCH_SIZE = 65_536
 _DELIVERY_TIMEOUT_MS = 120_000
+_TRANSACTION_TIMEOUT_MS = 60_000
 _IDEMPOTENT_IN_FLIGHT_MAX = 5
 
 
@@ -64,12 +63,14 @@ class SenderSettings:
         "part_size_max",
         "request_size_max",
         "request_timeout_ms",
+        "transactional_id",
     )
 
     def __init__(self, settings: Settings, *, in_process: bool) -> None:
         codec: str = settings["compression.type"]
         self.codec = _CODECS[codec]
         self.level: int | None = settings.get(f"compression.{codec}.level")
+        self.transactional_id: str | None = settings["transactional.id"]
         self.acks = _ACKS[settings["acks"]]
         self.linger_ms: int = settings["linger.ms"]
         if in_process:
@@ -90,9 +91,9 @@ def complete(given: Settings, *, in_process: bool) -> Settings:
     enable.idempotence is false, as no answer can be lost on the way: a call returns or raises.
 
     Raises:
-        ConfigError: enable.idempotence was asked for and another setting contradicts it, or
-            delivery.timeout.ms is shorter than linger.ms and request.timeout.ms together, or
-            compression.gzip.level is 0, which would compress nothing.
+        ConfigError: enable.idempotence or transactional.id was asked for and another setting
+            contradicts it, or delivery.timeout.ms is shorter than linger.ms and request.timeout.ms
+            together, or compression.gzip.level is 0, which would compress nothing.
     """
     settings = dict(given)
     if settings["linger.ms"] is None:
@@ -100,6 +101,7 @@ def complete(given: Settings, *, in_process: bool) -> Settings:
     if settings["batch.size"] is None:
         settings["batch.size"] = _IN_PROCESS_BATCH_SIZE if in_process else _NETWORK_BATCH_SIZE
     settings["enable.idempotence"] = _idempotence(given, in_process=in_process)
+    settings["transaction.timeout.ms"] = _transaction_timeout(given)
     if settings["acks"] is None:
         settings["acks"] = "all"
     if settings["retries"] is None:
@@ -122,7 +124,13 @@ def complete(given: Settings, *, in_process: bool) -> Settings:
 
 def _idempotence(given: Settings, *, in_process: bool) -> bool:
     asked = given["enable.idempotence"]
+    transactional_id = given["transactional.id"]
     if asked is False:
+        if transactional_id is not None:
+            raise ConfigError(
+                f"transactional.id={transactional_id!r} contradicts enable.idempotence=false: "
+                f"transactions count each record once"
+            )
         return False
     conflicts = []
     if given["acks"] not in {None, "all", "-1"}:
@@ -132,9 +140,30 @@ def _idempotence(given: Settings, *, in_process: bool) -> bool:
     in_flight_max = given["max.in.flight.requests.per.connection"]
     if in_flight_max > _IDEMPOTENT_IN_FLIGHT_MAX:
         conflicts.append(f"max.in.flight.requests.per.connection={in_flight_max} (at most 5)")
-    if conflicts and asked:
-        raise ConfigError(f"enable.idempotence=true contradicts {', '.join(conflicts)}")
-    return not conflicts and (asked is True or not in_process)
+    is_asked = bool(asked) or transactional_id is not None
+    if conflicts and is_asked:
+        why = "enable.idempotence=true" if asked else f"transactional.id={transactional_id!r}"
+        raise ConfigError(f"{why} contradicts {', '.join(conflicts)}")
+    return not conflicts and (is_asked or not in_process)
+
+
+def _transaction_timeout(given: Settings) -> int:
+    """What the coordinator is asked for: with two-phase commit a transaction never times out."""
+    timeout_ms: int | None = given["transaction.timeout.ms"]
+    two_phases = given["transaction.two.phase.commit.enable"]
+    if given["transactional.id"] is None:
+        of_transactions = ("transaction.timeout.ms", "transaction.two.phase.commit.enable")
+        warn_idle(given, of_transactions, "there is no transactional.id")
+    elif not given["transactional.id"]:
+        raise ConfigError("transactional.id='': must not be empty")
+    elif two_phases and timeout_ms is not None:
+        raise ConfigError(
+            f"transaction.timeout.ms={timeout_ms} contradicts transaction.two.phase.commit.enable="
+            f"true: such transactions do not time out"
+        )
+    if timeout_ms is None:
+        timeout_ms = INT_MAX if two_phases else _TRANSACTION_TIMEOUT_MS
+    return timeout_ms
 
 
 def interceptors(settings: Settings) -> InterceptorChain | None:

@@ -1,7 +1,6 @@
-"""Sequences of an idempotent producer: what lets a broker drop what was sent twice.
+"""Sequences of an idempotent producer without transactions.
 
-Every batch gets, when it is drained, the producer's id and epoch and the number of its first
-record in its partition. A retry carries the same numbers. What may happen to them:
+What may happen to the numbers of a batch:
 
     answered                       the partition's last acknowledged number moves on
     out of order, an earlier
@@ -13,18 +12,15 @@ record in its partition. A retry carries the same numbers. What may happen to th
                                    else a new epoch
     a new epoch                    the partition counts from 0, its batches are numbered anew
 
-Three things are stricter than in Kafka's client. A partition gets its new epoch when none of its
-batches is on the wire: a batch that is being written under the old epoch, with the answer lost,
-would be written again. And until the first batch of a partition is acknowledged no second one is
-sent: a broker that knows nothing of the producer takes any number for its first, so the second
-could be written though the first was refused. And no more than four batches follow one that has no
-outcome, answered or not: a broker knows the last five again, and one before those would be refused
-for ever though it is written.
+Stricter than in Kafka's client: a partition gets its new epoch when none of its batches is on the
+wire. A batch that is being written under the old epoch, with the answer lost, would be written
+again.
 """
 
 from __future__ import annotations
 
 from embedlog.client.backoff import Backoff, Retry
+from embedlog.client.producer.transactions.sequences import Sequences, after
 from embedlog.errors import KafkaError, error_for
 from embedlog.transport import ANY_NODE
 from wire.error_codes import ErrorCode
@@ -38,77 +34,24 @@ if TYPE_CHECKING:
     from wire.schemas.init_producer_id import InitProducerIdResponse
 
 _EPOCH_MAX = 32_767
-_SEQUENCE_MASK = 0x7FFF_FFFF
-_HALF = 0x4000_0000
-_KNOWN_AGAIN_COUNT = 5
 
 
-class PartitionSequences:
-    """The numbers of one partition, and its batches without an outcome, in their order."""
+class IdempotentSequences(Sequences):
+    """The numbers of a producer that gets its id from any broker, and raises its epoch itself."""
 
-    __slots__ = (
-        "in_flight",
-        "last_acked",
-        "next_sequence",
-        "producer_epoch",
-        "producer_id",
-        "unresolved_end",
-    )
-
-    def __init__(self, producer_id: int, producer_epoch: int) -> None:
-        self.in_flight: list[ProducerBatch] = []
-        """Sent at least once; on the wire, or queued to be sent again."""
-        self.restart(producer_id, producer_epoch)
-
-    def restart(self, producer_id: int, producer_epoch: int) -> None:
-        """Count from 0 under a new id or epoch; batches without an outcome are numbered anew."""
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.next_sequence = 0
-        self.last_acked = -1
-        self.unresolved_end = -1
-        """The number after those of a batch that was given up without an answer; -1 without."""
-        for batch in self.in_flight:
-            batch.set_producer(producer_id, producer_epoch, self.next_sequence)
-            self.next_sequence = _after(batch)
-
-    @property
-    def expected(self) -> int:
-        """The number that the broker must see next, as far as its answers tell."""
-        return (self.last_acked + 1) & _SEQUENCE_MASK
-
-    @property
-    def has_room(self) -> bool:
-        """Would the broker still know the oldest batch without an outcome, after one more?"""
-        oldest = self.in_flight[0]
-        return oldest.overtaken_count + len(self.in_flight) < _KNOWN_AGAIN_COUNT
-
-    @property
-    def is_on_wire(self) -> bool:
-        """Is any batch's last attempt unanswered?"""
-        return any(batch.is_on_wire for batch in self.in_flight)
-
-
-class TransactionManager:
-    """The producer's id, its epoch, and the sequences of each partition.
-
-    The sender owns it: no method waits, and none is thread-safe.
-    """
+    has_duties = is_due = is_fatal = False
+    doom = None
 
     def __init__(self, transport: Transport, settings: Settings) -> None:
+        super().__init__()
         self._transport = transport
         self._retry = Retry(Backoff.of_retries(settings, transport.runtime.random))
-        self.producer_id = -1
-        self.producer_epoch = -1
-        self.epoch_bump_count = 0
-        """New epochs, and new ids after the first."""
-        self._partitions: dict[tuple[str, int], PartitionSequences] = {}
         self._to_restart: set[tuple[str, int]] = set()
         self._unresolved: set[tuple[str, int]] = set()
         self.pending: Pending[InitProducerIdResponse] | None = None
 
     @property
-    def has_producer_id(self) -> bool:
+    def may_send(self) -> bool:
         """May batches be numbered?"""
         return self.producer_id >= 0
 
@@ -141,54 +84,14 @@ class TransactionManager:
             self._take_id(now_ms)
         return None if self.producer_id >= 0 else self._retry.left_ms(now_ms) or None
 
+    def produce_version(self, _node_id: int) -> None:
+        """The newest."""
+
     def may_drain(self, batch: ProducerBatch) -> bool:
         """May this first batch of its queue be sent now, without breaking the order of numbers?"""
-        if self.producer_id < 0:
+        if self.producer_id < 0 or (batch.topic, batch.partition) in self._to_restart:
             return False
-        key = (batch.topic, batch.partition)
-        if key in self._to_restart:
-            return False
-        sequences = self._partitions.get(key)
-        if sequences is None:
-            return True
-        if batch.base_sequence >= 0:
-            # A retry: only the oldest batch without an outcome may go.
-            return sequences.in_flight[0] is batch
-        if sequences.unresolved_end >= 0:
-            return False
-        return not sequences.in_flight or (
-            sequences.last_acked >= 0 and sequences.has_room and self._is_current(sequences)
-        )
-
-    def number(self, batch: ProducerBatch) -> None:
-        """Give a drained batch its numbers, unless a former attempt has."""
-        batch.is_on_wire = True
-        if batch.base_sequence >= 0:
-            return
-        key = (batch.topic, batch.partition)
-        sequences = self._partitions.get(key)
-        if sequences is None:
-            sequences = PartitionSequences(self.producer_id, self.producer_epoch)
-            self._partitions[key] = sequences
-        elif not self._is_current(sequences):
-            sequences.restart(self.producer_id, self.producer_epoch)
-        batch.set_producer(self.producer_id, self.producer_epoch, sequences.next_sequence)
-        sequences.next_sequence = _after(batch)
-        sequences.in_flight.append(batch)
-
-    def acknowledged(self, batch: ProducerBatch) -> None:
-        """The broker has the batch."""
-        sequences = self._partitions.get((batch.topic, batch.partition))
-        if sequences is None or batch not in sequences.in_flight:
-            return
-        slot = sequences.in_flight.index(batch)
-        del sequences.in_flight[slot]
-        for earlier in sequences.in_flight[:slot]:
-            earlier.overtaken_count += 1
-        last = (_after(batch) - 1) & _SEQUENCE_MASK
-        # Not `>`: after 2^31 numbers they begin again at 0.
-        if sequences.last_acked < 0 or (last - sequences.last_acked) & _SEQUENCE_MASK < _HALF:
-            sequences.last_acked = last
+        return self._has_turn(batch)
 
     def may_retry(self, batch: ProducerBatch, error: KafkaError) -> bool:
         """Does sending again help, for an error about sequences? It may take a new epoch."""
@@ -210,7 +113,7 @@ class TransactionManager:
             self._to_restart.add((batch.topic, batch.partition))
         return True
 
-    def gave_up(self, batch: ProducerBatch) -> None:
+    def gave_up(self, batch: ProducerBatch, _error: Exception) -> None:
         """The batch failed, and is not sent again."""
         if batch.base_sequence < 0:
             return
@@ -220,28 +123,10 @@ class TransactionManager:
             return
         sequences.in_flight.remove(batch)
         if batch.is_on_wire or batch.may_be_written:
-            sequences.unresolved_end = _after(batch)
+            sequences.unresolved_end = after(batch)
             self._unresolved.add(key)
         else:
             self._to_restart.add(key)
-
-    def split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """The batch is sent in parts: they share out its numbers."""
-        sequences = self._partitions.get((batch.topic, batch.partition))
-        if sequences is None or batch not in sequences.in_flight:
-            return
-        sequence = batch.base_sequence
-        for part in parts:
-            part.set_producer(*batch.numbers[:2], sequence)
-            sequence = _after(part)
-        slot = sequences.in_flight.index(batch)
-        sequences.in_flight[slot : slot + 1] = parts
-
-    def _is_current(self, sequences: PartitionSequences) -> bool:
-        return (
-            sequences.producer_epoch == self.producer_epoch
-            and sequences.producer_id == self.producer_id
-        )
 
     def _resolve(self) -> None:
         """See what became of batches that were given up without an answer, once all is settled."""
@@ -288,8 +173,3 @@ class TransactionManager:
         self._retry.failed(now_ms)
         if not isinstance(error, KafkaError) or not error.retriable:
             raise error
-
-
-def _after(batch: ProducerBatch) -> int:
-    """The number after the batch's last."""
-    return (batch.base_sequence + batch.record_count) & _SEQUENCE_MASK

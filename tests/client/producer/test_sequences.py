@@ -10,7 +10,7 @@ from embedlog import errors
 from embedlog.client.parse_settings import parse
 from embedlog.client.producer.batch import BatchRecords, ProducerBatch
 from embedlog.client.producer.settings import PRODUCER, complete
-from embedlog.client.producer.transactions import TransactionManager
+from embedlog.client.producer.transactions.idempotence import IdempotentSequences
 from embedlog.errors import KafkaError
 from embedlog.pending import Pending, completed
 from embedlog.testing import SimRuntime, sim_runtime
@@ -45,7 +45,7 @@ class Bench:
     def __init__(self) -> None:
         self.ids = Ids()
         settings = complete(parse(PRODUCER), in_process=False)
-        self.manager = TransactionManager(self.ids, settings)
+        self.manager = IdempotentSequences(self.ids, settings)
         self.advance()
 
     def advance(self) -> int | None:
@@ -81,7 +81,7 @@ class Bench:
 
     def give_up(self, batch: ProducerBatch, *, on_wire: bool = False) -> None:
         batch.is_on_wire = on_wire
-        self.manager.gave_up(batch)
+        self.manager.gave_up(batch, errors.Network("gone"))
 
 
 @pytest.fixture
@@ -268,9 +268,9 @@ def test_an_id_is_asked_for_until_it_is_given() -> None:
     bench.ids = Ids()
     bench.ids.script = [14, errors.Network("gone"), 15]
     settings = complete(parse(PRODUCER), in_process=False)
-    bench.manager = TransactionManager(bench.ids, settings)
+    bench.manager = IdempotentSequences(bench.ids, settings)
     pauses = []
-    while not bench.manager.has_producer_id:
+    while not bench.manager.may_send:
         delay = bench.advance()
         if delay is not None:
             pauses.append(delay)
@@ -285,9 +285,9 @@ def test_an_id_that_is_refused_for_good_is_an_error_and_asked_for_again() -> Non
     bench.ids = Ids()
     bench.ids.script = [31]
     settings = complete(parse(PRODUCER), in_process=False)
-    bench.manager = TransactionManager(bench.ids, settings)
+    bench.manager = IdempotentSequences(bench.ids, settings)
     with pytest.raises(errors.ClusterAuthorizationFailed):
         bench.advance()
     bench.ids.runtime.clock.advance(1000)
     bench.advance()
-    assert bench.manager.has_producer_id
+    assert bench.manager.may_send

@@ -1,0 +1,170 @@
+"""The calls about transactions: each changes the state in the sender's turn, then waits."""
+
+from __future__ import annotations
+
+from embedlog.client import arguments
+from embedlog.client.errors import IllegalState, because
+from embedlog.client.group.group_offsets import ConsumerGroupMetadata, offsets_of
+from embedlog.client.producer.transactions.prepared import PreparedTransaction
+from embedlog.client.producer.transactions.states import OPEN, TransactionState
+from embedlog.client.producer.transactions.status import again
+from embedlog.errors import TimedOut
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from embedlog.client.driver import Driver
+    from embedlog.client.producer.accumulator import RecordAccumulator
+    from embedlog.client.producer.batch import ProducerBatch
+    from embedlog.client.producer.transactions.manager import TransactionManager
+    from embedlog.client.producer.transactions.results import CallResult
+    from embedlog.client.settings import Settings
+
+    T = TypeVar("T")
+
+
+class TransactionCalls:
+    """Of one transactional producer. As thread-safe as the producer is."""
+
+    def __init__(
+        self,
+        manager: TransactionManager,
+        driver: Driver,
+        accumulator: RecordAccumulator,
+        settings: Settings,
+    ) -> None:
+        self._manager = manager
+        self._driver = driver
+        self._accumulator = accumulator
+        self._max_block_ms: int = settings["max.block.ms"]
+
+    @property
+    def state(self) -> str:
+        """What the producer is doing, one of `TransactionState`."""
+        return self._manager.status.state
+
+    def init(self, *, keep_prepared: bool) -> None:
+        """See `Producer.init_transactions`."""
+        manager = self._manager
+        self._await(lambda: manager.initialize(keeps_prepared=keep_prepared))
+
+    def begin(self) -> None:
+        """See `Producer.begin_transaction`."""
+        self._in_turn(self._manager.begin)
+
+    def send_offsets(self, offsets: Any, group_metadata: Any) -> None:
+        """See `Producer.send_offsets_to_transaction`."""
+        call = "send_offsets_to_transaction"
+        given = offsets_of(offsets, call)
+        group = _group(group_metadata, call)
+        if given:
+            self._await(lambda: self._manager.send_offsets(given, group))
+        else:
+            self._in_turn(lambda: self._manager.check(call))
+
+    def commit(self) -> None:
+        """See `Producer.commit_transaction`."""
+        self._await(self._manager.commit)
+
+    def abort(self) -> None:
+        """See `Producer.abort_transaction`."""
+        self._await(self._manager.abort)
+
+    def prepare(self) -> PreparedTransaction:
+        """See `Producer.prepare_transaction`."""
+        manager, call = self._manager, "prepare_transaction"
+        if not manager.two_phases:
+            raise IllegalState(f"{call}: transaction.two.phase.commit.enable is false")
+        self._in_turn(lambda: manager.check(call))
+        if manager.status.state == TransactionState.IN_TRANSACTION:
+            self._accumulator.close_all()
+            if not self._driver.wait(lambda: not manager.has_records(), self._max_block_ms):
+                raise self._timed_out(call)
+        return self._in_turn(manager.prepare)
+
+    def complete(self, prepared: Any) -> None:
+        """See `Producer.complete_transaction`."""
+        call = "complete_transaction"
+        if not isinstance(prepared, PreparedTransaction):
+            raise arguments.WrongType(
+                f"{call}(prepared={arguments.shown(prepared)}): expected a PreparedTransaction, "
+                f"got {type(prepared).__name__}"
+            )
+        known = self._manager.status.open.prepared
+        if known is None:
+            raise IllegalState(
+                f"{call}: no transaction is prepared: call prepare_transaction, or "
+                f"init_transactions(keep_prepared=True), first"
+            )
+        if known == prepared:
+            self.commit()
+        else:
+            self.abort()
+
+    def check_send(self, call: str) -> None:
+        """May records be sent now?
+
+        Raises:
+            IllegalState: no transaction is open. Or the error that ended it.
+        """
+        manager = self._manager
+        if manager.status.state != TransactionState.IN_TRANSACTION:
+            manager.check(call)
+            raise manager.status.wrong_state(call)
+
+    def saw(self, batch: ProducerBatch) -> None:
+        """A record was handed over: it may have been refused before it was in a batch."""
+        error = None if batch.outcome is None else batch.outcome.first_error()
+        if error is not None:
+            self._in_turn(lambda: self._manager.status.record_failed(error))
+
+    def close(self, timeout_ms: int | None) -> None:
+        """Abort what is open, for at most so long; what is prepared stays."""
+        manager = self._manager
+        if manager.status.state in OPEN:
+            result = self._in_turn(manager.abort)
+            self._driver.wait(lambda: result.is_done, timeout_ms)
+
+    def _in_turn(self, action: Callable[[], T]) -> T:
+        """Do it while the sender makes no pass."""
+        found: list[T] = []
+        self._driver.exclusively(lambda: found.append(action()))
+        return found[0]
+
+    def _await(self, begin: Callable[[], CallResult]) -> None:
+        result = self._in_turn(begin)
+        if result.call == "commit_transaction":
+            self._accumulator.close_all()
+
+        def is_done() -> bool:
+            return result.is_done
+
+        if not self._driver.wait(is_done, self._max_block_ms, is_news=is_done):
+            raise self._timed_out(result.call)
+        result.is_told = True
+        if result.error is not None:
+            raise again(result.error)
+
+    def _timed_out(self, call: str) -> TimedOut:
+        error = TimedOut(
+            f"{call} had no outcome after max.block.ms={self._max_block_ms}"
+            f"{because(self._manager.last_refusal)}"
+        )
+        error.remedy = "retry"
+        error.add_note("Call it again to wait for the same outcome, or close the producer.")
+        return error
+
+
+def _group(given: Any, call: str) -> ConsumerGroupMetadata:
+    if not isinstance(given, ConsumerGroupMetadata):
+        raise arguments.WrongType(
+            f"{call}(group_metadata={arguments.shown(given)}): expected what "
+            f"consumer.group_metadata() returns, got {type(given).__name__}"
+        )
+    if given.generation_id > 0 and not given.member_id:
+        raise ValueError(
+            f"{call}(group_metadata={given!r}): a generation without a member id names nobody"
+        )
+    return given

@@ -1,0 +1,80 @@
+"""The nodes that coordinate a producer's transactions, and the groups whose offsets it stores."""
+
+from __future__ import annotations
+
+from wire.api_keys import ApiKey
+from wire.schema import declaration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from embedlog.transport import Transport
+    from wire.schemas.api_versions import ApiVersionsResponse
+    from wire.schemas.find_coordinator import FindCoordinatorResponse
+
+_V2 = 2
+"""The level of the feature transaction.version from which requests add what they touch to the
+transaction, and each transaction has an epoch of its own (KIP-890)."""
+
+_NEWEST_OF_V1: dict[int, int] = {
+    ApiKey.PRODUCE: 11,
+    ApiKey.TXN_OFFSET_COMMIT: 4,
+    ApiKey.END_TXN: 4,
+    ApiKey.INIT_PRODUCER_ID: 5,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 3,
+}
+_NEWEST_OF_V2: dict[int, int] = {
+    ApiKey.TXN_OFFSET_COMMIT: 5,  # later ones name topics by ids, which a group outlives
+    ApiKey.INIT_PRODUCER_ID: 5,  # later ones are for two-phase commit
+    ApiKey.ADD_PARTITIONS_TO_TXN: 3,  # later ones are for brokers
+}
+
+
+class Coordinators:
+    """Where requests of transactions go, and in which versions. Never waits."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._nodes: dict[str | None, int] = {}
+        self._served: dict[int, tuple[int, int]] | None = None
+        self.offers_v2 = False
+        """Has the cluster transaction.version 2 or later, when it was last asked?"""
+
+    def node(self, group: str | None) -> int | None:
+        """The coordinator of a group, or of the transactions (None); None while it is unknown."""
+        return self._nodes.get(group)
+
+    @property
+    def knows_versions(self) -> bool:
+        """Has the coordinator of the transactions said what it serves?"""
+        return self._served is not None
+
+    def found(self, group: str | None, response: FindCoordinatorResponse) -> None:
+        """Take where it is. Requires: no error."""
+        each = response.coordinators[0] if response.coordinators else response
+        self._nodes[group] = self._transport.set_coordinator(each.node_id, each.host, each.port)
+
+    def lost(self, group: str | None) -> None:
+        """It does not answer, or is no longer the coordinator."""
+        self._nodes.pop(group, None)
+        if group is None:
+            self._served = None
+
+    def take_versions(self, response: ApiVersionsResponse) -> None:
+        """Take what the coordinator of the transactions serves."""
+        self._served = {
+            each.api_key: (each.min_version, each.max_version) for each in response.api_keys
+        }
+        levels = {each.name: each.max_version_level for each in response.finalized_features}
+        self.offers_v2 = levels.get("transaction.version", 0) >= _V2
+
+    def version(self, kind: type[Any], node_id: int, *, is_v2: bool) -> int:
+        """The newest version of a request that the node and transactions of that kind take."""
+        known = declaration(kind)
+        api_key = known.api
+        assert api_key is not None, kind
+        served = self._transport.versions(node_id) or self._served or {}
+        limits = _NEWEST_OF_V2 if is_v2 else _NEWEST_OF_V1
+        newest = limits.get(api_key, known.last_version)
+        return min(newest, known.last_version, served.get(api_key, (0, newest))[1])

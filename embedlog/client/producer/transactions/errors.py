@@ -1,0 +1,92 @@
+"""What an error means to a transaction: try again, abort it, or close the producer.
+
+error of a request                              then
+the coordinator moved, or does not answer       it is looked for, and asked again
+a retriable one                                 the request is sent again after a back-off
+of the table `_REFUSALS`                        as it says
+another, of AddPartitionsToTxn                  the transaction has to be aborted
+another                                         the producer can only be closed
+
+error of a batch                                then
+of `_FATAL_TO_PRODUCE`                          the producer can only be closed
+another, once it is not tried again             the transaction has to be aborted
+"""
+
+from __future__ import annotations
+
+from wire.api_keys import ApiKey
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.errors import KafkaError
+
+
+class Verdict:
+    """What becomes of a request that was refused."""
+
+    LOOK_UP = "look up"
+    """Find the coordinator, and send it again."""
+    RETRY = "retry"
+    ABORT = "abort"
+    CLOSE = "close"
+
+
+_LOST_COORDINATOR = frozenset(
+    (
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.REQUEST_TIMED_OUT,
+    )
+)
+
+_REFUSALS = {
+    ErrorCode.TRANSACTION_ABORTABLE: Verdict.ABORT,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: Verdict.ABORT,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: Verdict.ABORT,
+    ErrorCode.UNKNOWN_MEMBER_ID: Verdict.ABORT,
+    ErrorCode.ILLEGAL_GENERATION: Verdict.ABORT,
+    ErrorCode.FENCED_INSTANCE_ID: Verdict.ABORT,
+    ErrorCode.UNKNOWN_PRODUCER_ID: Verdict.ABORT,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: Verdict.ABORT,
+    ErrorCode.PRODUCER_FENCED: Verdict.CLOSE,
+    ErrorCode.INVALID_PRODUCER_EPOCH: Verdict.CLOSE,
+    ErrorCode.INVALID_TXN_STATE: Verdict.CLOSE,
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT: Verdict.CLOSE,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Verdict.CLOSE,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: Verdict.CLOSE,
+    ErrorCode.UNSUPPORTED_VERSION: Verdict.CLOSE,
+}
+
+_FATAL_TO_PRODUCE = frozenset(
+    (
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.UNSUPPORTED_VERSION,
+    )
+)
+
+FENCED = frozenset((ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH))
+"""Of a request: there is a newer epoch of this producer."""
+
+FORGOTTEN = frozenset((ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+"""The coordinator does not know this producer any more: it needs a new id."""
+
+
+def verdict(api_key: int, error: KafkaError) -> str:
+    """What an error of a request means."""
+    if error.code in _LOST_COORDINATOR:
+        return Verdict.LOOK_UP
+    known = _REFUSALS.get(error.code)
+    if known is not None:
+        return known
+    if error.retriable:
+        return Verdict.RETRY
+    return Verdict.ABORT if api_key == ApiKey.ADD_PARTITIONS_TO_TXN else Verdict.CLOSE
+
+
+def is_fatal_to_produce(error: Exception) -> bool:
+    """Is a batch's error the end of the producer, not only of its transaction?"""
+    return getattr(error, "code", None) in _FATAL_TO_PRODUCE

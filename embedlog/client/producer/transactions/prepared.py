@@ -1,0 +1,65 @@
+"""The name of a prepared transaction, to be kept until it is known how it ends."""
+
+from __future__ import annotations
+
+from _operator import itemgetter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    _Base = tuple[int, int]
+else:
+    _Base = tuple
+
+
+class PreparedTransaction(_Base):
+    """What `Producer.prepare_transaction` returns: (producer id, epoch).
+
+    Its text, `str(prepared)`, can be stored beside what the other side of a two-phase commit has
+    decided, and `PreparedTransaction.parse` reads it again.
+
+    >>> str(embedlog.PreparedTransaction(1000, 7))
+    '1000:7'
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, producer_id: int, producer_epoch: int) -> PreparedTransaction:
+        return tuple.__new__(cls, (producer_id, producer_epoch))
+
+    @classmethod
+    def parse(cls, text: str) -> PreparedTransaction:
+        """From its text; an empty text names none, which no transaction equals.
+
+        >>> embedlog.PreparedTransaction.parse("1000:7").producer_epoch
+        7
+
+        Raises:
+            ValueError: it is something else.
+        """
+        if not text:
+            return cls(-1, -1)
+        producer_id, _, epoch = text.partition(":")
+        if not producer_id.isdecimal() or not epoch.isdecimal():
+            raise ValueError(f"{text!r} is no prepared transaction: expected 'producer id:epoch'")
+        return cls(int(producer_id), int(epoch))
+
+    def __getnewargs__(self) -> tuple[int, int]:
+        return self[0], self[1]
+
+    if TYPE_CHECKING:
+
+        @property
+        def producer_id(self) -> int: ...
+
+        @property
+        def producer_epoch(self) -> int: ...
+
+    else:
+        producer_id = property(itemgetter(0), doc="Of the producer that prepared it.")
+        producer_epoch = property(itemgetter(1), doc="Of the producer that prepared it.")
+
+    def __str__(self) -> str:
+        return f"{self[0]}:{self[1]}" if self[0] >= 0 else ""
+
+    def __repr__(self) -> str:
+        return f"PreparedTransaction({self[0]}, {self[1]})"

@@ -1,0 +1,130 @@
+"""The requests that a transactional producer is to make: one at a time, by priority."""
+
+from __future__ import annotations
+
+from embedlog.client.metadata import as_kafka_error
+from embedlog.client.producer.transactions.errors import Verdict
+from embedlog.client.producer.transactions.requests import AskVersions, EndTxn, FindCoordinator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from embedlog.client.producer.transactions.requests import Owner, TransactionRequest
+    from embedlog.errors import KafkaError
+    from embedlog.pending import Pending
+
+
+class RequestQueue:
+    """Of one producer, in its sender's turn. No method waits."""
+
+    def __init__(self, manager: Owner) -> None:
+        self._manager = manager
+        self._waiting: list[TransactionRequest] = []
+        self._sent: TransactionRequest | None = None
+        self.pending: Pending[Any] | None = None
+        """The answer to the request that was sent."""
+
+    def __bool__(self) -> bool:
+        return self._sent is not None or bool(self._waiting)
+
+    @property
+    def is_idle(self) -> bool:
+        """Is no request on its way?"""
+        return self._sent is None
+
+    def add(self, request: TransactionRequest) -> None:
+        """Queue a request, behind those of its priority."""
+        self._waiting.append(request)
+        self._waiting.sort(key=_priority)
+
+    def advance(self, now_ms: int) -> int | None:
+        """Send what may be sent, take what arrived; ms until time makes more possible."""
+        ended_by = self._manager.status.error
+        if ended_by is not None:
+            self._fail(ended_by)
+        while True:
+            if self._sent is None:
+                request = self._next()
+                if request is None:
+                    return None
+                left_ms = request.not_before_ms - now_ms
+                if left_ms > 0:
+                    return left_ms
+                if isinstance(request, EndTxn) and self._may_be_left_out(request):
+                    continue
+                if request in self._waiting:
+                    self._waiting.remove(request)
+                self._sent = request
+                self.pending = request.send(self._manager)
+            pending, sent = self.pending, self._sent
+            assert pending is not None, sent
+            if not pending.done():
+                return None
+            self._sent = self.pending = None
+            error = pending.error()
+            if error is None:
+                refusal = sent.take(self._manager, pending.result())
+            else:
+                refusal = as_kafka_error(error)
+            if refusal is None:
+                sent.succeeded()
+            else:
+                self._refused(sent, refusal, now_ms)
+
+    def _fail(self, error: Exception) -> None:
+        """Give up what was not sent."""
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            if request.result is not None:
+                request.result.fail(error)
+
+    def _next(self) -> TransactionRequest | None:
+        """The request whose turn it is, or one that has to be made before it."""
+        request = self._waiting[0] if self._waiting else None
+        if request is None:
+            return None
+        if isinstance(request, EndTxn) and self._manager.has_records():
+            return None
+        if not request.needs_coordinator:
+            return request
+        coordinators = self._manager.coordinators
+        before: TransactionRequest | None = None
+        if coordinators.node(request.group) is None:
+            before = FindCoordinator(request.group)
+        elif not coordinators.knows_versions and coordinators.node(None) is not None:
+            before = None if isinstance(request, AskVersions) else AskVersions()
+        if before is None:
+            return request
+        self._waiting.insert(0, before)
+        return before if not before.needs_coordinator else self._next()
+
+    def _may_be_left_out(self, request: EndTxn) -> bool:
+        if self._manager.status.open.is_started:
+            return False
+        self._waiting.remove(request)
+        request.skip(self._manager)
+        return True
+
+    def _refused(self, request: TransactionRequest, error: KafkaError, now_ms: int) -> None:
+        manager = self._manager
+        verdict = request.verdict(error)
+        if verdict == Verdict.CLOSE or verdict == Verdict.ABORT:
+            told = manager.status.refused(error, is_fatal=verdict == Verdict.CLOSE)
+            if request.result is not None:
+                request.result.fail(told)
+            return
+        if manager.status.error is not None:
+            if request.result is not None:
+                request.result.fail(manager.status.error)
+            return
+        if verdict == Verdict.LOOK_UP and request.needs_coordinator:
+            manager.coordinators.lost(request.group)
+        request.not_before_ms = now_ms + request.pause_ms(error, manager)
+        request.failure_count += 1
+        manager.last_refusal = error
+        self.add(request)
+
+
+def _priority(request: TransactionRequest) -> int:
+    return request.priority

@@ -1,0 +1,420 @@
+"""The requests of a transactional producer: what each asks, and what its answer changes.
+
+priority  request                            to
+0         FindCoordinator, ApiVersions       any node; the coordinator that was found
+1         InitProducerId                     the coordinator of the transactions
+2         AddPartitionsToTxn                 the same, with transaction.version below 2
+2         AddOffsetsToTxn                    the same, as above
+2         TxnOffsetCommit                    the group's coordinator
+3         EndTxn                             the coordinator of the transactions
+4         InitProducerId, for a new epoch    the same
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.client.producer.transactions.errors import FORGOTTEN, Verdict, verdict
+from embedlog.errors import KafkaError, error_for
+from embedlog.transport import ANY_NODE
+from embedlog.version import __version__
+from wire.api_keys import ApiKey
+from wire.error_codes import ErrorCode
+from wire.schemas.add_offsets_to_txn import AddOffsetsToTxnRequest
+from wire.schemas.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from wire.schemas.api_versions import ApiVersionsRequest
+from wire.schemas.end_txn import EndTxnRequest
+from wire.schemas.find_coordinator import FindCoordinatorRequest
+from wire.schemas.init_producer_id import InitProducerIdRequest
+from wire.schemas.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, Protocol
+
+    from embedlog.client.backoff import Backoff
+    from embedlog.client.group.group_offsets import ConsumerGroupMetadata, OffsetAndMetadata
+    from embedlog.client.producer.transactions.coordinators import Coordinators
+    from embedlog.client.producer.transactions.results import CallResult
+    from embedlog.client.producer.transactions.status import TransactionStatus
+    from embedlog.common import TopicPartition
+    from embedlog.pending import Pending
+    from embedlog.transport import Transport
+    from wire.schemas.init_producer_id import InitProducerIdResponse
+
+    class ProducerId(Protocol):
+        """The manager's sequences, as far as requests go."""
+
+        producer_id: int
+        producer_epoch: int
+
+        def set_id(self, producer_id: int, producer_epoch: int) -> None: ...
+
+        def forgotten(self) -> None: ...
+
+    class Owner(Protocol):
+        """The manager, as far as requests and their queue go."""
+
+        transport: Transport
+        coordinators: Coordinators
+        backoff: Backoff
+        status: TransactionStatus
+        timeout_ms: int
+        two_phases: bool
+        last_refusal: KafkaError | None
+        has_records: Callable[[], bool]
+
+        @property
+        def sequences(self) -> ProducerId: ...
+
+        def version(self, kind: type[Any], node_id: int) -> int: ...
+
+        def add(self, request: TransactionRequest) -> None: ...
+
+        def initialized(self, response: InitProducerIdResponse) -> None: ...
+
+        def ended(self, result: CallResult) -> None: ...
+
+
+_GROUP_KEY, _TRANSACTION_KEY = 0, 1
+_SEVERAL_KEYS_SINCE = 4
+_NEWEST = 32_767
+_FIRST_PAUSE_MS = 20
+"""Before the first partitions are added again: the markers of the last transaction, which are under
+way, take about so long."""
+
+
+class TransactionRequest:
+    """One request, until it has succeeded or is given up."""
+
+    api_key: int
+    priority = 2
+    needs_coordinator = True
+    group: str | None = None
+    """The group whose coordinator it goes to; None for that of the transactions."""
+
+    def __init__(self, result: CallResult | None = None) -> None:
+        self.result = result
+        """Of the call that waits for it."""
+        self.failure_count = 0
+        self.not_before_ms = 0
+
+    def message(self, manager: Owner) -> Any:
+        """The request's message."""
+        raise AssertionError(self)
+
+    def send(self, manager: Owner) -> Pending[Any]:
+        """Send it. Requires: its coordinator is known, if it needs one."""
+        node_id = manager.coordinators.node(self.group)
+        assert node_id is not None, self
+        message = self.message(manager)
+        version = manager.version(type(message), node_id)
+        return manager.transport.send(node_id, message, version=version)
+
+    def take(self, manager: Owner, response: Any) -> KafkaError | None:
+        """Take the answer; the error that refuses it, None when it has succeeded."""
+        raise AssertionError(self)
+
+    def verdict(self, error: KafkaError) -> str:
+        """What its error means."""
+        return verdict(self.api_key, error)
+
+    def pause_ms(self, error: KafkaError, manager: Owner) -> int:
+        """Until it is sent again."""
+        return manager.backoff.delay_ms(self.failure_count)
+
+    def succeeded(self) -> None:
+        """Nothing is left to do."""
+        if self.result is not None:
+            self.result.succeed()
+
+
+class FindCoordinator(TransactionRequest):
+    """Who coordinates a group, or the transactions of this producer."""
+
+    api_key = ApiKey.FIND_COORDINATOR
+    priority = 0
+    needs_coordinator = False
+
+    def __init__(self, group: str | None) -> None:
+        super().__init__()
+        self._wanted = group
+        self._is_old = False
+
+    def send(self, manager: Owner) -> Pending[Any]:
+        key = manager.status.transactional_id if self._wanted is None else self._wanted
+        kind = _TRANSACTION_KEY if self._wanted is None else _GROUP_KEY
+        served = manager.transport.versions(ANY_NODE) or {}
+        newest = served.get(self.api_key, (0, _NEWEST))[1]
+        if self._is_old or newest < _SEVERAL_KEYS_SINCE:
+            request = FindCoordinatorRequest(key=key, key_type=kind)
+        else:
+            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
+        return manager.transport.send(ANY_NODE, request)
+
+    def take(self, manager: Owner, response: Any) -> KafkaError | None:
+        found = response.coordinators[0] if response.coordinators else response
+        if found.error_code:
+            return error_for(found.error_code, found.error_message)
+        manager.coordinators.found(self._wanted, response)
+        return None
+
+    def verdict(self, error: KafkaError) -> str:
+        if error.code == ErrorCode.UNSUPPORTED_VERSION and not self._is_old:
+            self._is_old = True  # a broker that said what it serves only now
+            return Verdict.RETRY
+        return super().verdict(error)
+
+
+class AskVersions(TransactionRequest):
+    """What the coordinator of the transactions serves, and which transactions the cluster has."""
+
+    api_key = ApiKey.API_VERSIONS
+    priority = 0
+
+    def send(self, manager: Owner) -> Pending[Any]:
+        node_id = manager.coordinators.node(None)
+        assert node_id is not None, self
+        request = ApiVersionsRequest(
+            client_software_name="embedlog", client_software_version=__version__
+        )
+        return manager.transport.send(node_id, request)
+
+    def take(self, manager: Owner, response: Any) -> KafkaError | None:
+        if response.error_code:
+            return error_for(response.error_code)
+        manager.coordinators.take_versions(response)
+        return None
+
+
+class InitProducerId(TransactionRequest):
+    """The producer's id and an epoch that fences all before; it ends what they left open."""
+
+    api_key = ApiKey.INIT_PRODUCER_ID
+    priority = 1
+
+    def __init__(
+        self, result: CallResult | None, *, keeps_prepared: bool = False, is_new_epoch: bool = False
+    ) -> None:
+        super().__init__(result)
+        self._keeps_prepared = keeps_prepared
+        if is_new_epoch:
+            self.priority = 4
+
+    def send(self, manager: Owner) -> Pending[Any]:
+        if not (self._keeps_prepared or manager.two_phases):
+            return super().send(manager)
+        node_id = manager.coordinators.node(None)
+        assert node_id is not None, self
+        return manager.transport.send(node_id, self.message(manager))
+
+    def message(self, manager: Owner) -> InitProducerIdRequest:
+        return InitProducerIdRequest(
+            transactional_id=manager.status.transactional_id,
+            transaction_timeout_ms=manager.timeout_ms,
+            producer_id=manager.sequences.producer_id,
+            producer_epoch=manager.sequences.producer_epoch,
+            enable2_pc=manager.two_phases,
+            keep_prepared_txn=self._keeps_prepared,
+        )
+
+    def take(self, manager: Owner, response: Any) -> KafkaError | None:
+        if response.error_code:
+            return error_for(response.error_code)
+        manager.initialized(response)
+        return None
+
+
+class AddPartitions(TransactionRequest):
+    """Make partitions part of the transaction before the first batch goes there."""
+
+    api_key = ApiKey.ADD_PARTITIONS_TO_TXN
+
+    def __init__(self, partitions: set[tuple[str, int]]) -> None:
+        super().__init__()
+        self.partitions = partitions
+
+    def message(self, manager: Owner) -> AddPartitionsToTxnRequest:
+        topics: dict[str, list[int]] = {}
+        for topic, index in sorted(self.partitions):
+            topics.setdefault(topic, []).append(index)
+        return AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=manager.status.transactional_id,
+            v3_and_below_producer_id=manager.sequences.producer_id,
+            v3_and_below_producer_epoch=manager.sequences.producer_epoch,
+            v3_and_below_topics=[
+                AddPartitionsToTxnTopic(name=topic, partitions=indexes)
+                for topic, indexes in topics.items()
+            ],
+        )
+
+    def take(self, manager: Owner, response: Any) -> KafkaError | None:
+        refused = {
+            (topic.name, each.partition_index): each.partition_error_code
+            for topic in response.results_by_topic_v3_and_below
+            for each in topic.results_by_partition
+            if each.partition_error_code
+        }
+        if not refused:
+            manager.status.open.partitions |= self.partitions
+            manager.status.open.is_started = True
+            return None
+        # Those that were not tried, as another was refused, say nothing of why.
+        telling = [
+            (key, code)
+            for key, code in refused.items()
+            if code != ErrorCode.OPERATION_NOT_ATTEMPTED
+        ]
+        (topic, index), code = (telling or list(refused.items()))[0]
+        return error_for(code, f"{topic}-{index} is not part of the transaction")
+
+    def pause_ms(self, error: KafkaError, manager: Owner) -> int:
+        is_first = not manager.status.open.partitions
+        if error.code == ErrorCode.CONCURRENT_TRANSACTIONS and is_first:
+            return _FIRST_PAUSE_MS
+        return super().pause_ms(error, manager)
+
+
+class AddOffsets(TransactionRequest):
+    """Make the offsets of a group part of the transaction; then they are committed."""
+
+    api_key = ApiKey.ADD_OFFSETS_TO_TXN
+
+    def __init__(
+        self,
+        result: CallResult,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        group: ConsumerGroupMetadata,
+    ) -> None:
+        super().__init__(result)
+        self._offsets = offsets
+        self._group = group
+
+    def message(self, manager: Owner) -> AddOffsetsToTxnRequest:
+        return AddOffsetsToTxnRequest(
+            transactional_id=manager.status.transactional_id,
+            producer_id=manager.sequences.producer_id,
+            producer_epoch=manager.sequences.producer_epoch,
+            group_id=self._group.group_id,
+        )
+
+    def take(self, manager: Owner, response: Any) -> KafkaError | None:
+        if response.error_code:
+            return error_for(response.error_code)
+        manager.status.open.is_started = True
+        result, self.result = self.result, None
+        assert result is not None, self
+        manager.add(CommitOffsets(result, self._offsets, self._group))
+        return None
+
+
+class CommitOffsets(TransactionRequest):
+    """Store offsets of a group, which count when the transaction is committed."""
+
+    api_key = ApiKey.TXN_OFFSET_COMMIT
+
+    def __init__(
+        self,
+        result: CallResult,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        group: ConsumerGroupMetadata,
+    ) -> None:
+        super().__init__(result)
+        self.group = group.group_id
+        self._left = dict(offsets)
+        self._metadata = group
+
+    def message(self, manager: Owner) -> TxnOffsetCommitRequest:
+        topics: dict[str, TxnOffsetCommitRequestTopic] = {}
+        for (name, index), (offset, text, leader_epoch) in self._left.items():
+            topic = topics.setdefault(name, TxnOffsetCommitRequestTopic(name=name))
+            topic.partitions.append(
+                TxnOffsetCommitRequestPartition(
+                    partition_index=index,
+                    committed_offset=offset,
+                    committed_leader_epoch=leader_epoch,
+                    committed_metadata=text,
+                )
+            )
+        group_id, generation_id, member_id, instance_id = self._metadata
+        return TxnOffsetCommitRequest(
+            transactional_id=manager.status.transactional_id,
+            group_id=group_id,
+            producer_id=manager.sequences.producer_id,
+            producer_epoch=manager.sequences.producer_epoch,
+            generation_id_or_member_epoch=generation_id,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            topics=[*topics.values()],
+        )
+
+    def take(self, manager: Owner, response: Any) -> KafkaError | None:
+        refused: KafkaError | None = None
+        for topic in response.topics:
+            for each in topic.partitions:
+                if not each.error_code:
+                    self._left = {
+                        key: offset
+                        for key, offset in self._left.items()
+                        if key != (topic.name, each.partition_index)
+                    }
+                    continue
+                error = error_for(
+                    each.error_code, f"offset of {topic.name}-{each.partition_index} for the group "
+                    f"{self.group!r}, as {self._metadata!r}",
+                )  # fmt: skip
+                if refused is None or (refused.retriable and not error.retriable):
+                    refused = error
+        if refused is None and self._left:
+            return errors.UnknownServerError(f"the response leaves {list(self._left)} out")
+        return refused
+
+
+class EndTxn(TransactionRequest):
+    """Commit or abort, once no batch is left without an outcome."""
+
+    api_key = ApiKey.END_TXN
+    priority = 3
+
+    def __init__(self, result: CallResult, *, commits: bool) -> None:
+        super().__init__(result)
+        self.commits = commits
+
+    def verdict(self, error: KafkaError) -> str:
+        found = super().verdict(error)
+        # What cannot be aborted leaves nothing but to close.
+        return Verdict.CLOSE if found == Verdict.ABORT and not self.commits else found
+
+    def message(self, manager: Owner) -> EndTxnRequest:
+        return EndTxnRequest(
+            transactional_id=manager.status.transactional_id,
+            producer_id=manager.sequences.producer_id,
+            producer_epoch=manager.sequences.producer_epoch,
+            committed=self.commits,
+        )
+
+    def take(self, manager: Owner, response: Any) -> KafkaError | None:
+        code = response.error_code
+        if code in FORGOTTEN and not self.commits:
+            # Nothing of it is left that could be aborted.
+            manager.sequences.forgotten()
+        elif code:
+            return error_for(code)
+        elif response.producer_id >= 0:
+            manager.sequences.set_id(response.producer_id, response.producer_epoch)
+        self._ended(manager)
+        return None
+
+    def skip(self, manager: Owner) -> None:
+        """Nothing is part of the transaction: its end is told to nobody."""
+        self._ended(manager)
+        self.succeeded()
+
+    def _ended(self, manager: Owner) -> None:
+        result, self.result = self.result, None
+        assert result is not None, self
+        manager.ended(result)

@@ -1,0 +1,109 @@
+"""`with producer.transaction() as t`: commits at the end, aborts when an exception leaves."""
+
+from __future__ import annotations
+
+from embedlog.client.errors import IllegalState
+from embedlog.errors import EmbedlogError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Protocol
+
+    from embedlog.client.group.group_offsets import ConsumerGroupMetadata, OffsetAndMetadata
+    from embedlog.client.producer.batch import BatchFuture, DeliveryFuture
+    from embedlog.common import TopicPartition
+
+    class TransactionalProducer(Protocol):
+        """`Producer`, as far as its transactions need it."""
+
+        @property
+        def send(self) -> Callable[..., DeliveryFuture]: ...
+
+        @property
+        def send_batch(self) -> Callable[..., BatchFuture]: ...
+
+        def begin_transaction(self) -> None: ...
+
+        def send_offsets_to_transaction(self, offsets: Any, group_metadata: Any) -> None: ...
+
+        def commit_transaction(self) -> None: ...
+
+        def abort_transaction(self) -> None: ...
+
+    class GroupConsumer(Protocol):
+        """`Consumer`, as far as its offsets go."""
+
+        def consumed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]: ...
+
+        def group_metadata(self) -> ConsumerGroupMetadata: ...
+
+
+class Transaction:
+    """One transaction of a producer, from entering the `with` to leaving it.
+
+    >>> with embedlog.open() as cluster, embedlog.Producer(cluster) as producer:
+    ...     producer.transaction()
+    Traceback (most recent call last):
+        ...
+    embedlog.client.errors.IllegalState: transaction: the producer has no transactional.id
+    """
+
+    __slots__ = ("_is_open", "_producer")
+
+    def __init__(self, producer: TransactionalProducer) -> None:
+        self._producer = producer
+        self._is_open = False
+
+    def send(self, topic: str, value: Any = None, key: Any = None, **more: Any) -> DeliveryFuture:
+        """Hand over one record, as `Producer.send` does: it counts once the `with` has ended."""
+        self._check_open("send")
+        return self._producer.send(topic, value, key, **more)
+
+    def send_batch(self, topic: str, values: Sequence[Any], **more: Any) -> BatchFuture:
+        """Hand over many records, as `Producer.send_batch` does."""
+        self._check_open("send_batch")
+        return self._producer.send_batch(topic, values, **more)
+
+    def send_offsets(self, consumer: GroupConsumer, offsets: Any = None) -> None:
+        """Commit what `consumer` has read for its group, as part of the transaction.
+
+        By default its positions: everything that it has returned. `offsets` are others, as
+        `Consumer.commit` takes them. Its enable.auto.commit should be off.
+
+        Raises:
+            IllegalState: the consumer has no group. The rest as
+                `Producer.send_offsets_to_transaction`.
+        """
+        self._check_open("send_offsets")
+        if offsets is None:
+            offsets = consumer.consumed_offsets()
+        self._producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+
+    def __enter__(self) -> Transaction:
+        self._producer.begin_transaction()
+        self._is_open = True
+        return self
+
+    def __exit__(self, _kind: object, raised: BaseException | None, _traceback: object) -> None:
+        self._is_open = False
+        if raised is not None:
+            self._abort(raised)
+            return
+        try:
+            self._producer.commit_transaction()
+        except EmbedlogError as error:
+            if error.remedy == "abort":
+                self._abort(error)
+            raise
+
+    def _abort(self, why: BaseException) -> None:
+        """Abort; what stands in the way of that must not hide `why` it is aborted."""
+        try:
+            self._producer.abort_transaction()
+        except EmbedlogError as error:
+            why.add_note(f"and the transaction could not be aborted: {error}")
+
+    def _check_open(self, call: str) -> None:
+        if not self._is_open:
+            raise IllegalState(f"{call}: the transaction has ended, or was not entered with `with`")

@@ -1,0 +1,96 @@
+"""A cluster in simulated time, and producers that speak to it in either kind of transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from embedlog import Producer
+from tests.client.faulty_cluster import FaultyCluster, faulty_cluster
+from wire.schemas.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from wire.schemas.api_versions import FinalizedFeatureKey as Feature
+
+MakeProducer = Callable[..., Producer]
+
+
+@pytest.fixture
+def cluster() -> Iterator[FaultyCluster]:
+    with faulty_cluster() as made:
+        made.cluster.create_topic("out", 2)
+        made.cluster.create_topic("other", 1)
+        yield made
+
+
+@pytest.fixture(params=[2, 1], ids=["v2", "v1"])
+def transaction_version(request: pytest.FixtureRequest) -> int:
+    """The feature transaction.version, as the cluster tells it to clients."""
+    found: int = request.param
+    return found
+
+
+def tell_version(cluster: FaultyCluster, level: int) -> None:
+    """Let clients believe in this transaction.version from here on."""
+    served = [
+        ApiVersion(api_key=key, min_version=low, max_version=high)
+        for key, (low, high) in (cluster.connect().versions(-1) or {}).items()
+    ]
+    feature = Feature(name="transaction.version", max_version_level=level, min_version_level=level)
+
+    def answer(_request: Any) -> ApiVersionsResponse:
+        return ApiVersionsResponse(
+            api_keys=served, finalized_features=[feature], finalized_features_epoch=level
+        )
+
+    cluster.answer(ApiVersionsRequest, answer, count=1_000)
+
+
+@pytest.fixture
+def make(cluster: FaultyCluster, transaction_version: int) -> Iterator[MakeProducer]:
+    """Makes producers, of the id "me" unless it is named."""
+    tell_version(cluster, transaction_version)
+    made: list[Producer] = []
+
+    def make_producer(**settings: Any) -> Producer:
+        given = {"transactional.id": "me", **settings}
+        producer = Producer(cluster, given)
+        made.append(producer)
+        return producer
+
+    yield make_producer
+    cluster.faults.clear()
+    for producer in made:
+        producer.close(0)
+
+
+@pytest.fixture
+def producer(make: MakeProducer, cluster: FaultyCluster) -> Producer:
+    """One that may begin."""
+    made = make()
+    made.init_transactions()
+    cluster.requests.clear()
+    return made
+
+
+def committed(cluster: FaultyCluster, topic: str, isolation: str = "read_committed") -> list[bytes]:
+    """The values that readers see, over all partitions."""
+    with cluster.cluster.consumer(isolation_level=isolation) as consumer:
+        places = [(topic, each.partition) for each in consumer.partitions_for(topic)]
+        consumer.assign(places)
+        consumer.seek_to_beginning()
+        found: list[bytes] = []
+        while True:
+            polled = consumer.poll(0)
+            found += [record.value or b"" for record in polled]
+            if all(not consumer.current_lag(place) for place in places) and not polled:
+                return found
+
+
+def names(cluster: FaultyCluster) -> list[str]:
+    """The kinds of the requests so far, without those about metadata."""
+    return [
+        type(each).__name__.removesuffix("Request")
+        for each in cluster.requests
+        if type(each).__name__ != "MetadataRequest"
+    ]
