@@ -40,10 +40,10 @@ class RequestQueue:
 
     def advance(self, now_ms: int) -> int | None:
         """Send what may be sent, take what arrived; ms until time makes more possible."""
-        ended_by = self._manager.status.error
-        if ended_by is not None:
-            self._fail(ended_by)
         while True:
+            ended_by = self._manager.status.error
+            if ended_by is not None:
+                self._fail(ended_by)
             if self._sent is None:
                 request = self._next()
                 if request is None:

@@ -20,6 +20,8 @@ def cluster() -> Iterator[FaultyCluster]:
     with faulty_cluster() as made:
         made.cluster.create_topic("out", 2)
         made.cluster.create_topic("other", 1)
+        with made.cluster.consumer(group_id="readers") as consumer:
+            consumer.committed([("other", 0)])  # from here on groups have coordinators
         yield made
 
 
