@@ -44,11 +44,13 @@ def real_kafka(
     settings: Mapping[str, str] | None = None,
     listeners: Mapping[str, tuple[str, int]] | None = None,
     scram_users: Mapping[str, str] | None = None,
+    features: Mapping[str, int] | None = None,
 ) -> Iterator[str]:
     """Format `directory` unless it is, run a broker in it, give its address; stop it at the end.
 
     `settings` are the broker's own, over those it needs. `listeners` are more of them on
-    localhost, (security protocol, port) by name; `scram_users` passwords by user, for both SCRAMs.
+    localhost, (security protocol, port) by name; `scram_users` passwords by user, for both SCRAMs;
+    `features` the levels of features, by name, that are not the newest.
     """
     java = ["java", f"-Xmx{heap}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp"]
     java.append(need_jars("broker"))
@@ -70,6 +72,8 @@ def real_kafka(
     for user, password in (scram_users or {}).items():
         for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
             storage += ["--add-scram", f"{mechanism}=[name={user},password={password}]"]
+    for feature, level in (features or {}).items():
+        storage += ["--feature", f"{feature}={level}"]
     subprocess.run([*java, *storage, "-c", str(properties)], check=True, capture_output=True)
     with (directory / "out.log").open("wb") as log:
         broker = subprocess.Popen(
