@@ -286,7 +286,7 @@ class Producer:
 
     async def _end(self, call: Callable[[], T]) -> T:
         """Make a call that ends a transaction, after what waits in threads to belong to it."""
-        while self._lanes.topics:
+        while self._lanes.topics and self._threads:
             await asyncio.wait([*self._threads])
         try:
             return await self._in_thread(_TRANSACTIONS, call)

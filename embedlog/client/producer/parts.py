@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.transactions.manager import TransactionManager
     from embedlog.client.producer.transactions.sequences import Numbering
     from embedlog.client.settings import Settings
+    from embedlog.runtime import Clock
     from embedlog.transport import Transport
 
 
@@ -56,7 +57,7 @@ class ProducerParts:
             awaited=accumulator.incomplete.topics,
         )
         self.memory = MemoryWait(accumulator, self.passes.driver, settings, runtime.clock)
-        self.transactions = _calls(manager, self.passes.driver, accumulator, settings)
+        self.transactions = _calls(manager, self.passes.driver, accumulator, settings, self.clock)
 
     def metrics(self) -> dict[str, float]:
         """What was counted, by Kafka's names. Times are in ms unless the name says otherwise."""
@@ -65,7 +66,9 @@ class ProducerParts:
         pool, memory = self.accumulator.pool, self.memory
         answers = max(requests.answer_count, 1)
         batches = max(requests.batch_count, 1)
+        spent = self.transactions.spent_ns if self.transactions is not None else {}
         return {
+            **{f"txn-{call}-time-ns-total": spent_ns for call, spent_ns in spent.items()},
             "batch-size-avg": records.written_size / max(records.written_batch_count, 1),
             "batch-split-total": records.split_batch_count,
             "buffer-available-bytes": pool.available,
@@ -133,9 +136,10 @@ def _calls(
     driver: Driver,
     accumulator: RecordAccumulator,
     settings: Settings,
+    clock: Clock,
 ) -> TransactionCalls | None:
     if manager is None:
         return None
     from embedlog.client.producer.transactions.calls import TransactionCalls
 
-    return TransactionCalls(manager, driver, accumulator, settings)
+    return TransactionCalls(manager, driver, accumulator, settings, clock)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.transactions.manager import TransactionManager
     from embedlog.client.producer.transactions.results import CallResult
     from embedlog.client.settings import Settings
+    from embedlog.runtime import Clock
 
     T = TypeVar("T")
 
@@ -34,11 +35,15 @@ class TransactionCalls:
         driver: Driver,
         accumulator: RecordAccumulator,
         settings: Settings,
+        clock: Clock,
     ) -> None:
         self._manager = manager
         self._driver = driver
         self._accumulator = accumulator
         self._max_block_ms: int = settings["max.block.ms"]
+        self._clock = clock
+        self.spent_ns = dict.fromkeys(("init", "begin", "send-offsets", "commit", "abort"), 0)
+        """In calls, in all, by Kafka's names of their metrics."""
 
     @property
     def state(self) -> str:
@@ -48,11 +53,13 @@ class TransactionCalls:
     def init(self, *, keep_prepared: bool) -> None:
         """See `Producer.init_transactions`."""
         manager = self._manager
-        self._await(lambda: manager.initialize(keeps_prepared=keep_prepared))
+        self._await("init", lambda: manager.initialize(keeps_prepared=keep_prepared))
 
     def begin(self) -> None:
         """See `Producer.begin_transaction`."""
+        began_us = self._clock.monotonic_us()
         self._in_turn(self._manager.begin)
+        self._count("begin", began_us)
 
     def send_offsets(self, offsets: Any, group_metadata: Any) -> None:
         """See `Producer.send_offsets_to_transaction`."""
@@ -60,17 +67,17 @@ class TransactionCalls:
         given = offsets_of(offsets, call)
         group = _group(group_metadata, call)
         if given:
-            self._await(lambda: self._manager.send_offsets(given, group))
+            self._await("send-offsets", lambda: self._manager.send_offsets(given, group))
         else:
             self._in_turn(lambda: self._manager.check(call))
 
     def commit(self) -> None:
         """See `Producer.commit_transaction`."""
-        self._await(self._manager.commit)
+        self._await("commit", self._manager.commit)
 
     def abort(self) -> None:
         """See `Producer.abort_transaction`."""
-        self._await(self._manager.abort)
+        self._await("abort", self._manager.abort)
 
     def prepare(self) -> PreparedTransaction:
         """See `Producer.prepare_transaction`."""
@@ -118,14 +125,23 @@ class TransactionCalls:
         """A record was handed over: it may have been refused before it was in a batch."""
         error = None if batch.outcome is None else batch.outcome.first_error()
         if error is not None:
-            self._in_turn(lambda: self._manager.status.record_failed(error))
+            self._in_turn(lambda: self._refused(error))
 
     def close(self, timeout_ms: int | None) -> None:
-        """Abort what is open, for at most so long; what is prepared stays."""
+        """Abort what is open, for at most so long; what is prepared stays.
+
+        Also no longer than max.block.ms: the coordinator aborts it some time later by itself.
+        """
         manager = self._manager
         if manager.status.state in OPEN:
             result = self._in_turn(manager.abort)
-            self._driver.wait(lambda: result.is_done, timeout_ms)
+            limit = self._max_block_ms if timeout_ms is None else timeout_ms
+            self._driver.wait(lambda: result.is_done, min(limit, self._max_block_ms))
+
+    def _refused(self, error: Exception) -> None:
+        # Not while it is being committed, by another thread: the record came too late for that.
+        if self._manager.status.state == TransactionState.IN_TRANSACTION:
+            self._manager.status.record_failed(error)
 
     def _in_turn(self, action: Callable[[], T]) -> T:
         """Do it while the sender makes no pass."""
@@ -133,19 +149,26 @@ class TransactionCalls:
         self._driver.exclusively(lambda: found.append(action()))
         return found[0]
 
-    def _await(self, begin: Callable[[], CallResult]) -> None:
+    def _await(self, name: str, begin: Callable[[], CallResult]) -> None:
+        began_us = self._clock.monotonic_us()
         result = self._in_turn(begin)
-        if result.call == "commit_transaction":
+        if name == "commit":
             self._accumulator.close_all()
 
         def is_done() -> bool:
             return result.is_done
 
-        if not self._driver.wait(is_done, self._max_block_ms, is_news=is_done):
-            raise self._timed_out(result.call)
+        try:
+            if not self._driver.wait(is_done, self._max_block_ms, is_news=is_done):
+                raise self._timed_out(result.call)
+        finally:
+            self._count(name, began_us)
         result.is_told = True
         if result.error is not None:
             raise again(result.error)
+
+    def _count(self, name: str, began_us: int) -> None:
+        self.spent_ns[name] += (self._clock.monotonic_us() - began_us) * 1000
 
     def _timed_out(self, call: str) -> TimedOut:
         error = TimedOut(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.client.metadata import as_kafka_error
 from embedlog.client.producer.transactions.errors import Verdict
 from embedlog.client.producer.transactions.requests import AskVersions, EndTxn, FindCoordinator
@@ -24,6 +25,8 @@ class RequestQueue:
         self._sent: TransactionRequest | None = None
         self.pending: Pending[Any] | None = None
         """The answer to the request that was sent."""
+        self._is_taking = False
+        """Did the taking of an answer begin, and not end?"""
 
     def __bool__(self) -> bool:
         return self._sent is not None or bool(self._waiting)
@@ -53,15 +56,17 @@ class RequestQueue:
                     return left_ms
                 if isinstance(request, EndTxn) and self._may_be_left_out(request):
                     continue
-                if request in self._waiting:
-                    self._waiting.remove(request)
-                self._sent = request
                 self.pending = request.send(self._manager)
+                self._sent = request
+                self._waiting.remove(request)
             pending, sent = self.pending, self._sent
             assert pending is not None, sent
             if not pending.done():
                 return None
-            self._sent = self.pending = None
+            if self._is_taking:
+                self._interrupted(sent)
+                continue
+            self._is_taking = True
             error = pending.error()
             if error is None:
                 refusal = sent.take(self._manager, pending.result())
@@ -71,6 +76,8 @@ class RequestQueue:
                 sent.succeeded()
             else:
                 self._refused(sent, refusal, now_ms)
+            self._sent = self.pending = None
+            self._is_taking = False
 
     def _fail(self, error: Exception) -> None:
         """Give up what was not sent."""
@@ -98,6 +105,17 @@ class RequestQueue:
             return request
         self._waiting.insert(0, before)
         return before if not before.needs_coordinator else self._next()
+
+    def _interrupted(self, request: TransactionRequest) -> None:
+        """Ctrl-C, or a defect, ended the taking of an answer: nobody knows how much was taken."""
+        self._sent = self.pending = None
+        self._is_taking = False
+        error = errors.UnknownServerError(
+            f"interrupted while the answer to {type(request).__name__} was taken"
+        )
+        told = self._manager.status.refused(error, is_fatal=True)
+        if request.result is not None:
+            request.result.fail(told)
 
     def _may_be_left_out(self, request: EndTxn) -> bool:
         if self._manager.status.open.is_started:

@@ -402,6 +402,11 @@ class EndTxn(TransactionRequest):
         if code in FORGOTTEN and not self.commits:
             # Nothing of it is left that could be aborted.
             manager.sequences.forgotten()
+        elif code == ErrorCode.INVALID_TXN_STATE and self.commits:
+            return errors.InvalidTxnState(
+                f"the coordinator has no such transaction to commit: did it take longer than "
+                f"transaction.timeout.ms={manager.timeout_ms}?"
+            )
         elif code:
             return error_for(code)
         elif response.producer_id >= 0:

@@ -193,8 +193,15 @@ class Sequences:
         if sequences.unresolved_end >= 0:
             return False
         return not sequences.in_flight or (
-            sequences.last_acked >= 0 and sequences.has_room and self._is_current(sequences)
+            (sequences.last_acked >= 0 or self._is_first_checked)
+            and sequences.has_room
+            and self._is_current(sequences)
         )
+
+    @property
+    def _is_first_checked(self) -> bool:
+        """Would a broker refuse a number other than 0 of a producer or epoch that is new to it?"""
+        return False
 
     def _is_current(self, sequences: PartitionSequences) -> bool:
         return (

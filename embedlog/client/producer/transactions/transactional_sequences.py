@@ -104,6 +104,10 @@ class TransactionalSequences(Sequences):
         sequences = self._partitions.get((batch.topic, batch.partition))
         return sequences is not None and batch.base_sequence != sequences.expected
 
+    @property
+    def _is_first_checked(self) -> bool:
+        return self._status.open.is_v2
+
     def gave_up(self, batch: ProducerBatch, error: Exception) -> None:
         """The batch failed, and with it the transaction."""
         sequences = self._partitions.get((batch.topic, batch.partition))

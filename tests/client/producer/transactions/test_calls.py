@@ -26,7 +26,7 @@ from tests.client.producer.transactions.conftest import (
     names,
     tell_version,
 )
-from wire.schemas.end_txn import EndTxnRequest
+from wire.schemas.end_txn import EndTxnRequest, EndTxnResponse
 from wire.schemas.init_producer_id import InitProducerIdRequest
 from wire.schemas.produce import ProduceRequest
 
@@ -348,3 +348,86 @@ def test_only_the_states_of_the_table_follow_each_other() -> None:
     assert followed[S.READY] == {S.IN_TRANSACTION, S.FATAL_ERROR}
     assert followed[S.ABORTABLE_ERROR] == {S.ABORTING, S.ABORTABLE_ERROR, S.FATAL_ERROR}
     assert all(S.FATAL_ERROR in each for each in followed.values())
+
+
+def test_metrics_tell_what_the_calls_took(make: MakeProducer, cluster: FaultyCluster) -> None:
+    producer = make()
+    cluster.refuse(InitProducerIdRequest, errors.CoordinatorLoadInProgress.code)
+    producer.init_transactions()
+    metrics = producer.metrics()
+    assert metrics["txn-init-time-ns-total"] >= 80_000_000, "the back-off"
+    producer.begin_transaction()
+    producer.commit_transaction()
+    metrics = producer.metrics()
+    names = ("begin", "send-offsets", "commit", "abort")
+    assert [metrics[f"txn-{name}-time-ns-total"] for name in names] == [0] * 4
+
+
+@pytest.mark.parametrize("transaction_version", [2], indirect=True)
+def test_batches_of_a_new_epoch_follow_each_other_without_waiting_for_the_first(
+    make: MakeProducer, cluster: FaultyCluster
+) -> None:
+    producer = make(batch_size=300)
+    producer.init_transactions()
+    held: list[Pending[Any]] = []
+
+    def hold(_request: Any) -> Pending[Any]:
+        held.append(Pending())
+        return held[-1]
+
+    cluster.answer(ProduceRequest, hold, count=2)
+    producer.begin_transaction()
+    for number in range(2):
+        producer.send_batch("out", [b"%d" % number * 200], partition=0)
+    assert len(held) == 2
+    for each in reversed(held):
+        each.fail(errors.NotEnoughReplicas())
+    producer.commit_transaction()
+    assert [value[:1] for value in committed(cluster, "out")] == [b"0", b"1"]
+
+
+def test_a_transaction_that_was_left_open_is_seen_by_nobody_in_time(
+    make: MakeProducer, cluster: FaultyCluster
+) -> None:
+    producer = make(transaction_timeout_ms=1_000)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send("out", b"x", partition=0).result()
+    cluster.pass_time(20_000)
+    with pytest.raises(errors.KafkaError, match=r"transaction\.timeout\.ms=1000") as caught:
+        producer.commit_transaction()
+    assert caught.value.remedy == "close"
+    assert committed(cluster, "out") == []
+
+
+@pytest.mark.parametrize("transaction_version", [2], indirect=True)
+def test_a_transaction_that_took_too_long_can_be_aborted_since_version_2(
+    make: MakeProducer, cluster: FaultyCluster
+) -> None:
+    producer = make(transaction_timeout_ms=1_000)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send("out", b"x", partition=0).result()
+    cluster.pass_time(20_000)
+    producer.abort_transaction()
+    with producer.transaction() as transaction:
+        transaction.send("out", b"y", partition=0)
+    assert committed(cluster, "out") == [b"y"]
+
+
+def test_an_interrupted_answer_leaves_a_producer_to_close(
+    producer: Producer, cluster: FaultyCluster
+) -> None:
+    class Interrupting(EndTxnResponse):
+        @property
+        def error_code(self) -> int:  # type: ignore[override]
+            raise KeyboardInterrupt
+
+    producer.begin_transaction()
+    producer.send("out", b"x", partition=0).result()
+    cluster.answer(EndTxnRequest, lambda _request: Interrupting.__new__(Interrupting))
+    with pytest.raises(KeyboardInterrupt):
+        producer.commit_transaction()
+    with pytest.raises(errors.UnknownServerError) as caught:
+        producer.commit_transaction()
+    assert caught.value.remedy == "close"
