@@ -97,6 +97,10 @@ NOT_RECORDED = (
         "Kafka waits for a second member that supports it; embedlog counts members, not names",
     ),
     (
+        "EndTxn 5 with the epoch before, after an end that left the epoch as it was",
+        "Kafka takes it for a repeated end and gives a zombie its successor's epoch; it is fenced",
+    ),
+    (
         "Produce 0-2 and Fetch 0-3",
         "Kafka 4.4 refuses them; embedlog answers by the rules of 3.x, for older clients",
     ),

@@ -62,16 +62,14 @@ class Sleep:
 Life = Generator[Ask | Sleep, Any, None]
 
 
-class World:
-    """Time, the network, the broker, and what everybody wrote down."""
+class SimWorld:
+    """Time, the network, and a broker that comes and goes."""
 
-    def __init__(self, seed: int, *, partitions: int) -> None:
+    def __init__(self, seed: int, settings: dict[str, Any], *, durability: str = "fsync") -> None:
         self.random = random.Random(seed)
-        self.produced: dict[Partition, int] = {(TOPIC, number): 0 for number in range(partitions)}
-        """How many records each partition has. They are imagined: the members count."""
-        self.events: list[Event] = []
-        self.instances: dict[str, str] = {}
         self.is_up = False
+        self._settings = settings
+        self._durability = durability
         self._now_ms = 0
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
@@ -82,11 +80,6 @@ class World:
         self._cluster: Cluster
         self._transport: InProcessTransport
         self.start(SimFiles())
-        topic = self._cluster.create_topic(TOPIC, partitions)
-        self.topic_id = topic.topic_id
-        # As every client does first: it makes the topic of the offsets.
-        self.ask(Ask(FindCoordinatorRequest(coordinator_keys=[GROUP]), 6), lambda _: None)
-        self.run(2 * LATENCY_MS_MAX)
 
     # The broker
 
@@ -98,7 +91,9 @@ class World:
         runtime.clock.set_wall(START_WALL_MS + self._now_ms)
         self._started_ms = self._now_ms
         self._runtime = runtime
-        self._cluster = Cluster("data", SETTINGS, runtime=runtime, durability="fsync")
+        self._cluster = Cluster(
+            "data", self._settings, runtime=runtime, durability=self._durability
+        )
         self._transport = self._cluster.connect()
         self.is_up = True
 
@@ -118,7 +113,6 @@ class World:
         self._now_ms = self.now
         self.is_up = False
         self._hang_up()
-        self.tell("broker", "broker killed")
 
     # Time
 
@@ -187,6 +181,26 @@ class World:
 
     def _latency(self) -> int:
         return self.random.randrange(LATENCY_MS_MAX)
+
+
+class World(SimWorld):
+    """A broker, a group of members, and what everybody wrote down."""
+
+    def __init__(self, seed: int, *, partitions: int) -> None:
+        self.produced: dict[Partition, int] = {(TOPIC, number): 0 for number in range(partitions)}
+        """How many records each partition has. They are imagined: the members count."""
+        self.events: list[Event] = []
+        self.instances: dict[str, str] = {}
+        super().__init__(seed, SETTINGS)
+        topic = self._cluster.create_topic(TOPIC, partitions)
+        self.topic_id = topic.topic_id
+        # As every client does first: it makes the topic of the offsets.
+        self.ask(Ask(FindCoordinatorRequest(coordinator_keys=[GROUP]), 6), lambda _: None)
+        self.run(2 * LATENCY_MS_MAX)
+
+    def _go_down(self) -> None:
+        super()._go_down()
+        self.tell("broker", "broker killed")
 
     # What happened
 

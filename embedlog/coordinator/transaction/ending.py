@@ -115,7 +115,13 @@ def end(
 
 
 def _is_repeated(present: Transaction, producer_id: int, producer_epoch: int) -> bool:
-    """Does a client name what it had before the end that was its own, and whose answer it lost?"""
+    """Does a client name what it had before the end that was its own, and whose answer it lost?
+
+    Kafka asks for the numbers alone. After an end that left the epoch as it was, a zombie of the
+    epoch before would be given the epoch of whoever took over from it.
+    """
+    if not present.bumps_epoch:
+        return False
     if producer_id == present.producer_id:
         return producer_epoch == present.producer_epoch - 1
     return (

@@ -1,0 +1,383 @@
+"""Those who write, copy and read: clients as a careful program would be one, over raw requests.
+
+They are generators, as the members of groups: each yields a request or a pause. A lost answer is
+asked for again with the same request, as clients do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any
+
+from tests.golden.transaction_requests import add, batch, end, init, txn_commit
+from tests.simulation.transactions.history import (
+    ABORTED,
+    COMMITTED,
+    REFUSED,
+    UNKNOWN,
+    History,
+    Place,
+    Read,
+    Transaction,
+    copy_of,
+)
+from tests.simulation.world import Ask, Life, SimWorld, Sleep
+from wire.error_codes import ErrorCode
+from wire.records import iter_batches
+from wire.records.batch import RecordBatch
+from wire.records.control import ControlType, control_type_of
+from wire.records.decode.choose import tuples
+from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
+from wire.schemas.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+Producer = tuple[int, int]
+Steps = Generator[Ask | Sleep, Any, Any]
+
+SOURCE, TARGET = "in", "out"
+PARTITIONS = {SOURCE: 2, TARGET: 2}
+GROUP = "copiers"
+TIMEOUT_MS = 4000
+RETRY_MS = 40
+TRIES_MAX = 400
+FETCH_BYTES = 1 << 20
+FETCH_VERSION = 12
+_TRY_AGAIN = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
+    }
+)
+
+
+class Actor:
+    """A life that the world can interrupt."""
+
+    def __init__(self, world: SimWorld, history: History, name: str) -> None:
+        self.world = world
+        self.history = history
+        self.name = name
+        self.is_alive = True
+        self._life = self.life()
+        self._resume(None)
+
+    def life(self) -> Life:
+        """What it does."""
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        """It does nothing more; what it has sent may arrive."""
+        self.is_alive = False
+
+    def freeze(self, delay_ms: int) -> None:
+        """A pause of the process: what it does next it does later, and does not know why."""
+        self._away_until = self.world.now + delay_ms
+
+    _away_until = 0
+
+    def _resume(self, answer: Any) -> None:
+        if not self.is_alive:
+            return
+        away_ms = self._away_until - self.world.now
+        if away_ms > 0:
+            self.world.at(away_ms, lambda: self._resume(answer))
+            return
+        try:
+            wanted = self._life.send(answer)
+        except StopIteration:
+            self.is_alive = False
+            return
+        if isinstance(wanted, Sleep):
+            self.world.at(wanted.delay_ms, lambda: self._resume(None))
+        else:
+            self.world.ask(wanted, self._resume)
+
+    def ask(self, request: Any, version: int, code_of: Any) -> Steps:
+        """Ask until there is an answer that says more than "not now": (it, was one lost?).
+
+        None where there was none in all that time.
+        """
+        was_lost = False
+        for _ in range(TRIES_MAX):
+            answer = yield Ask(request, version)
+            if answer is not None and code_of(answer) not in _TRY_AGAIN:
+                return answer, was_lost
+            was_lost |= answer is None
+            yield Sleep(RETRY_MS)
+        return None, True
+
+
+class Transactional(Actor):
+    """One that writes in transactions. `bumps`: of version 2, whose every end raises the epoch."""
+
+    def __init__(
+        self, world: SimWorld, history: History, name: str, transactional_id: str, *, bumps: bool
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.bumps = bumps
+        self.producer: Producer = (-1, -1)
+        self._sequences: dict[Place, int] = {}
+        self._added: set[Place] = set()
+        super().__init__(world, history, name)
+
+    def begin(self) -> Steps:
+        """Take the id over from whoever had it; False where that fails."""
+        request = init(self.transactional_id, timeout_ms=TIMEOUT_MS)
+        answer, _ = yield from self.ask(request, 5, lambda answer: answer.error_code)
+        if answer is None or answer.error_code:
+            return False
+        self._becomes((answer.producer_id, answer.producer_epoch))
+        return True
+
+    def _becomes(self, producer: Producer) -> None:
+        if producer != self.producer:
+            self.producer = producer
+            self._sequences.clear()
+
+    def write(self, transaction: Transaction, place: Place, value: str) -> Steps:
+        """One record; False where it is refused."""
+        transaction.values.append(value)
+        if not self.bumps and place not in self._added:
+            request = add(self.transactional_id, self.producer, (place[0], place[1]))
+            answer, _ = yield from self.ask(request, 3, _added_code)
+            if answer is None or _added_code(answer):
+                return False
+        self._added.add(place)
+        sequence = self._sequences.get(place, 0)
+        data = batch(self.producer, value.encode(), sequence=sequence)
+        produce = ProduceRequest(
+            transactional_id=self.transactional_id,
+            acks=-1,
+            timeout_ms=5000,
+            topic_data=[
+                TopicProduceData(
+                    name=place[0],
+                    partition_data=[PartitionProduceData(index=place[1], records=data)],
+                )
+            ],
+        )
+        version = 12 if self.bumps else 9
+        answer, _ = yield from self.ask(produce, version, _produced_code)
+        if answer is None or _produced_code(answer):
+            return False
+        self._sequences[place] = sequence + 1
+        return True
+
+    def finish(self, transaction: Transaction, *, is_committed: bool) -> Steps:
+        """End it; False where nothing more can be done under this epoch."""
+        added, self._added = self._added, set()
+        if not added and not self.bumps:
+            transaction.outcome = ABORTED
+            return True
+        request = end(self.transactional_id, self.producer, commit=is_committed)
+        transaction.is_commit_sent |= is_committed
+        version = 5 if self.bumps else 4
+        answer, was_lost = yield from self.ask(request, version, lambda answer: answer.error_code)
+        if answer is None or answer.error_code:
+            transaction.outcome = UNKNOWN if was_lost else REFUSED
+            return False
+        transaction.outcome = COMMITTED if is_committed else ABORTED
+        if self.bumps:
+            self._becomes((answer.producer_id, answer.producer_epoch))
+        return True
+
+
+class Writer(Transactional):
+    """Writes to the source, in transactions of a few records, one in four aborted."""
+
+    def life(self) -> Life:
+        """Until it is fenced, or has written what it has to."""
+        random = self.world.random
+        if not (yield from self.begin()):
+            return
+        for number in range(random.randrange(2, 7)):
+            transaction = Transaction(f"{self.name}.{number}")
+            self.history.transactions.append(transaction)
+            is_written = True
+            for index in range(random.randrange(1, 5)):
+                place = SOURCE, random.randrange(PARTITIONS[SOURCE])
+                value = f"{transaction.name}.{index}"
+                is_written = yield from self.write(transaction, place, value)
+                if not is_written:
+                    break
+                yield Sleep(random.randrange(60))
+            is_committed = is_written and random.random() < 0.75
+            is_over = not (yield from self.finish(transaction, is_committed=is_committed))
+            if is_over and (random.random() < 0.5 or not (yield from self.begin())):
+                return
+            yield Sleep(random.randrange(200))
+
+
+class Copier(Transactional):
+    """Copies the source to the target: output and position in one transaction."""
+
+    is_told_to_end = False
+    """Then it goes on to the end of the source."""
+
+    def life(self) -> Life:
+        """Until it is fenced, or at the end."""
+        random = self.world.random
+        if not (yield from self.begin()):
+            return
+        for number in range(10_000):
+            positions = yield from self._positions()
+            if positions is None:
+                return
+            found = []
+            for index in range(PARTITIONS[SOURCE]):
+                place = SOURCE, index
+                rows, position = yield from fetched(self, place, positions[index])
+                if rows:
+                    found = rows[: random.randrange(1, 6)]
+                    position = found[-1][0] + 1 if len(found) < len(rows) else position
+                    break
+            if not found:
+                if self.is_told_to_end:
+                    return
+                yield Sleep(300)
+                continue
+            transaction = Transaction(f"{self.name}.{number}")
+            # Its values are those of others' copies, too, so they are judged as copies.
+            is_written = True
+            for _, value in found:
+                to = TARGET, random.randrange(PARTITIONS[TARGET])
+                is_written = is_written and (yield from self.write(transaction, to, copy_of(value)))
+            if is_written:
+                is_written = yield from self._commit(place, position)
+            is_committed = is_written and random.random() < 0.8
+            is_over = not (yield from self.finish(transaction, is_committed=is_committed))
+            if is_over and not (yield from self.begin()):
+                return
+
+    def _positions(self) -> Steps:
+        wanted = OffsetFetchRequestTopics(name=SOURCE, partition_indexes=[0, 1])
+        group = OffsetFetchRequestGroup(group_id=GROUP, topics=[wanted])
+        request = OffsetFetchRequest(groups=[group], require_stable=True)
+
+        def code_of(answer: Any) -> int:
+            (found,) = answer.groups
+            codes = [p.error_code for topic in found.topics for p in topic.partitions]
+            return found.error_code or next((code for code in codes if code), 0)
+
+        answer, _ = yield from self.ask(request, 9, code_of)
+        if answer is None or code_of(answer):
+            return None
+        (topic,) = answer.groups[0].topics
+        return {p.partition_index: max(0, p.committed_offset) for p in topic.partitions}
+
+    def _commit(self, place: Place, position: int) -> Steps:
+        if not self.bumps:
+            from tests.golden.transaction_requests import add_offsets
+
+            request: Any = add_offsets(self.transactional_id, self.producer, GROUP)
+            answer, _ = yield from self.ask(request, 3, lambda answer: answer.error_code)
+            if answer is None or answer.error_code:
+                return False
+        self._added.add(place)
+        version = 5 if self.bumps else 3
+        request = txn_commit(
+            self.transactional_id,
+            self.producer,
+            GROUP,
+            (SOURCE, b""),
+            (place[1], position),
+            version=version,
+        )
+
+        def code_of(answer: Any) -> int:
+            code: int = answer.topics[0].partitions[0].error_code
+            return code
+
+        answer, _ = yield from self.ask(request, version, code_of)
+        return answer is not None and not code_of(answer)
+
+
+class Reader(Actor):
+    """Reads committed records of every partition, again and again, and writes them down."""
+
+    def life(self) -> Life:
+        """For as long as the world goes on."""
+        positions = {(topic, n): 0 for topic, count in PARTITIONS.items() for n in range(count)}
+        while True:
+            for place, position in positions.items():
+                _, positions[place] = yield from fetched(self, place, position)
+            yield Sleep(self.world.random.randrange(50, 400))
+
+
+def fetched(actor: Actor, place: Place, position: int) -> Steps:
+    """([(offset, value)], next position): what a reader of committed records gets in one fetch."""
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=FETCH_BYTES,
+        isolation_level=1,
+        topics=[
+            FetchTopic(
+                topic=place[0],
+                partitions=[
+                    FetchPartition(
+                        partition=place[1], fetch_offset=position, partition_max_bytes=FETCH_BYTES
+                    )
+                ],
+            )
+        ],
+    )
+    answer, _ = yield from actor.ask(request, FETCH_VERSION, _fetched_code)
+    if answer is None or _fetched_code(answer):
+        return [], position
+    (found,) = answer.responses[0].partitions
+    rows = list(_committed(found, position))
+    for offset, value in rows:
+        read = Read(actor.name, place, offset, value, found.last_stable_offset)
+        actor.history.reads.append(read)
+    return rows, max([position, *(batch.last_offset + 1 for batch in _batches(found))])
+
+
+def _batches(found: Any) -> Iterator[RecordBatch]:
+    for each in iter_batches(bytes(found.records or b"")):
+        assert isinstance(each, RecordBatch)
+        yield each
+
+
+def _committed(found: Any, position: int) -> Iterator[tuple[int, str]]:
+    """The records that a client hands out, as the fact sheet has it: section 9."""
+    aborted = sorted((a.first_offset, a.producer_id) for a in found.aborted_transactions or ())
+    gone: set[int] = set()
+    for each in _batches(found):
+        while aborted and aborted[0][0] <= each.last_offset:
+            gone.add(aborted.pop(0)[1])
+        if each.is_control:
+            if control_type_of(each) == ControlType.ABORT:
+                gone.discard(each.producer_id)
+            continue
+        if each.is_transactional and each.producer_id in gone:
+            continue
+        for offset, _, _, value, _ in tuples(each):
+            if offset >= position:
+                yield offset, bytes(value or b"").decode()
+
+
+def _added_code(answer: Any) -> int:
+    code: int = answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+    return code
+
+
+def _produced_code(answer: Any) -> int:
+    code: int = answer.responses[0].partition_responses[0].error_code
+    return code
+
+
+def _fetched_code(answer: Any) -> int:
+    code: int = answer.responses[0].partitions[0].error_code
+    return code

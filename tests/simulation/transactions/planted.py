@@ -1,0 +1,115 @@
+"""Bugs planted on purpose: what each makes of the project. A story must find every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from embedlog.broker.apis import write_txn_markers
+from embedlog.coordinator.group.offsets.store import OffsetStore
+from embedlog.coordinator.result import Result
+from embedlog.coordinator.transaction import initialize, markers, registration
+from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
+from embedlog.coordinator.transaction.transaction_shard import TransactionShard
+from embedlog.pending import completed
+from embedlog.storage.log import Log
+from embedlog.storage.producers.state import ProducerStateManager
+from embedlog.storage.validation.origin import AppendOrigin
+from wire.records.control import ControlType
+
+
+class Bug(NamedTuple):
+    """`plant` is entered while the bug shall be there."""
+
+    name: str
+    plant: Callable[[], AbstractContextManager[object]]
+
+
+def _instead(owner: Any, name: str, wrong: Callable[..., Any]) -> Bug:
+    """`wrong` is called with the original before the arguments; its name says what is wrong."""
+    right = getattr(owner, name)
+
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        return wrong(right, *arguments, **keywords)
+
+    title = wrong.__name__.replace("_", " ")
+    return Bug(title, lambda: patch.object(owner, name, call))
+
+
+def a_partition_is_never_told(right: Any, told: Any, shard: Any, transaction: Any) -> None:
+    right(told, shard, transaction)
+    if len(transaction.partitions) > 1:
+        told.untold.pop()
+
+
+def undecided_offsets_count(right: Any, store: Any, key: Any, value: Any, **how: Any) -> None:
+    right(store, key, value, offset=how["offset"])
+
+
+def offsets_of_aborted_transactions_count(right: Any, store: Any, who: int, **_how: Any) -> None:
+    right(store, who, is_committed=True)
+
+
+def who_takes_over_gets_the_same_epoch(right: Any, present: Any, **how: Any) -> Any:
+    target = right(present, **how)
+    if present.producer_epoch >= 0:
+        target.producer_epoch = present.producer_epoch
+    return target
+
+
+def nobody_learns_what_was_aborted(_right: Any, *_arguments: Any) -> list[Any]:
+    return []
+
+
+def every_marker_commits(right: Any, _kind: int, **how: Any) -> Any:
+    return right(ControlType.COMMIT, **how)
+
+
+def decisions_are_forgotten_at_a_restart(_right: Any, _shard: Any) -> None:
+    return
+
+
+def who_is_fenced_may_go_on(_right: Any, shard: Any, name: str, *_producer: Any) -> Any:
+    return shard.transactions[name]
+
+
+def the_coordinator_is_not_asked(_right: Any, _self: Any, *who: Any, **_how: Any) -> Any:
+    return completed(dict.fromkeys(who[-1], 0))
+
+
+def sequences_do_not_matter(right: Any, producers: Any, batch: Any, **how: Any) -> Any:
+    return right(producers, batch, **{**how, "origin": AppendOrigin.COORDINATOR})
+
+
+def a_commit_is_answered_and_not_made(right: Any, shard: Any, target: Any, response: Any) -> Any:
+    if target.is_prepared and len(target.partitions) > 1:
+        return Result((), response)
+    return right(shard, target, response)
+
+
+def nothing_takes_too_long(_right: Any, _shard: Any) -> Any:
+    return Result()
+
+
+BUGS = (
+    _instead(OffsetStore, "replay", undecided_offsets_count),
+    _instead(OffsetStore, "end_transaction", offsets_of_aborted_transactions_count),
+    Bug(
+        "open transactions do not hold the last stable offset back",
+        lambda: patch.object(
+            Log, "last_stable_offset", property(lambda log: log.high_watermark), create=True
+        ),
+    ),
+    _instead(Log, "aborted_transactions", nobody_learns_what_was_aborted),
+    _instead(initialize, "_taken_over", who_takes_over_gets_the_same_epoch),
+    _instead(write_txn_markers, "build_end_transaction_marker", every_marker_commits),
+    _instead(TransactionShard, "loaded", decisions_are_forgotten_at_a_restart),
+    _instead(TransactionShard, "abort_timed_out", nothing_takes_too_long),
+    _instead(TransactionShard, "transit", a_commit_is_answered_and_not_made),
+    _instead(registration, "_of_producer", who_is_fenced_may_go_on),
+    _instead(ProducerStateManager, "prepare", sequences_do_not_matter),
+    _instead(TransactionCoordinator, "register", the_coordinator_is_not_asked),
+    _instead(markers._Decided, "__init__", a_partition_is_never_told),
+)

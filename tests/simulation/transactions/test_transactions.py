@@ -1,0 +1,63 @@
+"""Transactions under a thousand seeds; and the stories find what is wrong on purpose."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from tests.simulation.transactions.planted import BUGS, Bug
+from tests.simulation.transactions.story import Story
+
+SEEDS = 1000
+AT_ONCE = 50
+TRIES = 200
+"""Seeds in which each planted bug is found."""
+
+
+@pytest.fixture(autouse=True)
+def _silence() -> Iterator[None]:
+    """A broker that dies all the time has much to say."""
+    logger = logging.getLogger("embedlog")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    yield
+    logger.setLevel(level)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
+def test_no_promise_is_broken(first: int) -> None:
+    for seed in range(first, first + AT_ONCE):
+        tell_one(seed)
+
+
+@pytest.mark.parametrize("seed", [239])
+def test_what_once_broke_a_promise_does_so_no_more(seed: int) -> None:
+    tell_one(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_planted_bug_is_found(bug: Bug) -> None:
+    with bug.plant():
+        assert any(found(seed) for seed in range(TRIES))
+
+
+def found(seed: int) -> bool:
+    """Does the story of that seed show anything? One that does not end does, too."""
+    story = Story(seed)
+    try:
+        story.tell()
+    except Exception:
+        return True
+    return bool(story.broken())
+
+
+def tell_one(seed: int) -> None:
+    """Tell one story; it keeps every promise."""
+    story = Story(seed)
+    story.tell()
+    broken = story.broken()
+    assert not broken, "\n".join([f"seed {seed}", *story.told, *broken])
