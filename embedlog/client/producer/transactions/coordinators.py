@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _V2 = 2
 """The level of the feature transaction.version from which requests add what they touch to the
 transaction, and each transaction has an epoch of its own (KIP-890)."""
+_EPOCHS_SINCE = 3
 
 _NEWEST_OF_V1: dict[int, int] = {
     ApiKey.PRODUCE: 11,
@@ -49,6 +50,12 @@ class Coordinators:
     def knows_versions(self) -> bool:
         """Has the coordinator of the transactions said what it serves?"""
         return self._served is not None
+
+    @property
+    def raises_epochs(self) -> bool:
+        """Does a producer that has an id get a new epoch for it (KIP-360)?"""
+        served = self._served or {}
+        return served.get(ApiKey.INIT_PRODUCER_ID, (0, 0))[1] >= _EPOCHS_SINCE
 
     def found(self, group: str | None, response: FindCoordinatorResponse) -> None:
         """Take where it is. Requires: no error."""

@@ -32,14 +32,10 @@ class Verdict:
     CLOSE = "close"
 
 
-_LOST_COORDINATOR = frozenset(
-    (
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.REQUEST_TIMED_OUT,
-    )
-)
+UNANSWERED = frozenset((ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT))
+"""Nobody knows whether the request has arrived, or still will."""
+
+_LOST_COORDINATOR = UNANSWERED | {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 
 _REFUSALS = {
     ErrorCode.TRANSACTION_ABORTABLE: Verdict.ABORT,

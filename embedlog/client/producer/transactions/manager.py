@@ -3,7 +3,8 @@
 A call changes the state and queues a request; the sender's passes make it. The end of a transaction
 waits until no batch is left without an outcome, and brings the epoch of the next one; before
 transaction.version 2 only an error takes a new epoch, which is asked for when the transaction has
-been aborted.
+been aborted. Stricter than in Kafka's client: it is also taken after a request whose answer was
+lost, as that request may arrive late, and would end the next transaction.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.client.metadata import as_kafka_error
-from embedlog.client.producer.transactions.errors import Verdict
+from embedlog.client.producer.transactions.errors import UNANSWERED, Verdict
 from embedlog.client.producer.transactions.requests import AskVersions, EndTxn, FindCoordinator
 
 TYPE_CHECKING = False
@@ -137,6 +137,10 @@ class RequestQueue:
                 request.result.fail(manager.status.error)
             return
         if verdict == Verdict.LOOK_UP and request.needs_coordinator:
+            if error.code in UNANSWERED and manager.coordinators.raises_epochs:
+                # It may still arrive, in the next transaction, and end that: only since version 2
+                # has each an epoch of its own.
+                manager.status.open.needs_epoch = True
             manager.coordinators.lost(request.group)
         request.not_before_ms = now_ms + request.pause_ms(error, manager)
         request.failure_count += 1

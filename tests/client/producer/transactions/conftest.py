@@ -32,20 +32,22 @@ def transaction_version(request: pytest.FixtureRequest) -> int:
     return found
 
 
+def transaction_features(answer: ApiVersionsResponse, level: int) -> ApiVersionsResponse:
+    """The answer of a cluster that has this transaction.version."""
+    feature = Feature(name="transaction.version", max_version_level=level, min_version_level=level)
+    return ApiVersionsResponse(
+        api_keys=answer.api_keys, finalized_features=[feature], finalized_features_epoch=level
+    )
+
+
 def tell_version(cluster: FaultyCluster, level: int) -> None:
     """Let clients believe in this transaction.version from here on."""
     served = [
         ApiVersion(api_key=key, min_version=low, max_version=high)
         for key, (low, high) in (cluster.connect().versions(-1) or {}).items()
     ]
-    feature = Feature(name="transaction.version", max_version_level=level, min_version_level=level)
-
-    def answer(_request: Any) -> ApiVersionsResponse:
-        return ApiVersionsResponse(
-            api_keys=served, finalized_features=[feature], finalized_features_epoch=level
-        )
-
-    cluster.answer(ApiVersionsRequest, answer, count=1_000)
+    answer = transaction_features(ApiVersionsResponse(api_keys=served), level)
+    cluster.answer(ApiVersionsRequest, lambda _request: answer, count=1_000)
 
 
 @pytest.fixture

@@ -387,6 +387,21 @@ def test_a_connection_that_ends_has_the_coordinator_looked_for_again(
 
 
 @pytest.mark.parametrize("transaction_version", [1], indirect=True)
+@pytest.mark.parametrize("error", [errors.Network("gone"), errors.RequestTimedOut("late")])
+def test_before_version_2_a_request_without_an_answer_costs_an_epoch(
+    producer: Producer, cluster: FaultyCluster, error: KafkaError
+) -> None:
+    for number in range(4):
+        with producer.transaction() as transaction:
+            transaction.send("out", b"%d" % number, partition=0)
+            if number == 1:
+                cluster.fail(EndTxnRequest, error)
+    first, tried, again, *later = [each.producer_epoch for each in cluster.of_kind(EndTxnRequest)]
+    assert first == tried == again
+    assert later == [first + 1] * 2, "what arrives late belongs to an epoch that is over"
+
+
+@pytest.mark.parametrize("transaction_version", [1], indirect=True)
 def test_the_first_partitions_are_tried_again_after_20_ms(
     make: MakeProducer, cluster: FaultyCluster
 ) -> None:

@@ -54,15 +54,32 @@ def mixed(connect: Connect, **settings: Any) -> tuple[list[bytes], list[bytes]]:
     return sorted(kept), sorted(aborted)
 
 
-def read_out(consumer: Consumer, values_of: Callable[[], list[bytes]]) -> list[bytes]:
+def written_ends(connect: Connect) -> dict[TopicPartition, int]:
+    """Where all that was written ends. A commit returns before its markers are there; committed
+    readers get so far when they are."""
+    with Consumer(connect()) as consumer:
+        return consumer.end_offsets(OUT)
+
+
+def read_out(
+    connect: Connect, consumer: Consumer, values_of: Callable[[], list[bytes]]
+) -> list[bytes]:
     """All that there is to read of both partitions, by whatever way `values_of` reads."""
+    ends = written_ends(connect)
     consumer.assign(OUT)
     consumer.seek_to_beginning()
-    ends = consumer.end_offsets(OUT)
     found: list[bytes] = []
     while any(consumer.position(each) < end for each, end in ends.items()):
         found += values_of()
     return found
+
+
+def committed(connect: Connect) -> list[bytes]:
+    """The values that committed readers see."""
+    with Consumer(connect(), isolation_level="read_committed") as reader:
+        return read_out(
+            connect, reader, lambda: [record.value or b"" for record in reader.poll(100)]
+        )
 
 
 WAYS: dict[str, Callable[[Consumer], list[Any]]] = {
@@ -92,7 +109,7 @@ def test_every_way_to_read_passes_over_what_was_aborted(
     for isolation, expected in zip(ISOLATIONS, (kept, sorted(kept + aborted)), strict=True):
         for name, values_of in WAYS.items():
             with Consumer(connect(), isolation_level=isolation) as consumer:
-                found = read_out(consumer, lambda of=values_of, by=consumer: of(by))
+                found = read_out(connect, consumer, lambda of=values_of, by=consumer: of(by))
                 assert sorted(found) == expected, (isolation, name)
                 assert {consumer.current_lag(each) for each in OUT} == {0}
 
@@ -100,7 +117,7 @@ def test_every_way_to_read_passes_over_what_was_aborted(
             async with embedlog.aio.Consumer(connect(), isolation_level=level) as consumer:
                 await consumer.assign(OUT)
                 await consumer.seek_to_beginning()
-                ends = await consumer.end_offsets(OUT)
+                ends = await asyncio.to_thread(written_ends, connect)
                 values: list[bytes] = []
                 while any([await consumer.position(key) < end for key, end in ends.items()]):
                     values += [record.value or b"" for record in await consumer.poll(100)]
@@ -118,22 +135,22 @@ def test_committed_readers_stop_before_an_open_transaction(connect: Connect) -> 
         producer.send("out", b"open", partition=0).result()
         plain.send("out", b"behind", partition=0).result()
         with (
-            Consumer(connect(), isolation_level="read_committed") as committed,
+            Consumer(connect(), isolation_level="read_committed") as stable,
             Consumer(connect()) as uncommitted,
         ):
-            for consumer in (committed, uncommitted):
+            for consumer in (stable, uncommitted):
                 consumer.assign([place])
                 consumer.seek_to_beginning()
-            assert committed.end_offsets([place]) == {place: 1}
+            assert stable.end_offsets([place]) == {place: 1}
             assert uncommitted.end_offsets([place]) == {place: 3}
-            assert values(committed, 1) == [b"before"]
-            assert committed.current_lag(place) == 0
+            assert values(stable, 1) == [b"before"]
+            assert stable.current_lag(place) == 0
             assert values(uncommitted, 3) == [b"before", b"open", b"behind"]
             producer.commit_transaction()
-            assert values(committed, 2) == [b"open", b"behind"]
-            wait_for(lambda: committed.end_offsets([place]) == {place: 4})
-            committed.seek_to_end(place)
-            assert committed.position(place) == 4
+            assert values(stable, 2) == [b"open", b"behind"]
+            wait_for(lambda: stable.end_offsets([place]) == {place: 4})
+            stable.seek_to_end(place)
+            assert stable.position(place) == 4
 
 
 def values(consumer: Consumer, count: int) -> list[Any]:
@@ -184,8 +201,7 @@ def test_what_is_read_and_what_is_written_count_together(connect: Connect) -> No
                     break
                 except ZeroDivisionError:
                     continue  # another consumer begins where the group is
-    with Consumer(connect(), isolation_level="read_committed") as reader:
-        found = read_out(reader, lambda: [record.value or b"" for record in reader.poll(100)])
+    found = committed(connect)
     assert sorted(map(int, found)) == list(range(30))
 
 
@@ -208,8 +224,7 @@ def test_a_zombie_is_fenced_and_its_records_never_count(connect: Connect) -> Non
             with pytest.raises(errors.ProducerFenced) as caught:
                 zombie.abort_transaction()
             assert caught.value.remedy == "close"
-    with Consumer(connect(), isolation_level="read_committed") as reader:
-        assert read_out(reader, lambda: [each.value for each in reader.poll(100)]) == [b"heir"]
+    assert committed(connect) == [b"heir"]
 
 
 def test_a_consumer_that_left_its_group_cannot_commit_with_a_transaction(
@@ -246,8 +261,7 @@ def test_a_large_transaction_of_many_batches_is_whole(connect: Connect, codec: s
                 transaction.send_batch("out", sent[:500], partition=0)
                 for number, value in enumerate(sent[500:]):
                     transaction.send("out", value, partition=number % 2)
-    with Consumer(connect(), isolation_level="read_committed") as reader:
-        found = read_out(reader, lambda: [each.value or b"" for each in reader.poll(100)])
+    found = committed(connect)
     assert sorted(found) == sorted(sent * 2)
 
 
@@ -264,8 +278,7 @@ def test_a_topic_that_is_not_there_takes_the_transaction_with_it(connect: Connec
         producer.abort_transaction()
         with producer.transaction() as transaction:
             transaction.send("out", b"z", partition=0)
-    with Consumer(connect(), isolation_level="read_committed") as reader:
-        assert read_out(reader, lambda: [each.value for each in reader.poll(100)]) == [b"z"]
+    assert committed(connect) == [b"z"]
 
 
 def test_asyncio_has_the_same_transactions(connect: Connect) -> None:
@@ -298,8 +311,7 @@ def test_asyncio_has_the_same_transactions(connect: Connect) -> None:
             await producer.abort_transaction()
 
     asyncio.run(main())
-    with Consumer(connect(), isolation_level="read_committed") as reader:
-        found = read_out(reader, lambda: [each.value or b"" for each in reader.poll(100)])
+    found = committed(connect)
     assert sorted(found) == [b"a", b"b", b"kept"]
 
 
