@@ -96,6 +96,9 @@ class Producer(Transactional):
         is_choosy = _is_choosy(parts)
         self._quick_topics = {} if is_choosy else parts.destinations.known
         """Where a small record needs no closer look."""
+        if parts.transactions is not None and not is_choosy:
+            self._quick_topics = {}
+            parts.transactions.on_open(self._transaction_is)
         self._direct = None if is_choosy else _direct_append(parts)
         self._endings = Endings(self, parts.accumulator, transport.runtime.scheduler)
         transport.before_end = self._endings.cluster_ends
@@ -350,6 +353,10 @@ class Producer(Transactional):
         if error is not None and kind is None:
             raise error
 
+    def _transaction_is(self, is_open: bool) -> None:
+        """A transaction was opened, or is not open any more: then nothing is taken unseen."""
+        self._quick_topics = self._parts.destinations.known if is_open else {}
+
     def _check_open(self) -> None:
         if self._is_closed:
             raise ClosedError("the producer is closed")
@@ -367,7 +374,6 @@ def _is_choosy(parts: ProducerParts) -> bool:
     """Does even a small record need a closer look?"""
     return (
         parts.passes.is_eager
-        or parts.transactions is not None
         or parts.serialize_value is not None
         or parts.serialize_key is not None
         or parts.settings["partitioner.class"] is not None

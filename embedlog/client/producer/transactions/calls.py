@@ -50,6 +50,10 @@ class TransactionCalls:
         """What the producer is doing, one of `TransactionState`."""
         return self._manager.status.state
 
+    def on_open(self, tell: Callable[[bool], None]) -> None:
+        """Call `tell` whenever a transaction is opened (True), or is not open any more."""
+        self._manager.status.tell_open = tell
+
     def init(self, *, keep_prepared: bool) -> None:
         """See `Producer.init_transactions`."""
         manager = self._manager
@@ -58,6 +62,8 @@ class TransactionCalls:
     def begin(self) -> None:
         """See `Producer.begin_transaction`."""
         began_us = self._clock.monotonic_us()
+        if self._accumulator.incomplete:
+            self._driver.run()  # of a thread that sent too late for the transaction before
         self._in_turn(self._manager.begin)
         self._count("begin", began_us)
 

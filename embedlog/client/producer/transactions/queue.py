@@ -36,6 +36,11 @@ class RequestQueue:
         """Is no request on its way?"""
         return self._sent is None
 
+    @property
+    def is_ending(self) -> bool:
+        """Has the end of the transaction been sent?"""
+        return isinstance(self._sent, EndTxn)
+
     def add(self, request: TransactionRequest) -> None:
         """Queue a request, behind those of its priority."""
         self._waiting.append(request)

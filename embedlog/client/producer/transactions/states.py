@@ -44,6 +44,9 @@ VALID_PREVIOUS = {
 SENDS_NEW = frozenset((S.IN_TRANSACTION, S.COMMITTING))
 """Where batches that were not sent before may be sent."""
 
+CLOSED = frozenset((S.UNINITIALIZED, S.INITIALIZING, S.READY))
+"""Where there is no transaction that a record could belong to."""
+
 SENDS_AGAIN = SENDS_NEW | {S.ABORTING, S.ABORTABLE_ERROR}
 """Where batches that were sent before may be sent again."""
 

@@ -24,6 +24,8 @@ from embedlog.errors import EmbedlogError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from embedlog.client.settings import Settings
 
 _S = TransactionState
@@ -52,6 +54,8 @@ class TransactionStatus:
         """Why it can only be aborted, or the producer be closed."""
         self.doom: Exception | None = None
         """What records fail with that were not sent; None while they may be."""
+        self.tell_open: Callable[[bool], None] | None = None
+        """Called with each change of the state: may records be sent?"""
 
     @property
     def is_fatal(self) -> bool:
@@ -67,6 +71,8 @@ class TransactionStatus:
         """Enter `state`. The only place that assigns it."""
         assert self.state in VALID_PREVIOUS[state], (self.state, state)
         self.state = state
+        if self.tell_open is not None:
+            self.tell_open(state == _S.IN_TRANSACTION)
 
     def begin_abort(self) -> None:
         """From here on records are dropped that were not sent."""

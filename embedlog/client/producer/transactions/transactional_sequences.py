@@ -8,9 +8,10 @@ another epoch, and counts from 0.
 
 from __future__ import annotations
 
+from embedlog.client.errors import TransactionAborted
 from embedlog.client.producer.transactions.requests import AddPartitions
 from embedlog.client.producer.transactions.sequences import Sequences
-from embedlog.client.producer.transactions.states import SENDS_AGAIN, SENDS_NEW
+from embedlog.client.producer.transactions.states import CLOSED, SENDS_AGAIN, SENDS_NEW
 from wire.error_codes import ErrorCode
 from wire.schemas.produce import ProduceRequest
 
@@ -59,7 +60,13 @@ class TransactionalSequences(Sequences):
 
     @property
     def doom(self) -> Exception | None:
-        """What records fail with that were not sent; None while they may be."""
+        """What records fail with that were not sent; None while they may be.
+
+        Without a transaction there can only be those of a thread that sent while another one
+        ended it: they must not become part of the next.
+        """
+        if self._status.doom is None and self._status.state in CLOSED:
+            return TransactionAborted("the transaction was ended while the record was sent")
         return self._status.doom
 
     @property
@@ -85,7 +92,7 @@ class TransactionalSequences(Sequences):
     def may_drain(self, batch: ProducerBatch) -> bool:
         """May this first batch of its queue be sent now? Its partition becomes part of it all."""
         if batch.base_sequence < 0:
-            if self._status.state not in SENDS_NEW:
+            if self._status.state not in SENDS_NEW or self.queue.is_ending:
                 return False
             opened, key = self._status.open, (batch.topic, batch.partition)
             if key not in opened.partitions:

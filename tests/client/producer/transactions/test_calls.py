@@ -431,3 +431,38 @@ def test_an_interrupted_answer_leaves_a_producer_to_close(
     with pytest.raises(errors.UnknownServerError) as caught:
         producer.commit_transaction()
     assert caught.value.remedy == "close"
+
+
+def test_a_record_that_is_sent_while_its_transaction_ends_is_in_none(
+    make: MakeProducer, cluster: FaultyCluster
+) -> None:
+    def serialize(value: bytes) -> bytes:
+        if value == b"late":
+            producer.commit_transaction()  # as another thread might, just then
+        return value
+
+    producer = make(value_serializer=serialize)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send("out", b"in time", partition=0)
+    late = producer.send("out", b"late", partition=0)
+    producer.begin_transaction()
+    producer.send("out", b"next", partition=0)
+    producer.commit_transaction()
+    with pytest.raises(TransactionAborted, match="was ended while the record was sent"):
+        late.result()
+    assert committed(cluster, "out") == [b"in time", b"next"]
+
+
+def test_small_records_are_taken_unseen_only_inside_a_transaction(
+    producer: Producer, cluster: FaultyCluster
+) -> None:
+    for number in range(3):
+        with pytest.raises(IllegalState, match="begin_transaction first"):
+            producer.send("out", b"x", b"key")
+        with producer.transaction() as transaction:
+            for each in range(4):
+                transaction.send("out", b"%d-%d" % (number, each), b"key")
+    assert committed(cluster, "out") == [
+        b"%d-%d" % (n, each) for n in range(3) for each in range(4)
+    ]
