@@ -380,21 +380,6 @@ class RecordAccumulator:
                     oldest_ms = min(oldest_ms, queue.batches[0].created_ms)
         return expired, oldest_ms
 
-    def take_unsent(self, *, is_all: bool) -> list[ProducerBatch]:
-        """Remove the batches without numbers, or (`is_all`) those to be sent again too."""
-        taken: list[ProducerBatch] = []
-        with self.lock:
-            for queue in list(self.active):
-                kept = [] if is_all else [each for each in queue.batches if each.base_sequence >= 0]
-                if len(kept) < len(queue.batches):
-                    queue.close_open()
-                    taken += [each for each in queue.batches if each not in kept]
-                    queue.batches.clear()
-                    queue.batches.extend(kept)
-                if not queue.batches:
-                    del self.active[queue]
-        return taken
-
     # Requires: the lock
 
     def _follow_sticky(self, topic: TopicQueues, size: int) -> PartitionQueue:

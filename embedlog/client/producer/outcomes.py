@@ -17,6 +17,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.client.backoff import Backoff
 from embedlog.client.metadata import STALE_METADATA
+from embedlog.client.producer.accumulator import NEVER
 from embedlog.client.producer.batch import Failed
 from embedlog.client.producer.metrics import RecordMetrics
 from embedlog.client.producer.records import tells_user
@@ -394,7 +395,7 @@ class Upkeep:
             self.quiet_until_ms = min(now_ms + metadata_delay, self.expiry_ms)
         if numbers is not None:
             if numbers.doom is not None:
-                self._drop(numbers.doom, is_all=numbers.is_fatal)
+                self._drop(numbers.doom)
             delay = sooner(delay, numbers.advance(now_ms))
             self._watch(numbers.pending)
             self.may_send = numbers.may_send
@@ -418,9 +419,10 @@ class Upkeep:
         self._watch(self._metadata.pending)
         return delay, self._metadata.answer_count > answers
 
-    def _drop(self, error: Exception, *, is_all: bool) -> None:
-        """Give up records that will not be sent, or (`is_all`) not be sent again either."""
-        for batch in self._accumulator.take_unsent(is_all=is_all):
+    def _drop(self, error: Exception) -> None:
+        """Give up what waits to be sent, or to be sent again."""
+        waiting, _ = self._accumulator.take_expired(NEVER)
+        for batch in waiting:
             self._outcomes.failed(batch, error)
 
     def _watch(self, pending: Pending[Any] | None) -> None:

@@ -39,7 +39,7 @@ _EPOCH_MAX = 32_767
 class IdempotentSequences(Sequences):
     """The numbers of a producer that gets its id from any broker, and raises its epoch itself."""
 
-    has_duties = is_due = is_fatal = False
+    has_duties = is_due = False
     doom = None
 
     def __init__(self, transport: Transport, settings: Settings) -> None:

@@ -11,6 +11,7 @@ class OpenTransaction:
     """What one transaction is made of, from its begin to its end."""
 
     __slots__ = (
+        "is_ending",
         "is_started",
         "is_v2",
         "needs_epoch",
@@ -25,6 +26,8 @@ class OpenTransaction:
         """Do brokers make what is written part of it by themselves?"""
         self.is_started = False
         """May the coordinator know of it?"""
+        self.is_ending = False
+        """Was its end sent, so that nothing may become part of it any more?"""
         self.needs_epoch = False
         """Were sequences lost, so that the next one needs a new epoch?"""
         self.partitions: set[tuple[str, int]] = set()

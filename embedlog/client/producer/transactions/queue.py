@@ -36,11 +36,6 @@ class RequestQueue:
         """Is no request on its way?"""
         return self._sent is None
 
-    @property
-    def is_ending(self) -> bool:
-        """Has the end of the transaction been sent?"""
-        return isinstance(self._sent, EndTxn)
-
     def add(self, request: TransactionRequest) -> None:
         """Queue a request, behind those of its priority."""
         self._waiting.append(request)
@@ -59,8 +54,10 @@ class RequestQueue:
                 left_ms = request.not_before_ms - now_ms
                 if left_ms > 0:
                     return left_ms
-                if isinstance(request, EndTxn) and self._may_be_left_out(request):
-                    continue
+                if isinstance(request, EndTxn):
+                    if self._may_be_left_out(request):
+                        continue
+                    self._manager.status.open.is_ending = True
                 self.pending = request.send(self._manager)
                 self._sent = request
                 self._waiting.remove(request)

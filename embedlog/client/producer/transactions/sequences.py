@@ -41,11 +41,7 @@ if TYPE_CHECKING:
 
         @property
         def doom(self) -> Exception | None:
-            """What records fail with that were not sent; None while they may be."""
-
-        @property
-        def is_fatal(self) -> bool:
-            """Does that hold for those to be sent again too?"""
+            """What records fail with that are not sent, nor sent again; None while they may be."""
 
         def produce_version(self, node_id: int, /) -> int | None:
             """The version of produce requests; None for the newest that the node knows."""

@@ -41,14 +41,11 @@ VALID_PREVIOUS = {
 }
 """By state: those it may be entered from. Nothing leaves `FATAL_ERROR`."""
 
-SENDS_NEW = frozenset((S.IN_TRANSACTION, S.COMMITTING))
-"""Where batches that were not sent before may be sent."""
+SENDS = frozenset((S.IN_TRANSACTION, S.COMMITTING))
+"""Where batches may be sent, also again."""
 
 CLOSED = frozenset((S.UNINITIALIZED, S.INITIALIZING, S.READY))
 """Where there is no transaction that a record could belong to."""
-
-SENDS_AGAIN = SENDS_NEW | {S.ABORTING, S.ABORTABLE_ERROR}
-"""Where batches that were sent before may be sent again."""
 
 OPEN = frozenset((S.IN_TRANSACTION, S.ABORTABLE_ERROR))
 """Where there is a transaction that closing the producer aborts."""

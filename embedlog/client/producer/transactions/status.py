@@ -16,7 +16,7 @@ from embedlog.client.producer.transactions.errors import (
 )
 from embedlog.client.producer.transactions.open_transaction import OpenTransaction
 from embedlog.client.producer.transactions.states import (
-    SENDS_NEW,
+    SENDS,
     VALID_PREVIOUS,
     TransactionState,
 )
@@ -53,19 +53,9 @@ class TransactionStatus:
         self.error: Exception | None = None
         """Why it can only be aborted, or the producer be closed."""
         self.doom: Exception | None = None
-        """What records fail with that were not sent; None while they may be."""
+        """What records fail with that wait to be sent; None while they may be."""
         self.tell_open: Callable[[bool], None] | None = None
         """Called with each change of the state: may records be sent?"""
-
-    @property
-    def is_fatal(self) -> bool:
-        """Is closing all that is left?"""
-        return self.state == _S.FATAL_ERROR
-
-    @property
-    def is_aborting(self) -> bool:
-        """Is the transaction being aborted?"""
-        return self.state == _S.ABORTING
 
     def transition_to(self, state: str) -> None:
         """Enter `state`. The only place that assigns it."""
@@ -92,7 +82,7 @@ class TransactionStatus:
     def record_failed(self, error: Exception) -> None:
         """A record is not part of the transaction that should be."""
         is_fatal = is_fatal_to_produce(error)
-        if is_fatal or self.state in SENDS_NEW:
+        if is_fatal or self.state in SENDS:
             self.refused(error, is_fatal=is_fatal)
 
     def refused(self, error: Exception, *, is_fatal: bool) -> Exception:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from embedlog.client.errors import TransactionAborted
 from embedlog.client.producer.transactions.requests import AddPartitions
 from embedlog.client.producer.transactions.sequences import Sequences
-from embedlog.client.producer.transactions.states import CLOSED, SENDS_AGAIN, SENDS_NEW
+from embedlog.client.producer.transactions.states import CLOSED, SENDS
 from wire.error_codes import ErrorCode
 from wire.schemas.produce import ProduceRequest
 
@@ -46,7 +46,7 @@ class TransactionalSequences(Sequences):
     @property
     def may_send(self) -> bool:
         """May batches be numbered?"""
-        return self._status.state in SENDS_AGAIN and self.producer_id >= 0
+        return self._status.state in SENDS and self.producer_id >= 0
 
     @property
     def has_duties(self) -> bool:
@@ -60,19 +60,17 @@ class TransactionalSequences(Sequences):
 
     @property
     def doom(self) -> Exception | None:
-        """What records fail with that were not sent; None while they may be.
+        """What records fail with that are not sent, nor sent again; None while they may be.
 
-        Without a transaction there can only be those of a thread that sent while another one
-        ended it: they must not become part of the next.
+        After an error, or in an abort, nobody will read them, wherever they are, and the next
+        transaction has another epoch. When the end of a transaction has been sent there can only
+        be those of a thread that sent at that moment: they are not part of it, and must not become
+        part of the next.
         """
-        if self._status.doom is None and self._status.state in CLOSED:
+        status = self._status
+        if status.doom is None and (status.open.is_ending or status.state in CLOSED):
             return TransactionAborted("the transaction was ended while the record was sent")
-        return self._status.doom
-
-    @property
-    def is_fatal(self) -> bool:
-        """Does that hold for those to be sent again too?"""
-        return self._status.is_fatal
+        return status.doom
 
     def produce_version(self, node_id: int) -> int | None:
         """The version of produce requests; None for the newest, as version 2 wants it."""
@@ -92,9 +90,9 @@ class TransactionalSequences(Sequences):
     def may_drain(self, batch: ProducerBatch) -> bool:
         """May this first batch of its queue be sent now? Its partition becomes part of it all."""
         if batch.base_sequence < 0:
-            if self._status.state not in SENDS_NEW or self.queue.is_ending:
-                return False
             opened, key = self._status.open, (batch.topic, batch.partition)
+            if self._status.state not in SENDS or opened.is_ending:
+                return False
             if key not in opened.partitions:
                 if not opened.is_v2:
                     if key not in opened.pending_partitions:
@@ -121,7 +119,7 @@ class TransactionalSequences(Sequences):
         if sequences is not None and batch in sequences.in_flight:
             sequences.in_flight.remove(batch)
             self._status.open.needs_epoch = True
-        if error is not self._status.doom:
+        if error is not self._status.doom and not isinstance(error, TransactionAborted):
             self._status.record_failed(error)
 
     def set_id(self, producer_id: int, producer_epoch: int) -> None:

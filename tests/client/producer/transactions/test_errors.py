@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from embedlog import ConsumerGroupMetadata, Producer, errors
+from embedlog import ConsumerGroupMetadata, Producer, TransactionAborted, errors
 from embedlog.errors import KafkaError, error_for
 from tests.client.faulty_cluster import FaultyCluster
 from tests.client.producer.transactions.conftest import MakeProducer, committed, names
@@ -436,3 +436,20 @@ def test_an_error_is_told_anew_to_each_who_asks(producer: Producer, make: MakePr
     assert "another producer with transactional.id='me' has begun" in str(told[0])
     assert told[0].__notes__ == ["This producer can do no more: close it."]
     assert error_for(E.PRODUCER_FENCED).remedy is None
+
+
+def test_an_abort_does_not_wait_for_a_leader_that_is_gone(
+    producer: Producer, cluster: FaultyCluster
+) -> None:
+    refuse_produce(cluster, E.NOT_LEADER_OR_FOLLOWER, count=1_000_000)
+    producer.begin_transaction()
+    future = producer.send("out", b"x", partition=0)
+    assert not future.done()
+    began_ms = cluster.runtime.clock.monotonic_ms()
+    producer.abort_transaction()
+    assert cluster.runtime.clock.monotonic_ms() - began_ms < 1_000
+    assert isinstance(future.exception(), TransactionAborted)
+    cluster.faults.pop()
+    with producer.transaction() as transaction:
+        transaction.send("out", b"y", partition=0)
+    assert committed(cluster, "out") == [b"y"]
