@@ -103,6 +103,12 @@ def error_for(code: int, message: str | None = None) -> KafkaError:
     return error_class(code)(message)
 
 
+def error_name(code: int) -> str:
+    """Kafka's name of an error code, `NOT_COORDINATOR`."""
+    row = _rows.get(code)
+    return row[1] if row is not None else str(code)
+
+
 def _meaning(code: int) -> str:
     row = _rows.get(code)
     return row[3] if row is not None else f"error code {code}"

@@ -9,7 +9,8 @@
     not part of the transaction     TRANSACTION_ABORTABLE if it knows that, else INVALID_TXN_STATE
     fenced                          INVALID_PRODUCER_EPOCH
     not now                         NOT_ENOUGH_REPLICAS, so that old clients try again; those of
-                                    version 2 know CONCURRENT_TRANSACTIONS
+                                    version 2 know CONCURRENT_TRANSACTIONS, and who commits offsets
+                                    knows all that a coordinator says
 
 A batch that was verified is guarded until it is appended: see `VerificationState`.
 """
@@ -19,7 +20,8 @@ from __future__ import annotations
 from struct import Struct
 
 from embedlog import errors
-from embedlog.errors import KafkaError, error_for
+from embedlog.coordinator.append_errors import as_coordinator_error
+from embedlog.errors import KafkaError, error_for, error_name
 from embedlog.pending import completed
 from embedlog.topic_names import OFFSETS_TOPIC
 from wire.error_codes import ErrorCode
@@ -70,13 +72,25 @@ class Verification:
     """What is known of the transactional batches of one request, all of one producer.
 
     `knows_abortable`: does its client know TRANSACTION_ABORTABLE? `adds`: does it leave it to the
-    broker to add partitions to the transaction?
+    broker to add partitions to the transaction? `knows_coordinators`: what they say while they are
+    busy?
     """
 
-    __slots__ = ("_adds", "_broker", "_guards", "_knows_abortable", "_refusals", "_to_ask")
+    __slots__ = (
+        "_adds",
+        "_broker",
+        "_guards",
+        "_knows_abortable",
+        "_knows_coordinators",
+        "_refusals",
+        "_to_ask",
+    )
 
-    def __init__(self, broker: Broker, *, knows_abortable: bool, adds: bool) -> None:
+    def __init__(
+        self, broker: Broker, *, knows_abortable: bool, adds: bool, knows_coordinators: bool
+    ) -> None:
         self._broker = broker
+        self._knows_coordinators = knows_coordinators
         self._knows_abortable = knows_abortable
         self._adds = adds
         self._guards: dict[Place, VerificationState] = {}
@@ -89,6 +103,9 @@ class Verification:
             guard = self._broker.replica_manager.partition(*place).begin_verification(
                 producer_id, epoch, sequence, supports_epoch_bump=self._adds
             )
+        except errors.InvalidProducerEpoch as error:
+            self._refusals[place] = error
+            return
         except KafkaError:
             return  # the append says why
         self._guards[place] = guard
@@ -136,11 +153,13 @@ class Verification:
             )
         if code == ErrorCode.PRODUCER_FENCED:
             return errors.InvalidProducerEpoch()
+        if self._knows_coordinators:
+            return as_coordinator_error(error_for(code))
         if code in _NOT_NOW or (code == ErrorCode.CONCURRENT_TRANSACTIONS and not self._adds):
             return _with_message(
                 errors.NotEnoughReplicas(
                     "Unable to verify the partition has been added to the transaction. Underlying "
-                    f"error: {error_for(code)}"
+                    f"error: {error_name(code)}"
                 )
             )
         return error_for(code)
@@ -174,6 +193,7 @@ def of_produce(
         broker,
         knows_abortable=version >= _PRODUCE_WITH_ABORTABLE,
         adds=version >= _PRODUCE_WITH_ADDING,
+        knows_coordinators=False,
     )
     producers: dict[int, int] = {}
     for topic in request.topic_data:
@@ -202,6 +222,7 @@ def of_offsets(
         broker,
         knows_abortable=version >= _COMMIT_WITH_ABORTABLE,
         adds=version >= _COMMIT_WITH_ADDING,
+        knows_coordinators=True,
     )
     producer_id, epoch = request.producer_id, request.producer_epoch
     found.begin((OFFSETS_TOPIC, partition), producer_id, epoch, _NO_SEQUENCE)

@@ -220,7 +220,7 @@ class Partition:
     ) -> VerificationState:
         """What guards the append of a transactional batch while its coordinator is asked.
 
-        Raises as `check_leader` does.
+        Raises as `check_leader` and `ProducerStateManager.begin_verification` do.
         """
         with self.lock:
             self.check_leader()

@@ -148,6 +148,8 @@ class Normaliser:
             if _is_now(row["max_timestamp"]):
                 # The leader's clock is in the covered bytes.
                 row["max_timestamp"], row["crc"] = "<now>", "<depends on now>"
+                if _is_now(row["base_timestamp"]):
+                    row["base_timestamp"] = "<now>"
             if row["producer_id"] >= 0:
                 row["producer_id"] = self._named("producer", row["producer_id"])
                 row["crc"] = "<depends on the producer>"

@@ -104,7 +104,7 @@ def differences(
 def test_every_scenario_is_recorded_and_there_are_enough() -> None:
     files = {path.stem for path in RECORDED.glob("*.json")}
     assert files == set(SCENARIOS)
-    assert sum(len(recorded(name)) for name in SCENARIOS) >= 5000
+    assert sum(len(recorded(name)) for name in SCENARIOS) >= 6000
 
 
 def places(answer: Any, path: str = "") -> Iterator[str]:

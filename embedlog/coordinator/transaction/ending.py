@@ -2,7 +2,8 @@
 
 The client's answer depends on the state and, since every end raises the epoch (transactions of
 version 2, KIP-890), on whether it names the present epoch or, with a request that it repeats, the
-one before.
+one before. While a decision is on its way to the partitions the answer is CONCURRENT_TRANSACTIONS;
+before version 2 only to who names the present producer.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from embedlog.coordinator.transaction.transaction import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
+    from embedlog.coordinator.transaction.transaction import TopicIndex
     from embedlog.coordinator.transaction.transaction_shard import TransactionShard
 
     Producer = tuple[int, int]
@@ -32,7 +34,6 @@ NO_PRODUCER = (NO_PRODUCER_ID, NO_EPOCH)
 _DONE = "done"
 _PREPARE = "prepare"
 _INVALID = "INVALID_TXN_STATE"
-_CONCURRENT = "CONCURRENT_TRANSACTIONS"
 _FENCED = "PRODUCER_FENCED"
 
 _ENDED: dict[int, tuple[str, str]] = {
@@ -40,8 +41,6 @@ _ENDED: dict[int, tuple[str, str]] = {
     states.ONGOING: (_PREPARE, _PREPARE),
     states.COMPLETE_COMMIT: (_DONE, _INVALID),
     states.COMPLETE_ABORT: (_INVALID, _DONE),
-    states.PREPARE_COMMIT: (_CONCURRENT, _INVALID),
-    states.PREPARE_ABORT: (_INVALID, _CONCURRENT),
     states.EMPTY: (_INVALID, _INVALID),
 }
 """EndTxn before version 5: the epoch is the present one."""
@@ -51,15 +50,12 @@ _ENDED_WITH_BUMP: dict[int, tuple[str, str, str, str]] = {
     states.ONGOING: (_FENCED, _PREPARE, _FENCED, _PREPARE),
     states.COMPLETE_COMMIT: (_DONE, _INVALID, _INVALID, _PREPARE),
     states.COMPLETE_ABORT: (_INVALID, _INVALID, _DONE, _PREPARE),
-    states.PREPARE_COMMIT: (_CONCURRENT, _FENCED, _INVALID, _FENCED),
-    states.PREPARE_ABORT: (_INVALID, _FENCED, _CONCURRENT, _FENCED),
     states.EMPTY: (_FENCED, _INVALID, _FENCED, _PREPARE),
 }
 """EndTxn from version 5 on."""
 
 _ERRORS: dict[str, type[errors.KafkaError]] = {
     _INVALID: errors.InvalidTxnState,
-    _CONCURRENT: errors.ConcurrentTransactions,
     _FENCED: errors.ProducerFenced,
 }
 
@@ -80,18 +76,22 @@ def end(
 
     Raises:
         InvalidProducerIdMapping: the transactional id is unknown, or of another producer.
-        ProducerFenced, InvalidTxnState, ConcurrentTransactions: see the tables above.
+        ProducerFenced, InvalidTxnState: see the tables above.
+        ConcurrentTransactions: the last request is not done with.
     """
-    shard.check_settled(transactional_id)
     present = shard.transactions.get(transactional_id)
     if present is None:
         raise errors.InvalidProducerIdMapping()
     bumps = client_version >= FIRST_WITH_EPOCH_BUMP
+    if bumps:
+        shard.check_settled(transactional_id)
     is_repeated = bumps and _is_repeated(present, producer_id, producer_epoch)
     if present.producer_id != producer_id and not is_repeated:
         raise errors.InvalidProducerIdMapping()
     if present.producer_epoch != producer_epoch and not is_repeated:
         raise errors.ProducerFenced()
+    if not bumps:
+        shard.check_settled(transactional_id)
     if bumps:
         answers = _ENDED_WITH_BUMP[present.state]
         outcome = answers[(0 if is_committed else 2) + (0 if is_repeated else 1)]
@@ -157,6 +157,26 @@ def complete(shard: TransactionShard, decided: Transaction) -> Result[None]:
 
     Nothing where it has moved on: another coordinator was faster. Requires: the shard's lock.
     """
+    present = _still(shard, decided)
+    if present is None:
+        return Result()
+    return shard.transit(present.completed(shard.context.wall_ms()), None)
+
+
+def leave_to_tell(
+    shard: TransactionShard, decided: Transaction, untold: Collection[TopicIndex]
+) -> Result[None]:
+    """Only these partitions do not have the decision yet: what an administrator is shown. It is not
+    written; whoever loads the log tells all once more. Requires: the shard's lock.
+    """
+    present = _still(shard, decided)
+    if present is not None:
+        shard.transactions[decided.transactional_id] = present.reduced(frozenset(untold))
+    return Result()
+
+
+def _still(shard: TransactionShard, decided: Transaction) -> Transaction | None:
+    """The id as it is present, None where it has gone on from what was decided."""
     present = shard.transactions.get(decided.transactional_id)
     if (
         present is None
@@ -164,5 +184,5 @@ def complete(shard: TransactionShard, decided: Transaction) -> Result[None]:
         or present.producer_epoch != decided.producer_epoch
         or not shard.is_settled(decided.transactional_id)
     ):
-        return Result()
-    return shard.transit(present.completed(shard.context.wall_ms()), None)
+        return None
+    return present

@@ -56,8 +56,6 @@ def initialize(
         present = Transaction(transactional_id, new_producer_id(), timeout_ms=timeout_ms)
     if expected is not None and not _may_name(present, expected):
         raise errors.ProducerFenced()
-    if present.is_prepared:
-        raise errors.ConcurrentTransactions()
     if present.state == states.ONGOING:
         target = present.fenced(
             now_ms=shard.context.wall_ms(), transaction_version=shard.transaction_version()

@@ -12,7 +12,7 @@ loads that log next tells what is still untold. The client has its answer meanwh
 from __future__ import annotations
 
 from embedlog.coordinator.transaction import states
-from embedlog.coordinator.transaction.ending import complete
+from embedlog.coordinator.transaction.ending import complete, leave_to_tell
 from embedlog.logs import Log
 from embedlog.pending import Pending
 from embedlog.runtime.locks import Rank, ranked_lock
@@ -25,10 +25,10 @@ from wire.schemas.write_txn_markers import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
-    from embedlog.coordinator.transaction.transaction import Transaction
+    from embedlog.coordinator.transaction.transaction import TopicIndex, Transaction
     from embedlog.coordinator.transaction.transaction_shard import TransactionShard
     from embedlog.runtime.scheduler import Scheduler
     from wire.schemas.write_txn_markers import WriteTxnMarkersResponse
@@ -146,28 +146,30 @@ class TransactionMarkers:
             self._again(decided)
 
     def _take(self, decided: _Decided, response: WriteTxnMarkersResponse) -> None:
-        for marker in response.markers:
-            for topic in marker.topics:
-                for partition in topic.partitions:
-                    code = partition.error_code
-                    place = topic.name, partition.partition_index
-                    if code in _FENCED:
-                        _log.info("%r was ended by somebody newer: %s", decided.transaction, place)
-                        self._forget(decided)
-                        return
-                    if code in _DONE:
-                        decided.untold.discard(place)
-                    elif code not in _AGAIN:
-                        _log.error(
-                            "%s refuses the marker of %r with error %d",
-                            place,
-                            decided.transaction,
-                            code,
-                        )
-        if decided.untold:
-            self._again(decided)
-        else:
+        asked_count = len(decided.untold)
+        is_fenced = False
+        for place, code in _codes(response):
+            if code in _FENCED:
+                _log.info("%r was ended by somebody newer: %s", decided.transaction, place)
+                is_fenced = True
+            elif code in _DONE:
+                decided.untold.discard(place)
+            elif code not in _AGAIN:
+                _log.error(
+                    "%s refuses the marker of %r with error %d", place, decided.transaction, code
+                )
+        if not decided.untold:
             self._complete(decided)
+            return
+        untold = frozenset(decided.untold)
+        if len(untold) < asked_count:
+            decided.shard.context.write(
+                lambda shard: leave_to_tell(shard, decided.transaction, untold)
+            )
+        if is_fenced:
+            self._forget(decided)
+        else:
+            self._again(decided)
 
     def _complete(self, decided: _Decided) -> None:
         def written(pending: Pending[Any]) -> None:
@@ -190,6 +192,13 @@ class TransactionMarkers:
     def _forget(self, decided: _Decided) -> None:
         with self._lock:
             self._decided.pop(_key(decided.transaction), None)
+
+
+def _codes(response: WriteTxnMarkersResponse) -> Iterator[tuple[TopicIndex, int]]:
+    for marker in response.markers:
+        for topic in marker.topics:
+            for partition in topic.partitions:
+                yield (topic.name, partition.partition_index), partition.error_code
 
 
 def _key(transaction: Transaction) -> tuple[str, int, int]:

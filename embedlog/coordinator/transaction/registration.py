@@ -56,6 +56,8 @@ def missing_partitions(
     lock. Raises as `add_partitions`.
     """
     present = _of_producer(shard, transactional_id, producer_id, producer_epoch)
+    if present.is_prepared:
+        raise errors.ConcurrentTransactions()
     return set(partitions) - present.partitions
 
 
@@ -67,6 +69,4 @@ def _of_producer(
         raise errors.InvalidProducerIdMapping()
     if present.producer_epoch != producer_epoch:
         raise errors.ProducerFenced()
-    if present.is_prepared:
-        raise errors.ConcurrentTransactions()
     return present

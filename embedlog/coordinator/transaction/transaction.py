@@ -76,14 +76,25 @@ class Transaction:
     def moved(self, state: int, *, now_ms: int, **changes: Any) -> Transaction:
         """The same id in `state`, with `changes` of attributes."""
         assert self.state in states.ENTERED_FROM[state], (self, states.NAMES[state])
-        new = object.__new__(Transaction)
-        for name in self.__slots__:
-            setattr(new, name, getattr(self, name))
+        new = self._copy()
         new.previous_producer_id = self.producer_id
         new.state = state
         new.last_update_ms = now_ms
         for name, value in changes.items():
             setattr(new, name, value)
+        return new
+
+    def reduced(self, partitions: frozenset[TopicIndex]) -> Transaction:
+        """The same, of which only these partitions do not have the decision."""
+        assert self.is_prepared, self
+        new = self._copy()
+        new.partitions = partitions
+        return new
+
+    def _copy(self) -> Transaction:
+        new = object.__new__(Transaction)
+        for name in self.__slots__:
+            setattr(new, name, getattr(self, name))
         return new
 
     @property

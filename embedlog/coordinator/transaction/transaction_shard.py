@@ -71,8 +71,13 @@ class TransactionShard:
         return transactional_id not in self._pending
 
     def check_settled(self, transactional_id: str) -> None:
-        """Raises ConcurrentTransactions while a transition of the id is on its way."""
-        if transactional_id in self._pending:
+        """Raises ConcurrentTransactions while a transition of the id is on its way.
+
+        One that is decided is on its way to its end until every partition knows: who asks by then
+        may have the producer id and epoch that it will have, of which nothing is known before.
+        """
+        present = self.transactions.get(transactional_id)
+        if transactional_id in self._pending or (present is not None and present.is_prepared):
             raise errors.ConcurrentTransactions()
 
     def check_room(self) -> None:

@@ -111,11 +111,20 @@ class ProducerStateManager:
         """What guards a transactional append while the coordinator is asked about it.
 
         It need not be asked where the transaction is open already (`is_open`).
+
+        Raises:
+            InvalidProducerEpoch: a later epoch was seen here, whatever the coordinator may say.
         """
+        entry = self._entries.get(producer_id)
+        if entry is not None and producer_epoch < entry.producer_epoch:
+            raise errors.InvalidProducerEpoch(
+                f"Epoch of producer {producer_id} in partition {self.name} is {producer_epoch}, "
+                f"which is smaller than the last seen epoch {entry.producer_epoch}"
+            )
         return VerificationState(
             lowest_sequence=sequence,
             supports_epoch_bump=supports_epoch_bump,
-            entry=self._entries.get(producer_id),
+            entry=entry,
             is_open=self.has_open_transaction(producer_id, producer_epoch),
         )
 

@@ -185,11 +185,11 @@ def test_markers_are_sent_until_every_partition_has_them(world: World) -> None:
     world.marker_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert world.end(producer) == (0, pid, 1)
     assert world.written()[-1].state == "PrepareCommit"
-    again = world.end(producer)[0]
-    assert again == ErrorCode.CONCURRENT_TRANSACTIONS
-    assert world.end((pid, 1))[0] == ErrorCode.PRODUCER_FENCED
-    assert world.end(producer, is_committed=False)[0] == ErrorCode.INVALID_TXN_STATE
-    assert world.add((pid, 1), 0) == [ErrorCode.CONCURRENT_TRANSACTIONS]
+    for who in (producer, (pid, 1), (pid + 1, 0)):
+        for is_committed in (True, False):
+            again = world.end(who, is_committed=is_committed)[0]
+            assert again == ErrorCode.CONCURRENT_TRANSACTIONS
+        assert world.add(who, 0) == [ErrorCode.CONCURRENT_TRANSACTIONS]
     assert world.initialize().error_code == ErrorCode.CONCURRENT_TRANSACTIONS
     world.let_pass(1000)
     assert 5 < len(world.markers) < 15

@@ -22,6 +22,7 @@ from tests.golden.scenarios import (
     transactional_ids,
     transactional_offsets,
     transactional_partitions,
+    transactional_walks,
 )
 
 __all__ = [
@@ -46,4 +47,5 @@ __all__ = [
     "transactional_ids",
     "transactional_offsets",
     "transactional_partitions",
+    "transactional_walks",
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from embedlog.coordinator.placement import partition_of
+from tests.golden.group_requests import fetch_offsets
 from tests.golden.requests import fetch, list_offsets, make_topic, produce
 from tests.golden.run import Run, scenario_on
 from tests.golden.transaction_requests import (
@@ -14,11 +16,13 @@ from tests.golden.transaction_requests import (
     began,
     end,
     ended,
+    init,
     markers,
     owned,
     register,
     settle,
     transaction,
+    txn_commit,
     warm_up_transactions,
 )
 from wire.schemas.delete_records import (
@@ -31,6 +35,8 @@ from wire.schemas.describe_transactions import DescribeTransactionsRequest
 
 V = 12
 COMMITTED = 1
+STUCK_MS = 300
+"""Long enough for the coordinator to have tried."""
 
 
 @scenario_on("transactions")
@@ -240,3 +246,91 @@ def write_markers(run: Run) -> None:
             )
             run.send(producers, 0, note + f"producers after {v}")
             run.send(fetch(topic, 12, isolation_level=COMMITTED), 12, note + f"records after {v}")
+
+
+@scenario_on("transactions")
+def decided_and_not_told(run: Run) -> None:
+    """A transaction that is decided while a partition refuses its marker: nothing else begins.
+
+    The partition has a marker of a coordinator to come, which fences the present one.
+    """
+    warm_up_transactions(run)
+    topic = make_topic(run, partitions=2)
+    group = run.group("of")
+    for end_version, commit in ((4, True), (5, True), (5, False)):
+        name = run.group(f"v{end_version} {commit}")
+        mine = pid, epoch = began(run, name, (topic, 0), (topic, 1))
+        run.setup(add_offsets(name, mine, group), 3)
+        run.setup(produce(topic, 9, batch(mine, b"1"), transactional_id=name), 9)
+        run.setup(markers(mine, (topic, 0), coordinator_epoch=1), 1)
+        run.send(end(name, mine, commit=commit), end_version, f"{name}: decide")
+        run.let_pass(STUCK_MS)
+        note = f"v{end_version} {commit}: "
+        for step in (-1, 0, 1):
+            who = pid, epoch + step
+            if who[1] < 0:
+                continue
+            what = f"{note}epoch {step:+}, "
+            run.send(init(name, who), 5, f"{what}go on")
+            run.send(add(name, who, (topic, 1)), 3, f"{what}add")
+            run.send(add(name, who, (topic, 1)), 1, f"{what}add")
+            run.send(register(transaction(name, who, (topic, 1))), 5, f"{what}register")
+            looks = transaction(name, who, (topic, 1), verify_only=True)
+            run.send(register(looks), 4, f"{what}verify")
+            run.send(add_offsets(name, who, group), 4, f"{what}add offsets")
+            for v in (0, 1, 2, 4, 5):
+                run.send(end(name, who), v, f"{what}commit")
+                run.send(end(name, who, commit=False), v, f"{what}abort")
+            for v in (3, 8, 10, 11, 12):
+                data = batch(who, b"2")
+                request = produce(topic, v, data, transactional_id=name, partition=1)
+                run.send(request, v, f"{what}produce")
+            for v in range(6):
+                request = txn_commit(name, who, group, topic, (0, 5), version=v)
+                run.send(request, v, f"{what}commit offsets")
+        other = pid + 7000, epoch
+        for v in (0, 3, 5):
+            run.send(init(name), v, f"{note}begin anew")
+            run.send(end(name, other), v, f"{note}commit of another producer")
+        run.send(add(name, other, (topic, 1)), 3, f"{note}add of another producer")
+        looks = transaction(name, other, (topic, 1), verify_only=True)
+        run.send(register(looks), 4, f"{note}verify of another producer")
+        run.send(init(name, other), 5, f"{note}go on as another producer")
+        run.send(init(name, timeout_ms=0), 5, f"{note}no time-out")
+        producers = DescribeProducersRequest(
+            topics=[TopicRequest(name=topic[0], partition_indexes=[0, 1])]
+        )
+        run.send(producers, 0, f"{note}producers")
+        for isolation in (0, COMMITTED):
+            run.send(fetch(topic, 12, isolation_level=isolation), 12, f"{note}records")
+        run.send(DescribeTransactionsRequest(transactional_ids=[name]), 0, f"{note}described")
+
+
+@scenario_on("transactions")
+def partitions_that_know_a_later_epoch(run: Run) -> None:
+    """The coordinator says yes, the partition has a marker of the epoch after."""
+    warm_up_transactions(run)
+    topic = make_topic(run, partitions=2)
+    for v in (3, 8, 10, 11, 12, 13):
+        name = run.group(f"v{v}")
+        mine = pid, epoch = began(run, name, (topic, 0), (topic, 1))
+        first = batch(mine, b"1")
+        run.setup(produce(topic, 9, first, transactional_id=name), 9)
+        run.send(markers((pid, epoch + 1), (topic, 0), (topic, 1)), 1, f"{v}: markers")
+        for partition in (0, 1):
+            for sequence in (0, 1, 5):
+                data = batch(mine, b"2", sequence=sequence)
+                request = produce(topic, v, data, transactional_id=name, partition=partition)
+                run.send(request, v, f"produce {partition} from {sequence}")
+        data = batch((pid, epoch + 1), b"2")
+        run.send(produce(topic, v, data, transactional_id=name), v, "produce with that epoch")
+    for v in range(7):
+        name, group = run.group(f"offsets v{v}"), run.group(f"g{v}")
+        mine = pid, epoch = owned(run, name)
+        run.setup(add_offsets(name, mine, group), 3)
+        run.setup(txn_commit(name, mine, group, topic, (0, 1), version=5), 5)
+        offsets = "__consumer_offsets", partition_of(group, 50)
+        run.send(markers((pid, epoch + 1), offsets), 1, f"{v}: marker of offsets")
+        request = txn_commit(name, mine, group, topic, (0, 5), version=v)
+        run.send(request, v, "commit offsets")
+        run.send(fetch_offsets(group, everything=True, require_stable=True), 9, "offsets")
