@@ -45,12 +45,12 @@ def delete_old_segments(
     """
     if log.is_swapping:
         return 0  # the new segment has what must stay of the ones it takes the place of
-    _remove_doomed(log, remove)
+    remove_doomed(log, remove)
     taken = _take_out(log, lambda segment, following: following <= log.log_start_offset)
     if log.config.delete:
         rules = (_size_rule(log), _time_rule(log, now_ms, is_closing=is_closing))
         taken += sum(_take_out(log, _unless_pinned(rule, pinned_offset)) for rule in rules)
-    _remove_doomed(log, remove)
+    remove_doomed(log, remove)
     return taken
 
 
@@ -64,20 +64,30 @@ def free_below(log: LogState, offset: int) -> bool:
     """
     if log.is_swapping or not _take_out(log, lambda segment, following: following <= offset):
         return False
-    _remove_doomed(log, None)
+    remove_doomed(log)
     return True
 
 
-def _remove_doomed(log: LogState, remove: Remove | None) -> None:
+def remove_doomed(log: LogState, remove: Remove | None = None) -> None:
+    """Let go of what has left the log, for good.
+
+    The directory is synced after that, also at the level `os`: the checkpoints will say that all
+    below the first segment is gone, and that what is below the recovery point is whole. A segment
+    that comes back with the next loss of power, perhaps never synced itself, would be believed.
+    """
+    if not log.doomed:
+        return
     delay_ms = log.config.file_delete_delay_ms
     is_now = remove is None or log.config.durability == "memory" or delay_ms == 0
     try:
-        while log.doomed:
+        for segment in log.doomed:
             if remove is None or is_now:
-                log.doomed[0].remove()
+                segment.remove()
             else:
-                _put_away(log.doomed[0], remove, delay_ms)
-            del log.doomed[0]
+                _put_away(segment, remove, delay_ms)
+        if log.config.durability != "memory":
+            log.files.sync_directory(log.directory)
+        log.doomed.clear()
     except OSError as error:
         raise log.refused(error) from error
 

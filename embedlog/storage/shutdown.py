@@ -9,10 +9,12 @@ from __future__ import annotations
 from contextlib import suppress
 from errno import EMFILE, ENFILE
 
+from embedlog.errors import KafkaStorageError
 from embedlog.runtime.files import write_whole
 from embedlog.storage import paths
 from embedlog.storage.events import events
 from embedlog.storage.producers.append import remove_stale_snapshots, write_snapshot
+from embedlog.storage.retention import remove_doomed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,10 +40,8 @@ def close_log(log: LogState) -> None:
     except OSError as error:
         raise log.refused(error) from error
     finally:
-        with suppress(OSError):
-            while log.doomed:
-                log.doomed[0].remove()
-                del log.doomed[0]
+        with suppress(KafkaStorageError):
+            remove_doomed(log)
         for segment in log.segments:
             segment.release()
 

@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 
+from embedlog.runtime import locks
 from tests.crash.__main__ import run
+from tests.crash.images import Images
+from tests.crash.report import Options, Report
+from tests.crash.simulated import silence
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_loss_of_power_anywhere_keeps_every_promise() -> None:
     run("images").check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "level, operations",
+    [
+        # Segments that were removed came back, and were believed: see `retention.remove_doomed`.
+        ("os", ("retain", "retain", "commit")),
+        ("fsync", ("delete records", "retain", "delete records", "retain")),
+    ],
+)
+def test_workloads_that_once_broke_a_promise(level: str, operations: tuple[str, ...]) -> None:
+    silence()
+    report = Report("images", Options(seed=1, count=1, soak=True))
+    with patch.object(locks, "checked_lock", None):
+        Images(report, is_thorough=True).run(level, operations, share=1)
+    assert report.figures["images"] > 300
+    assert not report.failures
