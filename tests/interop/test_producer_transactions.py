@@ -9,6 +9,7 @@ import pytest
 
 from embedlog import Admin, Consumer, IllegalState, PreparedTransaction, Producer, errors
 from tests.client.producer.transactions import test_promises as promises
+from tests.client.producer.transactions.test_killed import run_and_kill
 from tests.support.kafka import real_kafka
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -89,6 +90,12 @@ def test_a_transaction_that_the_coordinator_gave_up_is_not_committed(
         transaction.send("out", b"in time", partition=0)
     found = promises.committed(connect)
     assert found == [b"in time"]
+
+
+def test_a_worker_that_is_killed_does_each_number_once(
+    connect: Callable[[], Any], address: str
+) -> None:
+    run_and_kill(connect, address, seed=3)
 
 
 @pytest.mark.parametrize("ends", ["commits", "aborts"])
