@@ -167,7 +167,7 @@ class InProcessTransport:
         self._handle = handle
         self._make_context = make_context
         self._versions = versions
-        self._append_one = append_one
+        self._append_one: AppendOne = append_one or _is_not_there
         self._contexts: dict[type[Message], Any] = {}
         self._is_closed = False
         stays_in_parent(self)
@@ -199,20 +199,21 @@ class InProcessTransport:
         pending.complete(answer)
         return pending
 
-    def append(
+    def append(  # noqa: PLR0917  one call per record: see `append_one`
         self,
-        place: tuple[str, bytes, int],
+        topic: str,
+        topic_id: bytes,
+        partition: int,
         records: bytes | BuiltBatch,
-        *,
         acks: int,
         timeout_ms: int,
         is_awaited: bool,
     ) -> Appended | Pending[Appended] | None:
-        """Append a batch to `place`: topic, its id, partition. What was done, as `Appended` names.
+        """Append a batch to a partition. What was done, as `Appended` names.
 
         None, and nothing is done, when it has to be asked for by a request, as there is somebody
         who looks at those. `is_awaited`: the calling thread waits for this very answer, and may as
-        well wait for the disk in here.
+        well wait for the disk in here. Requires: `appends`.
 
         Raises:
             ClosedError: the client was closed; KafkaError: the broker refuses. The pending of an
@@ -220,9 +221,6 @@ class InProcessTransport:
         """
         if self._is_closed:
             raise ClosedError("the client was closed")
-        if self._append_one is None:
-            return None
-        topic, topic_id, partition = place
         answer = self._append_one(topic, topic_id, partition, records, acks, timeout_ms, is_awaited)
         if self._now_ns() >= self._scheduler.next_call_ns:
             self._scheduler.drive()
@@ -231,7 +229,7 @@ class InProcessTransport:
     @property
     def appends(self) -> bool:
         """Is there an `append` that asks nobody for a request?"""
-        return self._append_one is not None
+        return self._append_one is not _is_not_there
 
     def versions(self, node_id: int) -> Mapping[int, tuple[int, int]]:
         return self._versions
@@ -290,6 +288,10 @@ class InProcessTransport:
         if version is None:
             self._contexts[kind] = context
         return context
+
+
+def _is_not_there(*_arguments: object) -> None:
+    """Of a broker that takes requests alone."""
 
 
 def newest_common(kind: type[Message], served: tuple[int, int] | None) -> int:

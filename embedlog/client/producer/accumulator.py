@@ -33,33 +33,16 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import PartitionInfo, TopicInfo
     from embedlog.client.producer.batch import Delivery, DeliveryCallback, Headers
     from embedlog.client.producer.destinations import PartitionQueue, TopicQueues
-    from embedlog.client.producer.transactions.sequences import Numbering
     from embedlog.client.settings import Settings
     from embedlog.runtime import Clock
 
-    LeaderOf = Callable[[str, int], PartitionInfo | None]
-    MayBeSent = Callable[[ProducerBatch, int], bool]
-    """By node: may the batch go there?"""
+    MayBeSent = Callable[[ProducerBatch, PartitionInfo], bool]
+    """May the batch go to the leader of its partition now?"""
 
 
 _RATIO_MARGIN = 1.05
 NEVER = 1 << 62
 """A moment that does not come."""
-
-
-class Drained:
-    """What one look at all queues found."""
-
-    __slots__ = ("batches", "lacks_leader", "next_ms", "sizes")
-
-    def __init__(self) -> None:
-        self.batches: dict[int, list[ProducerBatch]] = {}
-        """By the node that they are to be sent to."""
-        self.sizes: dict[int, int] = {}
-        self.next_ms = NEVER
-        """When the next batch becomes due."""
-        self.lacks_leader: dict[str, None] = {}
-        """Topics of batches that have nowhere to go."""
 
 
 class IncompleteBatches(dict[ProducerBatch, None]):
@@ -102,6 +85,9 @@ class Care:
 class RecordAccumulator:
     """The queues of one producer. Methods take `lock` themselves unless they say otherwise."""
 
+    delivery: Delivery
+    """What the futures of its batches ask; set once there is a sender."""
+
     def __init__(self, settings: Settings, clock: Clock, *, is_exact: bool) -> None:
         """`is_exact`: batches hold as many records as Kafka's, at 0.1 us a record."""
         # An RLock for the reason given in `embedlog.pending`.
@@ -110,7 +96,7 @@ class RecordAccumulator:
         self.incomplete = IncompleteBatches(self.lock)
         self.next_due_ms = NEVER
         self.lacks_leader: dict[str, None] = {}
-        """What the last `take_ready` found: see there."""
+        """What the last `ready` found: see there."""
         self.active: dict[PartitionQueue, None] = {}
         """The queues that hold a batch; those that were served last come last."""
         self.has_sendable = False
@@ -118,10 +104,10 @@ class RecordAccumulator:
         self.needs_attention = False
         """A batch was closed since the producer last looked; or begun, and nobody takes care."""
         self.care = Care()
-        self.delivery: Delivery
         self._clock = clock
         # Else a producer with little memory could never begin a batch.
         self._batch_size: int = min(settings["batch.size"], self.pool.total)
+        self._limit = self._batch_size - BATCH_OVERHEAD
         self._is_exact = is_exact
         self._compresses = settings["compression.type"] != "none"
         self._is_closed = False
@@ -149,8 +135,9 @@ class RecordAccumulator:
                 if is_sticky and queue is not queue.topic.sticky_queue:
                     queue = self._follow_sticky(queue.topic, size)
                     batch = queue.open
-            elif batch.size + size > batch.size_limit and not (
-                self._is_exact and batch.has_room(size, timestamp, key, value, headers)
+            elif batch.is_closed or (  # a KeyboardInterrupt came just then
+                batch.size + size > batch.size_limit
+                and not (self._is_exact and batch.has_room(size, timestamp, key, value, headers))
             ):
                 self._close_full(queue)
                 if is_sticky:
@@ -200,7 +187,8 @@ class RecordAccumulator:
             self.incomplete[batch] = None
             self.active[queue] = None
             self.has_sendable = True
-            queue.topic.produced(queue, batch.size)
+            if queue.topic.has_choice:
+                queue.topic.produced(queue, batch.size)
         return True
 
     def close_all(self) -> None:
@@ -227,7 +215,7 @@ class RecordAccumulator:
         """It has its outcome, and its callbacks know: its memory may be used again."""
         with self.lock:
             self.incomplete.pop(batch, None)
-            self.pool.release(batch.memory)
+            self.pool.available += batch.memory
 
     def give_back(self, size: int) -> None:
         """Memory that outlived its batch may be used again."""
@@ -236,97 +224,61 @@ class RecordAccumulator:
 
     # For the sender
 
-    def drain(
+    def ready(
         self,
         now_ms: int,
         linger_ms: int,
-        size_max: int,
-        leader_of: LeaderOf,
-        may_be_sent: MayBeSent,
-    ) -> Drained:
-        """Take a batch of each partition that has one due and a leader that takes it.
+        topics: Mapping[str, TopicInfo],
+        may_be_sent: MayBeSent | None,
+        is_single: bool,
+    ) -> list[ProducerBatch]:
+        """Take a batch of each partition that has one due and a leader, or (`is_single`) the first.
 
-        For one node at most `size_max` bytes, or one batch. Queues that were served go to the
-        end, so that those which found no room come first the next time.
+        They are closed. Queues that were served go to the end, so that those which found no room
+        come first the next time. When all were looked at `next_due_ms` says when another batch
+        will be due, and `lacks_leader` which topics have batches that have nowhere to go.
         """
-        found = Drained()
-        full: set[int] = set()
+        found: list[ProducerBatch] = []
+        next_due_ms = NEVER
+        lacks_leader: dict[str, None] = {}
         with self.lock:
             if self.pool.waiting:
                 linger_ms = 0
             for queue in list(self.active):
                 batch = queue.batches[0]
-                leader = leader_of(batch.topic, batch.partition)
-                if leader is None:
-                    found.lacks_leader[batch.topic] = None
+                try:
+                    topic = topics[batch.topic]
+                    leader = topic.partitions[batch.partition]
+                except LookupError:
+                    lacks_leader[batch.topic] = None
                     continue
-                due_ms = _due_ms(batch, linger_ms, leader)
-                if due_ms > now_ms:
-                    found.next_ms = min(found.next_ms, due_ms)
-                    continue
-                node_id = leader.leader
-                size = found.sizes.get(node_id, 0) + batch.size
-                if node_id in found.batches and size > size_max:
-                    full.add(node_id)
-                if queue.is_muted or node_id in full or not may_be_sent(batch, node_id):
-                    continue
-                if node_id not in found.batches:
-                    found.batches[node_id] = []
-                found.batches[node_id].append(self.take_first(queue))
-                found.sizes[node_id] = size
-                batch.leader_epoch = leader.leader_epoch
-                if queue.batches:
-                    del self.active[queue]
-                    self.active[queue] = None
-        return found
-
-    def take_ready(
-        self,
-        now_ms: int,
-        linger_ms: int,
-        topics: Mapping[str, TopicInfo],
-        transactions: Numbering | None,
-    ) -> ProducerBatch | None:
-        """Take the next batch that is due and may be sent, closed; None when there is none.
-
-        Then `next_due_ms` says when there is one, and `lacks_leader` which topics lack one. With
-        `transactions` only a batch that has its turn there, which gets its numbers.
-        """
-        self.next_due_ms = NEVER
-        if self.lacks_leader:
-            self.lacks_leader = {}
-        with self.lock:
-            if self.pool.waiting:
-                linger_ms = 0
-            for queue in self.active:
-                batch = queue.batches[0]
-                topic = topics.get(batch.topic)
-                if topic is None or batch.partition >= len(topic.partitions):
-                    self.lacks_leader[batch.topic] = None
-                    continue
-                leader = topic.partitions[batch.partition]
                 if leader.leader < 0:
-                    self.lacks_leader[batch.topic] = None
+                    lacks_leader[batch.topic] = None
                     continue
                 if batch.retry_at_ms or not (batch.is_closed or batch.is_wanted):
                     due_ms = _due_ms(batch, linger_ms, leader)
                     if due_ms > now_ms:
-                        self.next_due_ms = min(self.next_due_ms, due_ms)
+                        next_due_ms = min(next_due_ms, due_ms)
                         continue
-                if queue.is_muted:
+                if queue.is_muted or not (may_be_sent is None or may_be_sent(batch, leader)):
                     continue
-                if transactions is not None and not transactions.may_drain(batch):
-                    continue
-                self.take_first(queue)
-                if queue.batches:
-                    del self.active[queue]
-                    self.active[queue] = None  # it is the last one now
-                if transactions is not None:
-                    transactions.number(batch)
-                batch.leader_epoch = leader.leader_epoch
+                batch.leader = leader
                 batch.topic_id = topic.topic_id
-                return batch
-        return None
+                found.append(batch)
+                queue.batches.popleft()
+                if not batch.is_closed:
+                    batch.close()
+                    queue.open = None
+                    if queue.topic.has_choice:
+                        queue.topic.produced(queue, batch.size)
+                del self.active[queue]
+                if queue.batches:
+                    self.active[queue] = None  # it is the last one now
+                if is_single:
+                    return found
+        self.next_due_ms = next_due_ms
+        self.lacks_leader = lacks_leader
+        return found
 
     def closed_first(self, count: int) -> list[ProducerBatch]:
         """The first closed batches of the queue that was served longest ago, at most `count`."""
@@ -334,17 +286,6 @@ class RecordAccumulator:
             queue = next(iter(self.active), None)
             first = [] if queue is None else list(islice(queue.batches, count))
         return [batch for batch in first if batch.is_closed]
-
-    def take_first(self, queue: PartitionQueue) -> ProducerBatch:
-        """Remove the first batch for the sender, closing it. Requires: the lock."""
-        batch = queue.batches.popleft()
-        if not batch.is_closed:
-            batch.close()
-            queue.open = None
-            queue.topic.produced(queue, batch.size)
-        if not queue.batches:
-            del self.active[queue]
-        return batch
 
     def put_back(self, batch: ProducerBatch) -> None:
         """Queue a batch again that is to be retried, before what was not sent yet."""
@@ -374,10 +315,17 @@ class RecordAccumulator:
         oldest_ms = NEVER
         with self.lock:
             for queue in list(self.active):
-                while queue.batches and queue.batches[0].created_ms <= created_max_ms:
-                    expired.append(self.take_first(queue))
-                if queue.batches:
-                    oldest_ms = min(oldest_ms, queue.batches[0].created_ms)
+                batches = queue.batches
+                while batches and batches[0].created_ms <= created_max_ms:
+                    batch = batches.popleft()
+                    if not batch.is_closed:
+                        batch.close()
+                        queue.open = None
+                    expired.append(batch)
+                if batches:
+                    oldest_ms = min(oldest_ms, batches[0].created_ms)
+                else:
+                    del self.active[queue]
         return expired, oldest_ms
 
     # Requires: the lock
@@ -396,7 +344,8 @@ class RecordAccumulator:
         size = queue.open.size
         queue.close_open()
         self.has_sendable = self.needs_attention = True
-        queue.topic.produced(queue, size)
+        if queue.topic.has_choice:
+            queue.topic.produced(queue, size)
 
     def _begin(
         self, queue: PartitionQueue, records: BatchRecords, size: int
@@ -404,16 +353,18 @@ class RecordAccumulator:
         if self._is_closed:
             raise ClosedError("the producer was closed while a record was on its way into it")
         memory = self._batch_size
-        limit = memory - BATCH_OVERHEAD
+        limit = self._limit
         if self._compresses:
             # What is held until it is compressed is what memory is counted for.
             limit = int(limit / (queue.topic.compression_ratio * _RATIO_MARGIN))
             memory = min(max(limit, memory), self.pool.total)
             limit = min(limit, memory)
         memory = size if size > memory else memory  # noqa: FURB136  `max` costs 80 ns
-        if not self.pool.reserve(memory):
+        pool = self.pool
+        if (pool.waiting or pool.available < memory) and not pool.serves(memory):
             self.has_sendable = True
             return None
+        pool.available -= memory
         batch = ProducerBatch(
             queue.topic.name,
             queue.partition,
@@ -439,7 +390,8 @@ def _due_ms(batch: ProducerBatch, linger_ms: int, leader: PartitionInfo) -> int:
     """When the batch may be sent, if it is the first of its queue; 0: at once."""
     if batch.retry_at_ms:
         # Another leader has not failed: it is tried at once.
-        return 0 if leader.leader_epoch > batch.leader_epoch >= 0 else batch.retry_at_ms
+        is_another = batch.leader is not None and leader.leader_epoch > batch.leader.leader_epoch
+        return 0 if is_another else batch.retry_at_ms
     if batch.is_closed or batch.is_wanted:
         return 0
     return batch.created_ms + linger_ms
@@ -457,16 +409,18 @@ class BufferPool:
         self.waiting: deque[int] = deque()
         """The threads that found too little, the longest waiting first."""
 
-    def reserve(self, size: int) -> bool:
-        """Take `size` bytes; False, and nothing is taken, when there are not so many.
+    def serves(self, size: int) -> bool:
+        """Are there `size` bytes, and no thread that has waited longer than this one?"""
+        assert size <= self.total, (size, self.total)
+        is_next = not self.waiting or self.waiting[0] == get_ident()
+        return is_next and size <= self.available
 
-        Also False while another thread has waited longer than this one.
-        """
-        if size > self.available or (self.waiting and self.waiting[0] != get_ident()):
-            assert size <= self.total, (size, self.total)
-            return False
-        self.available -= size
-        return True
+    def reserve(self, size: int) -> bool:
+        """Take `size` bytes if it serves so many; False, and nothing is taken, if not."""
+        is_served = self.serves(size)
+        if is_served:
+            self.available -= size
+        return is_served
 
     def release(self, size: int) -> None:
         """Give `size` reserved bytes back."""

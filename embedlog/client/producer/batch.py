@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, Final, Protocol
 
+    from embedlog.client.metadata import PartitionInfo
+
     class Delivery(Protocol):
         """Who sends the batches of a producer, as far as a future needs it."""
 
@@ -211,7 +213,10 @@ class Written:
         else:
             self.timestamps = records.timestamps
             self.key_sizes = None if records.keys is None else _sizes(records.keys)
-            self.value_sizes = _sizes(records.values)
+            try:
+                self.value_sizes = list(map(len, records.values))  # type: ignore[arg-type]
+            except TypeError:  # null
+                self.value_sizes = _sizes(records.values)
 
     def record(self, index: int) -> RecordMetadata:
         """Where record `index` is."""
@@ -413,8 +418,8 @@ class ProducerBatch:
     """Later batches of its partition that were acknowledged before it."""
     attempts = 0
     retry_at_ms = 0
-    leader_epoch = -1
-    """Of the leader that it was sent to last."""
+    leader: PartitionInfo | None = None
+    """Whom it was sent to last."""
     topic_id = bytes(16)
     """Of the topic that it was sent to last: the answer names that, whatever is known by then."""
     is_on_wire = False
@@ -430,8 +435,6 @@ class ProducerBatch:
     on_done: Callable[[ProducerBatch], None] | None = None
     """Called once the waiters can see the outcome, by the thread that drives; must not raise. Who
     sets it looks afterwards whether the batch is done."""
-    parent: ProducerBatch | None = None
-    """What it is a part of."""
 
     def __init__(
         self,
@@ -510,7 +513,7 @@ class ProducerBatch:
         """No record is added from here on."""
         self.record_count = len(self.records.values)
         self.is_closed = True
-        self.size_limit = self.small_size_limit = 0
+        self.small_size_limit = 0
 
     # Sending
 
@@ -598,7 +601,9 @@ class ProducerBatch:
             parts.append(self._part(0, half, self.size // 2))
             start, size = half, self.size - self.size // 2
         parts.append(self._part(start, self.record_count, size))
-        self._settle(InParts(parts))
+        self.outcome = InParts(parts)
+        self.records = _NO_RECORDS
+        self.encoded = self.callbacks = None
         return parts
 
     def _part(self, start: int, end: int, size: int) -> ProducerBatch:
@@ -620,7 +625,7 @@ class ProducerBatch:
         part.is_bulk = self.is_bulk
         part.is_transactional = self.is_transactional
         part.is_split_product = True
-        part.parent = self
+        part.on_done = self.part_is_done
         part.close()
         return part
 
@@ -628,29 +633,26 @@ class ProducerBatch:
 
     def succeed(self, base_offset: int, log_append_ms: int) -> None:
         """The records are written (base_offset -1: somewhere)."""
-        self._settle(Written(self, base_offset, log_append_ms))
+        self.outcome = Written(self, base_offset, log_append_ms)
+        self.records = _NO_RECORDS
+        self.encoded = None
 
     def fail(self, error: Exception) -> None:
         """The records are given up."""
-        self._settle(Failed(self.topic, self.partition, error))
+        self.outcome = Failed(self.topic, self.partition, error)
+        self.records = _NO_RECORDS
+        self.encoded = None
 
     def finish(self) -> None:
         """Let the waiters see the outcome. Its callbacks have run."""
-        self.callbacks = None
         self.is_done = True
         if self.on_done is not None:
             self.on_done(self)
-        parent = self.parent
-        if parent is None:
-            return
-        whole = parent.outcome
-        if isinstance(whole, InParts) and all(part.is_done for part in whole.parts):
-            parent.finish()
 
-    def _settle(self, outcome: Written | Failed | InParts) -> None:
-        self.outcome = outcome
-        self.records = _NO_RECORDS
-        self.encoded = None
+    def part_is_done(self, _part: ProducerBatch) -> None:
+        """One of the batches that it was cut into is done."""
+        if isinstance(self.outcome, InParts) and all(part.is_done for part in self.outcome.parts):
+            self.finish()
 
     @property
     def place(self) -> str:
@@ -671,7 +673,4 @@ def _size(value: bytes | None) -> int:
 
 def _sizes(values: Sequence[bytes | None]) -> list[int]:
     """The length of each value, -1 for null."""
-    try:
-        return list(map(len, values))  # type: ignore[arg-type]
-    except TypeError:
-        return [-1 if value is None else len(value) for value in values]
+    return [-1 if value is None else len(value) for value in values]

@@ -303,6 +303,7 @@ class TopicQueues:
     __slots__ = (
         "by_key",
         "compression_ratio",
+        "has_choice",
         "info",
         "name",
         "queues",
@@ -315,6 +316,8 @@ class TopicQueues:
         self.name = info.name
         self.info = info
         """The topic as metadata last described it."""
+        self.has_choice = len(info.partitions) > 1
+        """Has it more than one partition?"""
         self.rules = rules
         self.queues: dict[int, PartitionQueue] = {}
         self.by_key: dict[bytes, PartitionQueue] = {}
@@ -374,9 +377,9 @@ class TopicQueues:
     def produced(self, queue: PartitionQueue, size: int) -> None:
         """Count a batch that went to `queue`: after enough of them another is the sticky one.
 
-        Requires: the accumulator's lock.
+        Requires: the accumulator's lock; the topic has a choice.
         """
-        if queue is self.sticky_queue and len(self.info.partitions) > 1:
+        if queue is self.sticky_queue:
             if self.rules.compresses:
                 size = int(size * self.compression_ratio)
             if self.sticky.produced(size):
@@ -410,6 +413,7 @@ class Topics:
         is_resized = len(info.partitions) != len(found.info.partitions)
         found.info = info
         if is_resized:
+            found.has_choice = len(info.partitions) > 1
             found.by_key = {}  # after the info: whoever fills it has seen that
         return found
 

@@ -7,12 +7,10 @@ somebody intercepts the broker's requests, batches go as such. `DirectAppend` le
 
 from __future__ import annotations
 
-from embedlog.client.producer.accumulator import NEVER
 from embedlog.client.producer.batch import RecordMetadata
 from embedlog.client.producer.metrics import RequestMetrics
 from embedlog.client.producer.outcomes import BatchOutcomes, SentRequest, Upkeep, sooner
 from embedlog.client.producer.settings import SenderSettings
-from embedlog.common import deque
 from embedlog.errors import EmbedlogError, KafkaError, TimedOut
 from embedlog.pending import Pending
 from wire.records.encode.built import BuiltBatch
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.metadata import Metadata
-    from embedlog.client.producer.accumulator import RecordAccumulator
+    from embedlog.client.producer.accumulator import MayBeSent, RecordAccumulator
     from embedlog.client.producer.batch import ProducerBatch
     from embedlog.client.producer.destinations import TopicQueues
     from embedlog.client.producer.transactions.sequences import Numbering
@@ -59,9 +57,9 @@ class InProcessSender:
         self._upkeep = Upkeep(
             transport, metadata, accumulator, self.outcomes, transactions, settings
         )
-        self._sent: dict[SentRequest, None] = {}
-        """What is not committed yet."""
-        self._answers: deque[SentRequest] = deque()
+        self._may_be_sent: MayBeSent | None = None
+        if transactions is not None:
+            self._may_be_sent = lambda batch, _: transactions.may_drain(batch)
         self.encodes_at_once = not self._settings.codec
         """Is a complete batch encoded in the call that made it? There is nothing to wait for."""
         self.metrics = RequestMetrics()
@@ -69,7 +67,7 @@ class InProcessSender:
     @property
     def request_count(self) -> int:
         """Batches that wait to be committed."""
-        return len(self._sent)
+        return len(self._upkeep.sent)
 
     def on_arrival(self, arrived: Callable[[], None]) -> None:
         """Call `arrived`, in whichever thread, when there is news for a pass or a waiter."""
@@ -84,7 +82,7 @@ class InProcessSender:
         now_ms = self._clock.monotonic_ms()
         accumulator, upkeep, settled = self._accumulator, self._upkeep, self.outcomes.settled
         accumulator.has_sendable = False
-        if self._answers or settled:
+        if upkeep.answers or settled:
             self._settle(now_ms)
         delay: int | None = None
         if (
@@ -93,58 +91,44 @@ class InProcessSender:
             or self._transactions is not None
         ):
             try:
-                delay = upkeep.advance(now_ms, self._sent)
+                delay = upkeep.advance(now_ms)
             except EmbedlogError as error:
-                self._fail_waiting(error)
+                upkeep.give_up_waiting(error)
         has_asked = False
         while True:
-            if self._answers or settled:
+            if upkeep.answers or settled:
                 self._settle(now_ms)
-                continue
             if not accumulator.active:
-                return None if not self._sent else sooner(delay, upkeep.expiry_ms - now_ms)
-            if not upkeep.may_send:
-                return delay
-            batch = accumulator.take_ready(
-                now_ms, self._settings.linger_ms, self._metadata.topics, self._transactions
+                return None if not upkeep.sent else sooner(delay, upkeep.expiry_ms - now_ms)
+            found = accumulator.ready(
+                now_ms, self._settings.linger_ms, self._metadata.topics, self._may_be_sent, True
             )
-            if batch is not None:
-                self._append(batch, now_ms)
-            elif accumulator.lacks_leader:
-                later, has_asked = upkeep.find_leaders(
-                    accumulator.lacks_leader, now_ms, has_asked=has_asked
-                )
-                if not has_asked:
-                    return sooner(delay, later)
-            else:
-                due_ms = min(accumulator.next_due_ms, upkeep.expiry_ms)
-                return sooner(delay, due_ms - now_ms)
+            if found:
+                self._append(found[0], now_ms)
+                continue
+            due_ms = min(accumulator.next_due_ms, upkeep.expiry_ms) - now_ms
+            if not accumulator.lacks_leader:
+                return sooner(delay, due_ms)
+            later, has_asked = upkeep.find_leaders(
+                accumulator.lacks_leader, now_ms, has_asked=has_asked
+            )
+            if not has_asked:
+                return sooner(sooner(delay, due_ms), later)
 
     def abort_all(self, error: EmbedlogError) -> None:
         """Give up everything that has no outcome, and tell the callbacks."""
-        self._fail_waiting(error)
-        for sent in list(self._sent):
-            for batch in sent.batches:
-                if batch.outcome is None:
-                    self.outcomes.failed(batch, error)
-            self._forget(sent)
-        self._answers.clear()
-        self._tell()
+        self._upkeep.give_up_all(error)
 
     def recover(self) -> None:
         """Ctrl-C has ended a pass between any two steps: give every batch it held an outcome."""
-        known = {batch for sent in self._sent for batch in sent.batches}
-        self._answers.clear()
-        for sent in self._sent:
-            # Again: the interrupt may have come before anybody listened.
-            self._await(sent)
-        self.outcomes.settle_lost(known)
+        self._upkeep.follow_again()
 
     # A batch
 
     def _append(self, batch: ProducerBatch, now_ms: int) -> None:
         settings = self._settings
-        is_asked = False
+        if self._transactions is not None:
+            self._transactions.number(batch)  # what Ctrl-C leaves half numbered is not put back
         try:
             encoded = batch.encoded
             if encoded is None and not settings.codec:
@@ -155,13 +139,21 @@ class InProcessSender:
             if batch.record_count > 1 and len(encoded) > settings.request_size_max:
                 self.outcomes.split(batch, settings.part_size_max)
                 return
-            is_asked = True
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self.outcomes.defect(batch, error)  # its waiters shall see it, as its caller does
+            else:
+                self._accumulator.put_back(batch)  # Ctrl-C came in time
+            raise
+        try:
             answer: Any = self._transport.append(
-                (batch.topic, batch.topic_id, batch.partition),
+                batch.topic,
+                batch.topic_id,
+                batch.partition,
                 encoded,
-                acks=settings.acks,
-                timeout_ms=settings.request_timeout_ms,
-                is_awaited=batch.is_wanted,
+                settings.acks,
+                settings.request_timeout_ms,
+                batch.is_wanted,
             )
             if answer is None:
                 answer = self._ask(batch, now_ms)
@@ -169,12 +161,7 @@ class InProcessSender:
             self.outcomes.attempt_failed(batch, error, now_ms)
             return
         except BaseException as error:
-            # A defect, of this client or of the broker: its caller shall see it, and so shall
-            # whoever waits for the records.
-            if is_asked or isinstance(error, Exception):
-                self.outcomes.defect(batch, error)
-            else:
-                self._accumulator.put_back(batch)  # Ctrl-C came in time
+            self.outcomes.defect(batch, error)  # perhaps of the broker
             raise
         if type(answer) is Pending:
             self._follow(batch, answer, now_ms)
@@ -191,9 +178,8 @@ class InProcessSender:
         """See to a batch that is not committed yet."""
         batch.queue.is_muted = self._settings.in_flight_max == 1
         sent = SentRequest(-1, [batch], now_ms)
-        sent.pending = answer
-        self._sent[sent] = None
-        self._await(sent)
+        self._upkeep.sent[sent] = None
+        self._upkeep.follow(sent, answer)
 
     def _ask(self, batch: ProducerBatch, now_ms: int) -> Pending[ProduceResponse | None]:
         """Append by a request, for who looks at those."""
@@ -208,27 +194,16 @@ class InProcessSender:
         node_id = self._metadata.topics[batch.topic].partitions[batch.partition].leader
         return self._transport.send(node_id, request)
 
-    def _await(self, sent: SentRequest) -> None:
-        pending = sent.pending
-        assert pending is not None, sent
-        if pending.done():
-            self._answers.append(sent)
-        else:
-            pending.add_callback(lambda _: self._answer_arrived(sent))
-
-    def _answer_arrived(self, sent: SentRequest) -> None:
-        self._answers.append(sent)
-        self._upkeep.arrived()
-
     # Outcomes
 
     def _settle(self, now_ms: int) -> None:
-        while self._answers:
-            sent = self._answers.popleft()
-            if sent in self._sent:  # else it was given up already
-                self._forget(sent)
+        upkeep = self._upkeep
+        while upkeep.answers:
+            sent = upkeep.answers.popleft()
+            if sent in upkeep.sent:  # else it was given up already
+                upkeep.forget(sent)
                 self._take_answer(sent, now_ms)
-        self._tell()
+        upkeep.tell()
 
     def _take_answer(self, sent: SentRequest, now_ms: int) -> None:
         assert sent.pending is not None, sent
@@ -246,25 +221,6 @@ class InProcessSender:
         for batch in batches:
             offset, stamp = (-1, -1) if answer is None else (answer[0], answer[2])
             self.outcomes.written(batch, offset, stamp)
-
-    def _forget(self, sent: SentRequest) -> None:
-        del self._sent[sent]
-        for batch in sent.batches:
-            batch.is_on_wire = False
-            batch.queue.is_muted = False
-        if sent.memory:
-            self._accumulator.give_back(sent.memory)
-
-    def _fail_waiting(self, error: EmbedlogError) -> None:
-        waiting, _ = self._accumulator.take_expired(NEVER)
-        for batch in waiting:
-            self.outcomes.failed(batch, error)
-
-    def _tell(self) -> None:
-        try:
-            self.outcomes.tell()
-        finally:
-            self._upkeep.arrived()
 
 
 class DirectAppend:
@@ -316,11 +272,13 @@ class DirectAppend:
             return None
         try:
             answer: Any = self._transport.append(
-                (topic, queues.info.topic_id, queue.partition),
+                topic,
+                queues.info.topic_id,
+                queue.partition,
                 built,
-                acks=settings.acks,
-                timeout_ms=settings.request_timeout_ms,
-                is_awaited=True,
+                settings.acks,
+                settings.request_timeout_ms,
+                True,
             )
         except KafkaError:
             return None  # nothing was written: what can be done about it a sender knows
@@ -330,7 +288,7 @@ class DirectAppend:
             answer = self._await(answer, timeout_ms)
         with self._accumulator.lock:
             self._outcomes.metrics.written_count += 1
-            if key is None:
+            if key is None and queues.has_choice:
                 queues.produced(queue, built.size)
         stamp = answer[2] if answer[2] >= 0 else timestamp_ms
         return RecordMetadata(

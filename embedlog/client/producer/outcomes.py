@@ -153,10 +153,12 @@ class BatchOutcomes:
         metrics = self.metrics
         metrics.written_count += batch.record_count
         metrics.written_batch_count += 1
-        metrics.written_size += len(batch.encoded or b"")
+        metrics.written_size += len(batch.encoded)  # type: ignore[arg-type]  # it was sent
         batch.succeed(base_offset, log_append_ms)
         if batch.callbacks is None and not self.settled:
-            self.finish(batch)  # nobody is to be told before its waiters
+            # Nobody is to be told before those who wait.
+            batch.finish()
+            self._accumulator.finished(batch)
         else:
             self.settled.append(batch)
 
@@ -226,14 +228,10 @@ class BatchOutcomes:
                 if batch.callbacks:
                     _call_back(batch, batch.callbacks)
                 settled.popleft()
-                self.finish(batch)
+                batch.finish()
+                self._accumulator.finished(batch)
         finally:
             self._is_telling = False
-
-    def finish(self, batch: ProducerBatch) -> None:
-        """Let waiters see the outcome, which callbacks know, and use the batch's memory again."""
-        batch.finish()
-        self._accumulator.finished(batch)
 
     def _may_pass(self, batch: ProducerBatch, error: KafkaError) -> bool:
         """May the error be gone the next time? That is also asked for what it leaves behind."""
@@ -368,11 +366,66 @@ class Upkeep:
         """Until then time asks for nothing here."""
         self.may_send = True
         """Has the producer the id that its batches need?"""
+        self.sent: dict[SentRequest, None] = {}
+        """Requests without an outcome, or batches that are not committed."""
+        self.answers: deque[SentRequest] = deque()
+        """Those of them that have an answer, in the order of arrival."""
 
-    def advance(self, now_ms: int, sent: Iterable[SentRequest]) -> int | None:
+    def follow(self, sent: SentRequest, pending: Pending[Any]) -> None:
+        """Have the next pass see the answer to a request."""
+        sent.pending = pending
+        if pending.done():
+            self.answers.append(sent)
+        else:
+            pending.add_callback(lambda _: self._answer_arrived(sent))
+
+    def follow_again(self) -> None:
+        """Ctrl-C came, perhaps before anybody listened: of each request that has gone."""
+        self.answers.clear()
+        self.sent = {sent: None for sent in self.sent if sent.pending is not None}
+        for sent in self.sent:
+            assert sent.pending is not None, sent
+            self.follow(sent, sent.pending)
+        self._outcomes.settle_lost({batch for sent in self.sent for batch in sent.batches})
+
+    def forget(self, sent: SentRequest) -> None:
+        """The request has ended, well or not."""
+        self.sent.pop(sent, None)
+        for batch in sent.batches:
+            batch.is_on_wire = batch.queue.is_muted = False
+        if sent.memory:
+            self._accumulator.give_back(sent.memory)
+
+    def give_up_waiting(self, error: EmbedlogError) -> None:
+        """Fail all that was not sent."""
+        waiting, _ = self._accumulator.take_expired(NEVER)
+        for batch in waiting:
+            self._outcomes.failed(batch, error)
+
+    def give_up_all(self, error: EmbedlogError) -> None:
+        """Fail everything that has no outcome, and tell the callbacks."""
+        self.give_up_waiting(error)
+        for sent in list(self.sent):
+            for batch in sent.batches:
+                if batch.outcome is None:
+                    self._outcomes.failed(batch, error)
+            self.forget(sent)
+        self.answers.clear()
+        self.tell()
+
+    def tell(self) -> None:
+        """Tell outcomes to callbacks, then to those who wait."""
+        try:
+            self._outcomes.tell()
+        finally:
+            self.arrived()
+
+    def _answer_arrived(self, sent: SentRequest) -> None:
+        self.answers.append(sent)
+        self.arrived()
+
+    def advance(self, now_ms: int) -> int | None:
         """Do what is due; milliseconds until something is again, None when nothing will be.
-
-        `sent` are the requests without an answer.
 
         Raises:
             EmbedlogError: nothing can be sent: the cluster refuses to describe itself, or an id.
@@ -387,10 +440,10 @@ class Upkeep:
             self._watch(self._metadata.pending)
         numbers = self._transactions
         has_duties = numbers is not None and numbers.has_duties
-        if not self._accumulator.active and not sent and not has_duties:
+        if not self._accumulator.active and not self.sent and not has_duties:
             return delay
         if now_ms >= self.expiry_ms:
-            self._expire(now_ms, sent)
+            self._expire(now_ms)
         if metadata_delay is not None:
             self.quiet_until_ms = min(now_ms + metadata_delay, self.expiry_ms)
         if numbers is not None:
@@ -431,11 +484,11 @@ class Upkeep:
             self._watched = pending
             pending.add_callback(lambda _: self.arrived())
 
-    def _expire(self, now_ms: int, requests: Iterable[SentRequest]) -> None:
+    def _expire(self, now_ms: int) -> None:
         """Give up what is older than delivery.timeout.ms, and find when to look again."""
         limit = now_ms - self._delivery_timeout_ms
         expired, oldest = self._accumulator.take_expired(limit)
-        for sent in list(requests):
+        for sent in list(self.sent):
             for batch in sent.batches:
                 if batch.outcome is not None:
                     continue

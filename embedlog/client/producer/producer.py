@@ -89,6 +89,7 @@ class Producer(Transactional):
         self._parts = parts
         self._passes = parts.passes
         self._accumulator = parts.accumulator
+        self._enqueue = parts.accumulator.append
         self._lock = parts.accumulator.lock
         self._wall_source = parts.clock.wall_source()
         self._records = RecordSends(parts)
@@ -124,10 +125,12 @@ class Producer(Transactional):
         `headers` are (name, bytes or None) pairs. What is refused, also after max.block.ms, fails
         the future, and `on_delivery(metadata, error)`, which is called once by who drives.
 
-        Raises:
-            ClosedError; SerializationError; TypeError, ValueError: an argument is unfit.
+        Raises ClosedError, SerializationError; TypeError or ValueError: an argument is unfit.
         """
-        queues = self._quick_topics.get(topic) if type(topic) is str else None
+        try:
+            queues = self._quick_topics.get(topic)
+        except TypeError:  # a topic that cannot be looked up
+            queues = None
         if (queues is None or type(value) is not bytes or partition is not None) or (
             (timestamp_ms is not None or headers is not None)
             or (on_delivery is not None and not callable(on_delivery))
@@ -159,13 +162,11 @@ class Producer(Transactional):
                             batch.trim(future.index)
                             raise
                         return future
-            appended = self._accumulator.append(
-                queue, size, stamp, key, value, None, on_delivery, key is None
-            )
-            if appended is not None:
+            sent = self._enqueue(queue, size, stamp, key, value, None, on_delivery, key is None)
+            if sent is not None:
                 if self._accumulator.needs_attention:
                     self._passes.attend()
-                return appended
+                return sent
         return self._send_any(topic, value, key, None, stamp, None, on_delivery)
 
     def append(
@@ -392,6 +393,7 @@ def _direct_append(parts: ProducerParts) -> DirectAppend | None:
         or settings["enable.idempotence"]
         or settings["partitioner.ignore.keys"]
         or not isinstance(transport, InProcessTransport)
+        or not transport.appends
     ):
         return None
     return DirectAppend(

@@ -11,23 +11,20 @@ from embedlog.client.producer.accumulator import NEVER
 from embedlog.client.producer.metrics import RequestMetrics
 from embedlog.client.producer.outcomes import BatchOutcomes, SentRequest, Upkeep, sooner
 from embedlog.client.producer.settings import SenderSettings
-from embedlog.common import deque
 from embedlog.errors import EmbedlogError
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
-    from embedlog.client.metadata import Metadata
+    from embedlog.client.metadata import Metadata, PartitionInfo
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import ProducerBatch
     from embedlog.client.producer.destinations import NodeLatencies
     from embedlog.client.producer.settings import SenderSettings
     from embedlog.client.producer.transactions.sequences import Numbering
     from embedlog.client.settings import Settings
-    from embedlog.pending import Pending
     from embedlog.transport import Transport
 
 
@@ -59,8 +56,9 @@ class RequestSender:
             transport, metadata, accumulator, self.outcomes, transactions, settings
         )
         self._in_flight: dict[int, int] = {}
-        self._sent: dict[SentRequest, None] = {}
-        self._answers: deque[SentRequest] = deque()
+        """Requests without an answer, by node."""
+        self._planned: dict[int, int] = {}
+        """Bytes of the requests that are put together at this time, by node."""
         self._unready: dict[int, None] = {}
         """Nodes that batches wait for."""
         self._now_ms = 0
@@ -69,7 +67,7 @@ class RequestSender:
     @property
     def request_count(self) -> int:
         """Requests without an answer."""
-        return len(self._sent)
+        return len(self._upkeep.sent)
 
     def on_arrival(self, arrived: Callable[[], None]) -> None:
         """Call `arrived`, in whichever thread, when there is news for a pass or a waiter."""
@@ -82,38 +80,32 @@ class RequestSender:
         the callback after it.
         """
         now_ms = self._now_ms = self._clock.monotonic_ms()
-        settled = self.outcomes.settled
+        upkeep, settled = self._upkeep, self.outcomes.settled
         self._accumulator.has_sendable = False
         while True:
-            took = bool(self._answers)
+            took = bool(upkeep.answers)
             if took:
-                while self._answers:
-                    self._take_answer(self._answers.popleft(), now_ms)
-                if now_ms < self._upkeep.quiet_until_ms and self._upkeep.may_send:
+                while upkeep.answers:
+                    self._take_answer(upkeep.answers.popleft(), now_ms)
+                if now_ms < upkeep.quiet_until_ms and upkeep.may_send:
                     # First this: the broker works while the outcomes are told.
-                    self._drain_and_send(now_ms)
+                    self._send_ready(now_ms)
             if took or settled:
-                self._tell()
+                upkeep.tell()
                 numbers = self._transactions
                 has_duties = numbers is not None and numbers.has_duties
-                is_idle = not self._accumulator.active and not self._sent and not has_duties
+                is_idle = not self._accumulator.active and not upkeep.sent and not has_duties
                 if is_idle and not self._metadata.is_asking:
                     return None
             delay = self._advance(now_ms)
-            if not self._answers and not settled:
+            if not upkeep.answers and not settled:
                 self._encode_ahead()
                 return delay
 
     def abort_all(self, error: EmbedlogError) -> None:
         """Give up everything that has no outcome, and tell the callbacks."""
-        self._fail_waiting(error)
-        for sent in list(self._sent):
-            for batch in sent.batches:
-                if batch.outcome is None:
-                    self.outcomes.failed(batch, error)
-            self._forget(sent)
-        self._answers.clear()
-        self._tell()
+        self._upkeep.give_up_all(error)
+        self._in_flight.clear()
 
     def recover(self) -> None:
         """Ctrl-C has ended a pass between any two steps: give every batch it held an outcome.
@@ -121,58 +113,51 @@ class RequestSender:
         What was on a network is sent again, as after any lost connection.
         """
         self._transport.drop_requests("interrupted")
-        awaited = [sent for sent in self._sent if sent.pending is not None]
-        self._sent = dict.fromkeys(awaited)
+        self._upkeep.follow_again()
         self._in_flight.clear()
-        for sent in awaited:
+        for sent in self._upkeep.sent:
             self._in_flight[sent.node_id] = self._in_flight.get(sent.node_id, 0) + 1
-        self._answers.clear()
-        for sent in awaited:
-            assert sent.pending is not None, sent
-            # Again: the interrupt may have come before anybody listened to it.
-            self._await(sent, sent.pending)
-        self.outcomes.settle_lost({batch for sent in awaited for batch in sent.batches})
 
     # A pass
 
     def _advance(self, now_ms: int) -> int | None:
         try:
             while True:
-                delay = self._upkeep.advance(now_ms, self._sent)
+                delay = self._upkeep.advance(now_ms)
                 if self._upkeep.may_send and self._accumulator.active:
-                    delay = sooner(delay, self._drain_and_send(now_ms))
+                    delay = sooner(delay, self._send_ready(now_ms))
                 if self._transactions is None or not self._transactions.is_due:
                     break
         except EmbedlogError as error:
-            self._fail_waiting(error)
+            self._upkeep.give_up_waiting(error)
             return None
         return delay
 
-    def _drain_and_send(self, now_ms: int) -> int | None:
+    def _send_ready(self, now_ms: int) -> int | None:
         """Send what may be sent; milliseconds until more may be, if time decides."""
         has_asked = False
-        drain, settings = self._accumulator.drain, self._settings
+        accumulator, linger_ms = self._accumulator, self._settings.linger_ms
         while True:
-            drained = drain(
-                now_ms,
-                settings.linger_ms,
-                settings.request_size_max,
-                self._metadata.leader,
-                self._may_be_sent,
-            )
-            for node_id, batches in drained.batches.items():
+            self._planned.clear()
+            requests: dict[int, list[ProducerBatch]] = {}
+            for batch in accumulator.ready(
+                now_ms, linger_ms, self._metadata.topics, self._may_be_sent, False
+            ):
+                assert batch.leader is not None, batch
+                requests.setdefault(batch.leader.leader, []).append(batch)
+            for node_id, batches in requests.items():
                 self._send(node_id, batches)
-            delay = None if drained.next_ms == NEVER else drained.next_ms - now_ms
+            delay = None if accumulator.next_due_ms == NEVER else accumulator.next_due_ms - now_ms
             while self._unready:
                 delay = sooner(delay, self._transport.prepare(self._unready.popitem()[0]))
-            if drained.lacks_leader:
+            if accumulator.lacks_leader:
                 later, has_asked = self._upkeep.find_leaders(
-                    drained.lacks_leader, now_ms, has_asked=has_asked
+                    accumulator.lacks_leader, now_ms, has_asked=has_asked
                 )
                 delay = sooner(delay, later)
                 if has_asked:
                     continue
-            if not drained.batches or self._answers or self.outcomes.settled:
+            if not requests or self._upkeep.answers or self.outcomes.settled:
                 return delay
 
     def _encode_ahead(self) -> None:
@@ -182,7 +167,7 @@ class RequestSender:
         1.4 times as long with gzip and 1.15 with zstd. Plain batches take no time to speak of.
         """
         settings = self._settings
-        if self._sent and settings.codec:
+        if self._upkeep.sent and settings.codec:
             for batch in self._accumulator.closed_first(settings.in_flight_max):
                 self._encode(batch)
 
@@ -192,8 +177,12 @@ class RequestSender:
         batch.is_transactional = settings.transactional_id is not None
         return len(batch.encode(settings.codec, settings.level))
 
-    def _may_be_sent(self, batch: ProducerBatch, node_id: int) -> bool:
-        """Does the node take a batch now, and does the order of numbers allow this one?"""
+    def _may_be_sent(self, batch: ProducerBatch, leader: PartitionInfo) -> bool:
+        """Does the node take the batch in this request, and does the order of numbers allow it?
+
+        A request takes max.request.size bytes, or one batch.
+        """
+        node_id = leader.leader
         is_ready = self._transport.is_ready(node_id)
         if not is_ready:
             self._unready[node_id] = None
@@ -201,13 +190,18 @@ class RequestSender:
             is_ready = False
         if self._latencies.is_watching:
             self._latencies.batch_was_ready(node_id, self._now_ms, could_be_sent=is_ready)
-        return is_ready and (self._transactions is None or self._transactions.may_drain(batch))
+        if not is_ready or not (self._transactions is None or self._transactions.may_drain(batch)):
+            return False
+        size = self._planned.get(node_id, 0) + batch.size
+        may_go = size <= self._settings.request_size_max or node_id not in self._planned
+        self._planned[node_id] = size  # also when it has no room: nothing goes before it
+        return may_go
 
     # A request
 
     def _send(self, node_id: int, batches: list[ProducerBatch]) -> None:
         sent = SentRequest(node_id, batches, self._clock.monotonic_ms())
-        self._sent[sent] = None
+        self._upkeep.sent[sent] = None
         self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
         try:
             for batch in list(batches):
@@ -232,7 +226,7 @@ class RequestSender:
             for batch in batches:
                 self.outcomes.defect(batch, error)
             raise
-        self._await(sent, pending)
+        self._upkeep.follow(sent, pending)
 
     def _request(self, batches: list[ProducerBatch]) -> ProduceRequest:
         topics: dict[str, TopicProduceData] = {}
@@ -266,21 +260,10 @@ class RequestSender:
         self.outcomes.split(batch, settings.part_size_max)
         return False
 
-    def _await(self, sent: SentRequest, pending: Pending[Any]) -> None:
-        sent.pending = pending
-        if pending.done():
-            self._answers.append(sent)
-        else:
-            pending.add_callback(lambda _: self._answer_arrived(sent))
-
     # Answers
 
-    def _answer_arrived(self, sent: SentRequest) -> None:
-        self._answers.append(sent)
-        self._upkeep.arrived()
-
     def _take_answer(self, sent: SentRequest, now_ms: int) -> None:
-        if sent not in self._sent:
+        if sent not in self._upkeep.sent:
             return  # given up already
         self._forget(sent)
         batches = [batch for batch in sent.batches if batch.outcome is None]
@@ -302,20 +285,5 @@ class RequestSender:
 
     def _forget(self, sent: SentRequest) -> None:
         """The request has ended, well or not."""
-        self._sent.pop(sent, None)
+        self._upkeep.forget(sent)
         self._in_flight[sent.node_id] -= 1
-        for batch in sent.batches:
-            batch.is_on_wire = batch.queue.is_muted = False
-        if sent.memory:
-            self._accumulator.give_back(sent.memory)
-
-    def _fail_waiting(self, error: EmbedlogError) -> None:
-        waiting, _ = self._accumulator.take_expired(NEVER)
-        for batch in waiting:
-            self.outcomes.failed(batch, error)
-
-    def _tell(self) -> None:
-        try:
-            self.outcomes.tell()
-        finally:
-            self._upkeep.arrived()

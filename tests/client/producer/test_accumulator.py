@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from embedlog.client.metadata import PartitionInfo, TopicInfo
 from embedlog.client.parse_settings import parse
-from embedlog.client.producer.accumulator import NEVER, Drained, RecordAccumulator
+from embedlog.client.producer.accumulator import NEVER, RecordAccumulator
 from embedlog.client.producer.batch import ProducerBatch
 from embedlog.client.producer.destinations import PartitionQueue, StickyRules, TopicQueues, Topics
 from embedlog.client.producer.settings import PRODUCER, complete
@@ -47,32 +47,37 @@ class Bench:
         append = self.accumulator.append
         return append(queue, size, stamp, None, value, None, None, sticky) is not None
 
-    def drain(self, size_max: int = 1 << 20) -> Drained:
-        return self.accumulator.drain(
+    def drain(self) -> dict[int, list[ProducerBatch]]:
+        """What is ready, by node."""
+        found: dict[int, list[ProducerBatch]] = {}
+        for batch in self.accumulator.ready(
             self.runtime.clock.monotonic_ms(),
             LINGER_MS,
-            size_max,
-            lambda topic, partition: (
-                self.leaders[partition] if self.leaders[partition].leader >= 0 else None
-            ),
-            lambda batch, node_id: node_id not in self.refused_nodes,
-        )
+            {self.topic.name: self.topic.info},
+            lambda _, leader: leader.leader not in self.refused_nodes,
+            False,
+        ):
+            assert batch.leader is not None
+            found.setdefault(batch.leader.leader, []).append(batch)
+        return found
 
-    def drained(self, size_max: int = 1 << 20) -> dict[int, list[int]]:
+    def drained(self) -> dict[int, list[int]]:
         """The partitions that were drained, by node."""
-        found = self.drain(size_max).batches
-        return {node: [batch.partition for batch in batches] for node, batches in found.items()}
+        found = self.drain().items()
+        return {node: [batch.partition for batch in batches] for node, batches in found}
 
 
 def test_a_batch_is_due_when_it_lingered_and_says_when() -> None:
     bench = Bench([1])
     bench.append(bench.topic.queue(0))
-    assert bench.drain().next_ms == LINGER_MS
+    assert bench.drained() == {}
+    assert bench.accumulator.next_due_ms == LINGER_MS
     bench.runtime.clock.advance(LINGER_MS - 1)
     assert bench.drained() == {}
     bench.runtime.clock.advance(1)
     assert bench.drained() == {1: [0]}
-    assert bench.drain().next_ms == NEVER
+    assert bench.drained() == {}
+    assert bench.accumulator.next_due_ms == NEVER
 
 
 def test_a_full_batch_and_what_is_before_another_are_due_at_once() -> None:
@@ -81,7 +86,7 @@ def test_a_full_batch_and_what_is_before_another_are_due_at_once() -> None:
     bench.append(queue, bytes(600))
     assert bench.drained() == {}
     bench.append(queue, bytes(600))
-    (batch,) = bench.drain().batches[1]
+    (batch,) = bench.drain()[1]
     assert batch.record_count == 1
     assert batch.is_closed
     assert bench.drained() == {}, "the second has room"
@@ -105,25 +110,6 @@ def test_one_batch_of_a_partition_is_taken_at_a_time() -> None:
     assert [bench.drained() for _ in range(4)] == [{1: [0]}] * 3 + [{}]
 
 
-def test_partitions_take_turns_when_a_request_is_full() -> None:
-    bench = Bench([1] * 4)
-    for _ in range(3):
-        for partition in range(4):
-            bench.append(bench.topic.queue(partition), bytes(2000))
-    order = []
-    for _ in range(6):
-        order += bench.drained(size_max=4500)[1]
-    assert order == [0, 1, 2, 3] * 3
-
-
-def test_one_batch_above_the_request_size_goes_alone() -> None:
-    bench = Bench([1, 1, 2])
-    for partition in range(3):
-        bench.append(bench.topic.queue(partition), bytes(5000))
-    assert bench.drained(size_max=4500) == {1: [0], 2: [2]}
-    assert bench.drained(size_max=4500) == {1: [1]}
-
-
 def test_muted_partitions_and_nodes_that_take_nothing_are_passed_over() -> None:
     bench = Bench([1, 2, 1])
     for partition in range(3):
@@ -141,19 +127,19 @@ def test_a_partition_without_a_leader_is_named() -> None:
     for partition in range(2):
         bench.append(bench.topic.queue(partition))
     bench.runtime.clock.advance(LINGER_MS)
-    found = bench.drain()
-    assert list(found.lacks_leader) == ["t"]
-    assert list(found.batches) == [1]
+    assert bench.drained() == {1: [1]}
+    assert list(bench.accumulator.lacks_leader) == ["t"]
 
 
 def test_a_retry_waits_for_its_back_off_unless_another_leads_now() -> None:
     bench = Bench([1])
     queue = bench.topic.queue(0)
     bench.append(queue, bytes(2000))
-    (batch,) = bench.drain().batches[1]
+    (batch,) = bench.drain()[1]
     batch.retry_at_ms, batch.attempts = 100, 1
     bench.accumulator.put_back(batch)
-    assert bench.drain().next_ms == 100
+    assert bench.drained() == {}
+    assert bench.accumulator.next_due_ms == 100
     bench.leaders[0] = PartitionInfo(0, 2, 1)
     assert bench.drained() == {2: [0]}
     bench.accumulator.put_back(batch)
@@ -167,7 +153,7 @@ def test_a_retry_comes_first_and_sequences_stay_in_order() -> None:
     queue = bench.topic.queue(0)
     for _ in range(4):
         bench.append(queue, bytes(2000))
-    sent = [bench.drain().batches[1][0] for _ in range(3)]
+    sent = [bench.drain()[1][0] for _ in range(3)]
     for number, batch in enumerate(sent):
         batch.numbers = 1, 0, number
     for batch in (sent[1], sent[0], sent[2]):
@@ -180,7 +166,7 @@ def test_sequences_stay_in_order_where_they_begin_again() -> None:
     queue = bench.topic.queue(0)
     for _ in range(3):
         bench.append(queue, bytes(2000))
-    sent = [bench.drain().batches[1][0] for _ in range(3)]
+    sent = [bench.drain()[1][0] for _ in range(3)]
     for number, batch in zip((2**31 - 2, 2**31 - 1, 0), sent, strict=True):
         batch.numbers = 1, 0, number
     for batch in reversed(sent):
@@ -293,23 +279,23 @@ class Lone(Bench):
             self.append(queue, bytes(450))
         assert [batch.is_closed for batch in queue.batches] == [True, True, True, False]
 
-    def take(self, now_ms: int = 0, transactions: Any = None) -> ProducerBatch | None:
+    def take(self, now_ms: int = 0, may_be_sent: Any = None) -> list[ProducerBatch]:
         topics = {self.topic.name: self.topic.info}
-        return self.accumulator.take_ready(now_ms, 100, topics, transactions)
+        return self.accumulator.ready(now_ms, 100, topics, may_be_sent, False)
 
 
 def test_what_is_ready_is_taken_batch_by_batch_and_the_rest_says_when_it_will_be() -> None:
     bench = Lone()
     waiting = list(bench.queue.batches)
-    assert [bench.take() for _ in range(3)] == waiting[:3]
-    assert bench.take() is None, "the open one may linger"
+    assert [bench.take() for _ in range(3)] == [[batch] for batch in waiting[:3]]
+    assert bench.take() == [], "the open one may linger"
     created_ms = waiting[3].created_ms
     assert bench.accumulator.next_due_ms == created_ms + 100
     waiting[3].is_wanted = True
-    assert bench.take() is waiting[3]
+    assert bench.take() == [waiting[3]]
     assert waiting[3].is_closed
     assert not bench.accumulator.active
-    assert bench.take() is None
+    assert bench.take() == []
     assert bench.accumulator.next_due_ms == NEVER
 
 
@@ -317,33 +303,19 @@ def test_what_may_not_be_sent_is_left() -> None:
     bench = Lone()
     first = bench.queue.batches[0]
     bench.queue.is_muted = True
-    assert bench.take() is None
+    assert bench.take() == []
     bench.queue.is_muted = False
     first.retry_at_ms = 5
-    assert bench.take(4) is None
+    assert bench.take(4) == []
     assert bench.accumulator.next_due_ms == 5
-
-    class Numbers:
-        is_free = False
-        numbered: ClassVar[list[ProducerBatch]] = []
-
-        def may_drain(self, batch: ProducerBatch) -> bool:
-            return self.is_free
-
-        def number(self, batch: ProducerBatch) -> None:
-            assert batch.is_closed, "its records can be counted"
-            self.numbered.append(batch)
-
-    numbers = Numbers()
-    assert bench.take(5, numbers) is None
-    numbers.is_free = True
-    assert bench.take(5, numbers) is first
-    assert numbers.numbered == [first]
+    assert bench.take(5, lambda batch, leader: leader.leader != 1) == []
+    assert bench.queue.batches[0] is first
+    assert bench.take(5, lambda batch, leader: batch is first) == [first]
 
 
 def test_a_partition_without_a_leader_names_its_topic() -> None:
     bench = Lone(leader=-1)
-    assert bench.take() is None
+    assert bench.take() == []
     assert list(bench.accumulator.lacks_leader) == [bench.topic.name]
 
 
@@ -353,8 +325,10 @@ def test_queues_are_served_by_turns() -> None:
     other = many.topic.queue(1)
     for _ in range(5):
         many.append(other, bytes(450))
-    served = [batch.partition for batch in iter(many.take, None)]
-    assert served == [0, 1, 0, 1, 0]
+    topics = {many.topic.name: many.topic.info}
+    (first,) = many.accumulator.ready(0, 100, topics, None, True)
+    served = [[batch.partition for batch in many.take()] for _ in range(3)]
+    assert [first.partition, *served] == [0, [1, 0], [1, 0], []]
 
 
 def test_the_first_that_are_closed_may_be_encoded_ahead() -> None:

@@ -1,8 +1,9 @@
-"""A producer over the network, whose requests of one partition follow a template."""
+"""A producer over the network: what it sends, in which requests, and what it hears of that."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,7 +11,11 @@ import pytest
 import embedlog
 from embedlog import ConfigResource, ResourceType
 from embedlog.client.producer.producer import Producer
+from embedlog.pending import Pending
+from embedlog.testing import sim_runtime
 from embedlog.testing.loopback_transport import LoopbackTransport
+from tests.client.scripted_broker import PASS, ScriptedBroker
+from wire.schemas.produce import ProduceRequest
 
 TOPIC = ConfigResource(ResourceType.TOPIC, "t")
 
@@ -47,7 +52,7 @@ def test_the_brokers_time_is_told_where_the_topic_stamps_at_append(
             assert producer.send("t", b"v", timestamp_ms=5).result().timestamp > 5
 
 
-def test_a_topic_made_anew_gets_a_target_of_its_own(cluster: embedlog.Cluster) -> None:
+def test_a_topic_made_anew_gets_its_records(cluster: embedlog.Cluster) -> None:
     transport = LoopbackTransport(cluster)
     with Producer(transport) as producer, cluster.admin() as admin:
         assert _offsets(producer, 3) == [0, 1, 2]
@@ -65,12 +70,59 @@ def test_a_refusal_after_good_answers_is_seen(cluster: embedlog.Cluster) -> None
         assert _offsets(producer, 2) == [3, 4]
 
 
-def test_a_connection_that_is_made_anew_learns_again(cluster: embedlog.Cluster) -> None:
+def test_records_go_on_over_a_connection_that_is_made_anew(cluster: embedlog.Cluster) -> None:
     transport = LoopbackTransport(cluster)
     with Producer(transport) as producer:
         assert _offsets(producer, 3) == [0, 1, 2]
         transport.channels.cut()
         assert _offsets(producer, 3) == [3, 4, 5]
+
+
+def _requests(sizes: list[int]) -> list[list[int]]:
+    """The partitions in each request: three records of these sizes, each its partition's and a
+    batch by itself; a request takes 4,500 bytes, and waits for the one before."""
+    runtime = sim_runtime(seed=1)
+    broker = ScriptedBroker({"t": len(sizes)}, runtime)
+    held: list[tuple[Any, Pending[Any]]] = []
+    requests: list[list[int]] = []
+
+    def hold(request: Any) -> Any:
+        if not isinstance(request, ProduceRequest):
+            return PASS
+        held.append((request, Pending()))
+        return held[-1][1]
+
+    settings: dict[str, Any] = {
+        "max_request_size": 4_500,
+        "max_in_flight_requests_per_connection": 1,
+        "linger_ms": 1_000,
+        "enable_idempotence": False,
+    }
+    with Producer(broker.transport(), settings, batch_size=0) as producer:
+        producer.partitions_for("t")
+        broker.faults.append(hold)
+        futures = [
+            producer.send("t", bytes(size), partition=partition)
+            for _ in range(3)
+            for partition, size in enumerate(sizes)
+        ]
+        while not all(future.done() for future in futures):
+            with suppress(embedlog.TimedOut):
+                producer.flush(0)
+            asked, held[:] = list(held), []
+            for request, _ in asked:
+                requests.append([data.index for data in request.topic_data[0].partition_data])
+            for request, pending in asked:
+                pending.complete(broker.answer(request))
+    return requests
+
+
+def test_partitions_take_turns_when_a_request_is_full() -> None:
+    assert _requests([2_000] * 4) == [[0], [1, 2], [3, 0], [1, 2], [3, 0], [1, 2], [3]]
+
+
+def test_a_large_batch_goes_alone_and_nothing_overtakes_it() -> None:
+    assert _requests([1_000, 4_400, 1_000]) == [[0], [1], [2, 0], [1], [2, 0], [1], [2]]
 
 
 @pytest.mark.slow
