@@ -14,6 +14,7 @@ from embedlog.aio.threads import in_thread
 from embedlog.aio.transactions import Transaction
 from embedlog.client.arguments import timeout_s
 from embedlog.client.producer.columns import own_columns, unchanging
+from embedlog.client.producer.passes import milliseconds
 from embedlog.errors import ClosedError, TimedOut
 from embedlog.runtime.forks import stays_in_parent
 
@@ -250,13 +251,15 @@ class Producer:
         """Send everything, wait for it at most `timeout` seconds, give back what is held.
 
         What is not settled by then is given up: its futures fail with ClosedError. Cancelled, it
-        waits no more. Again is allowed, and waits for the first.
+        waits no more. Again is allowed, and waits for the first. A transaction that is open is
+        aborted, unless it is prepared.
         """
         if self._closed is not None:
             await asyncio.wait([self._closed])
             return
         self._closed = asyncio.get_running_loop().create_future()
         try:
+            await self._abort_open(timeout)
             with suppress(TimedOut):
                 await self._flush(timeout)
         finally:
@@ -292,6 +295,13 @@ class Producer:
             return await self._in_thread(_TRANSACTIONS, call)
         finally:
             self._outcomes.take_done()
+
+    async def _abort_open(self, timeout: float | None) -> None:
+        """End a transaction that nobody has ended, before the client is closed."""
+        transactions = self._client.transactions
+        if transactions is not None:
+            timeout_ms = milliseconds(timeout, "close")
+            await self._in_thread(_TRANSACTIONS, partial(transactions.close, timeout_ms))
 
     async def _flush(self, timeout: float | None) -> None:
         self._push()

@@ -31,6 +31,8 @@ class SharedProducer:
         """The synchronous one."""
         self._parts = parts
         self.send_columns = ColumnSends(parts).send
+        self.transactions = parts.transactions
+        """The calls about them; None without a transactional.id."""
         self.in_process = parts.transport.in_process
         self.wall_ms = parts.clock.wall_ms
         self.scheduler = parts.transport.runtime.scheduler

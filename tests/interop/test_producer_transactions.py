@@ -67,6 +67,13 @@ def test_kafka_hides_what_was_aborted_from_every_way_to_read(
     )
 
 
+@pytest.mark.parametrize("linger_ms", [0, 5])
+def test_closing_ends_a_transaction_with_kafka_too(
+    connect: Callable[[], Any], linger_ms: int
+) -> None:
+    promises.test_closing_ends_a_transaction_that_nobody_has_ended(connect, linger_ms)
+
+
 def test_kafka_keeps_large_transactions_whole(connect: Callable[[], Any]) -> None:
     promises.test_a_large_transaction_of_many_batches_is_whole(connect, "lz4")
 

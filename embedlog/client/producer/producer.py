@@ -296,7 +296,8 @@ class Producer(Transactional):
 
         What is not settled by then is given up: its futures fail with ClosedError. Again is
         allowed. From a delivery callback it does not wait. Of records that failed and nobody asked
-        for, a warning tells; leaving a `with` raises.
+        for, a warning tells; leaving a `with` raises. A transaction that is open is aborted, unless
+        it is prepared.
         """
         self._close(milliseconds(timeout, "close"))
         error = self._parts.sender.outcomes.failures.take_unseen()

@@ -349,6 +349,27 @@ def test_asyncio_commits_what_a_consumer_has_read(connect: Connect) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("linger_ms", [0, 5])
+def test_closing_ends_a_transaction_that_nobody_has_ended(connect: Connect, linger_ms: int) -> None:
+    make_topics(connect, out=2)
+    producer = transactional(connect, linger_ms=linger_ms)
+    producer.begin_transaction()
+    producer.send("out", b"left", partition=0).result()
+    producer.send("out", b"unsent", partition=1)
+    producer.close()
+
+    async def main() -> None:
+        async with embedlog.aio.Producer(connect(), transactional_id="me") as other:
+            await other.init_transactions()
+            await other.begin_transaction()
+            await other.send("out", b"left too", partition=0)
+
+    asyncio.run(main())
+    with Producer(connect()) as plain:
+        plain.send("out", b"plain", partition=0).result()
+    assert committed(connect) == [b"plain"]
+
+
 @pytest.fixture
 def cluster() -> Iterator[embedlog.Cluster]:
     with embedlog.open() as opened:
