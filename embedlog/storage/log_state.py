@@ -197,12 +197,16 @@ class LogState:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what a read_committed reader may see."""
+        """The end of what a read_committed reader may see.
+
+        Never below the log start offset, also where records of an open transaction were deleted.
+        """
         unstable = self._first_unstable_offset
         high_watermark = self.high_watermark
         if unstable is None or unstable > high_watermark:
             return high_watermark
-        return unstable
+        start = self.log_start_offset
+        return unstable if unstable > start else start
 
     @property
     def size(self) -> int:

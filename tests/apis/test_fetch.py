@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from embedlog.storage.validation.origin import AppendOrigin
 from tests.apis.conftest import Client, InProcess, Loopback, Tcp
 from tests.golden.batches import simple
 from tests.golden.requests import Topic, fetch, produce
@@ -232,8 +233,6 @@ def test_an_isolation_level_that_does_not_exist(client: Client, level: int) -> N
 
 
 def test_read_committed_stops_at_an_open_transaction(client: Client) -> None:
-    from embedlog.storage.validation.origin import AppendOrigin
-
     topic = client.make_topic()
     put(client, topic, b"a")
     partition = client.broker.replica_manager.partition(topic[0], 0)
@@ -246,6 +245,26 @@ def test_read_committed_stops_at_an_open_transaction(client: Client) -> None:
     assert (committed.high_watermark, committed.last_stable_offset) == (2, 1)
     assert committed.aborted_transactions == []
     assert offsets(read(client, topic, 12)) == [0, 1]
+
+
+@pytest.mark.parametrize("version", [4, 12, 13, 18])
+def test_read_committed_begins_where_the_records_of_an_open_transaction_were_deleted(
+    client: Client, version: int
+) -> None:
+    topic = client.make_topic()
+    partition = client.broker.replica_manager.partition(topic[0], 0)
+    for sequence in range(3):
+        data = simple(
+            b"open", attributes=0x10, producer_id=9, producer_epoch=0, base_sequence=sequence
+        )
+        client.broker.replica_manager.append(
+            partition, data, acks=1, origin=AppendOrigin.COORDINATOR
+        )
+    trim(client, topic, 2)
+    found = read(client, topic, version, offset=2, isolation_level=1)
+    assert (found.high_watermark, found.last_stable_offset) == (3, 2)
+    assert (found.error_code, offsets(found), found.aborted_transactions) == (0, [], [])
+    assert offsets(read(client, topic, version, offset=2)) == [2]
 
 
 # Waiting

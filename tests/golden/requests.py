@@ -24,6 +24,8 @@ from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProd
 LATEST_CREATE_TOPICS = 7
 PRODUCE_BY_ID = 13
 FETCH_BY_ID = 13
+CONSUMER = -1
+"""The replica id of who is none. Others are shown the end of the log, whatever is open there."""
 
 Topic = tuple[str, bytes]
 
@@ -138,9 +140,10 @@ def _fetch_topic(topic: Topic, version: int) -> dict[str, Any]:
 def list_offsets(
     topic: str, *timestamps: int, partition: int = 0, epoch: int | None = None, **fields: Any
 ) -> ListOffsetsRequest:
-    """ListOffsets of one partition, one entry for each timestamp."""
+    """ListOffsets of one partition, one entry for each timestamp, by a consumer."""
     extra = {} if epoch is None else {"current_leader_epoch": epoch}
     rows = [
         ListOffsetsPartition(partition_index=partition, timestamp=t, **extra) for t in timestamps
     ]
-    return ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=rows)], **fields)
+    topics = [ListOffsetsTopic(name=topic, partitions=rows)]
+    return ListOffsetsRequest(topics=topics, **{"replica_id": CONSUMER, **fields})

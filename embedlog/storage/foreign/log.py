@@ -60,9 +60,9 @@ class ForeignLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what a read_committed reader may see."""
+        """The end of what a read_committed reader may see, never below the log start offset."""
         assert self._tail is not None
-        return self._tail.last_stable_offset
+        return max(self._tail.last_stable_offset, self.log_start_offset)
 
     @property
     def damage(self) -> CorruptRecord | None:
