@@ -195,9 +195,17 @@ class GroupCalls(ConsumerCore):
         """What `commit` would store: the positions, each with the leader epoch it was read in.
 
         For a transactional producer, which commits them with what was made of the records.
+
+        Raises:
+            IllegalState: enable.auto.commit is on: what the consumer commits by itself would count
+                also if the transaction does not.
         """
         with self._guard:
-            self._group()
+            if self._group().auto_commit.is_on:
+                raise IllegalState(
+                    "consumed_offsets: enable.auto.commit is on, so that offsets are committed "
+                    "whatever becomes of a transaction; turn it off"
+                )
             return self._to_commit(None, "consumed_offsets")
 
     def _to_commit(

@@ -69,11 +69,11 @@ class Transaction:
         """Commit what `consumer` has read for its group, as part of the transaction.
 
         By default its positions: everything that it has returned. `offsets` are others, as
-        `Consumer.commit` takes them. Its enable.auto.commit should be off.
+        `Consumer.commit` takes them. Its enable.auto.commit must be off.
 
         Raises:
-            IllegalState: the consumer has no group. The rest as
-                `Producer.send_offsets_to_transaction`.
+            IllegalState: enable.auto.commit is on. KafkaError: InvalidGroupId, without a group.id.
+                The rest as `Producer.send_offsets_to_transaction`.
         """
         self._check_open("send_offsets")
         if offsets is None:

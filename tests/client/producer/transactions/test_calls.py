@@ -122,6 +122,20 @@ def test_offsets_count_with_the_transaction(producer: Producer, cluster: FaultyC
             assert (found and found.offset) == stored
 
 
+def test_a_consumer_that_commits_by_itself_is_refused(
+    producer: Producer, cluster: FaultyCluster
+) -> None:
+    with (
+        cluster.cluster.consumer(group_id="readers") as consumer,
+        cluster.cluster.consumer() as lone,
+    ):
+        producer.begin_transaction()
+        with pytest.raises(IllegalState, match=r"enable\.auto\.commit is on"):
+            consumer.consumed_offsets()
+        with pytest.raises(errors.InvalidGroupId):
+            lone.consumed_offsets()
+
+
 def test_no_offsets_at_all_are_nothing_to_send(producer: Producer, cluster: FaultyCluster) -> None:
     producer.begin_transaction()
     producer.send_offsets_to_transaction({}, embedlog.ConsumerGroupMetadata("readers"))
