@@ -81,6 +81,13 @@ def test_the_embedded_queue_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert second.splitlines() == ["durable up to offset 5", "3 job 0", "4 job 1", "5 job 2"]
 
 
+def test_each_order_has_one_invoice(tmp_path: Path) -> None:
+    example = str(EXAMPLES / "exactly_once.py")
+    orders = ["invoice for order 0", "invoice for order 1", "invoice for order 2"]
+    assert run(example, str(tmp_path / "shop")).splitlines() == orders
+    assert run(example, str(tmp_path / "shop")).splitlines() == orders * 2
+
+
 @pytest.mark.slow
 def test_the_fake_broker_serves_a_unit_test() -> None:
     out = run("-m", "pytest", "-p", "no:cacheprovider", str(EXAMPLES / "fake_broker.py"))
@@ -164,6 +171,7 @@ def test_spark_makes_the_same_table_from_a_directory_and_from_a_cluster(tmp_path
 
 def test_every_example_is_run_here() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
-        "asyncio_service", "columns", "consumer_service", "embedded_queue", "fake_broker",
+        "asyncio_service", "columns", "consumer_service", "embedded_queue", "exactly_once",
+        "fake_broker",
         "producer_service", "spark_read", "unit_test_with_broker",
     }  # fmt: skip
