@@ -34,6 +34,11 @@ if TYPE_CHECKING:
         ProducerState,
         ResourceType,
     )
+    from embedlog.client.admin.transaction_results import (
+        FencedProducer,
+        TransactionDescription,
+        TransactionListing,
+    )
     from embedlog.client.consumer.consumer import Consumer
     from embedlog.client.consumer.consumer_record import (
         ConsumerRecord,
@@ -120,6 +125,7 @@ __all__ = [
     "DeliveryFuture",
     "DirectoryLocked",
     "EmbedlogError",
+    "FencedProducer",
     "GroupDescription",
     "GroupListing",
     "IllegalState",
@@ -158,6 +164,8 @@ __all__ = [
     "TopicPartition",
     "Transaction",
     "TransactionAborted",
+    "TransactionDescription",
+    "TransactionListing",
     "WakeupError",
     "open",
     "open_reader",
@@ -185,6 +193,7 @@ _HOMES = {
     "CreatedTopic": "client.admin.results",
     "Degradation": "storage.degradation",
     "DeliveryFuture": "client.producer.batch",
+    "FencedProducer": "client.admin.transaction_results",
     "GroupDescription": "client.admin.group_results",
     "GroupListing": "client.admin.group_results",
     "IllegalState": "client.errors",
@@ -220,6 +229,8 @@ _HOMES = {
     "TopicPartition": "common",
     "Transaction": "client.producer.transactions.transaction",
     "TransactionAborted": "client.errors",
+    "TransactionDescription": "client.admin.transaction_results",
+    "TransactionListing": "client.admin.transaction_results",
     "WakeupError": "client.errors",
     "__version__": "version",
     "open": "cluster",

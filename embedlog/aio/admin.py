@@ -69,6 +69,12 @@ class Admin:
     alter_group_offsets = awaited(blocking.Admin.alter_group_offsets)
     delete_group_offsets = awaited(blocking.Admin.delete_group_offsets)
 
+    # Transactions
+    list_transactions = awaited(blocking.Admin.list_transactions)
+    describe_transactions = awaited(blocking.Admin.describe_transactions)
+    fence_producers = awaited(blocking.Admin.fence_producers)
+    abort_transaction = awaited(blocking.Admin.abort_transaction)
+
     # The cluster
     describe_cluster = awaited(blocking.Admin.describe_cluster)
     describe_log_dirs = awaited(blocking.Admin.describe_log_dirs)

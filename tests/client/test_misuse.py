@@ -82,6 +82,7 @@ PRODUCER: dict[str, Call] = {
 PRODUCER_ANY_TIME = {"close", "metrics"}
 
 ADMIN: dict[str, Call] = {
+    "abort_transaction": lambda admin: admin.abort_transaction(HERE, 1, 0),
     "alter_configs": lambda admin: admin.alter_configs({("topic", "events"): {}}),
     "alter_group_offsets": lambda admin: admin.alter_group_offsets("group", {HERE: 0}),
     "create_partitions": lambda admin: admin.create_partitions({"events": 2}),
@@ -95,6 +96,9 @@ ADMIN: dict[str, Call] = {
     "describe_groups": lambda admin: admin.describe_groups(["group"]),
     "describe_log_dirs": lambda admin: admin.describe_log_dirs(),
     "describe_producers": lambda admin: admin.describe_producers([HERE]),
+    "describe_transactions": lambda admin: admin.describe_transactions(["id"]),
+    "fence_producers": lambda admin: admin.fence_producers(["id"]),
+    "list_transactions": lambda admin: admin.list_transactions(),
     "describe_topics": lambda admin: admin.describe_topics(["events"]),
     "incremental_alter_configs": lambda admin: admin.incremental_alter_configs(
         {("topic", "events"): {}}

@@ -1,4 +1,4 @@
-"""How the admin client's requests about groups reach the groups' coordinators."""
+"""How the admin client's requests reach the coordinators of groups, or of transactional ids."""
 
 from __future__ import annotations
 
@@ -24,24 +24,31 @@ if TYPE_CHECKING:
     # What a coordinator said about one group: error code, its message, the value.
     Answer = tuple[int, str | None, V]
 
-_GROUP_KEY = 0
+GROUP_KEY = 0
+TRANSACTION_KEY = 1
+"""What kind of id the coordinator is asked for."""
 _SEVERAL_KEYS_SINCE = 4
 _LOST = LOST_COORDINATOR | {ErrorCode.BROKER_NOT_AVAILABLE}
 _ASK_AGAIN = _LOST | {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
 }
 _SILENCE = "the coordinator's answer leaves the group out"
 
 
 class CoordinatorCalls:
-    """Requests about groups, until each group has an answer or the time is over.
+    """Requests about groups, until each group has an answer or the time is over. Transactional ids
+    are asked about in the same way, with `key_type` TRANSACTION_KEY.
 
     `coordinators` are those that answered last, by group. Make one for each call of the user's.
     """
 
-    def __init__(self, calls: AdminCalls, timeout_ms: int | None) -> None:
+    def __init__(
+        self, calls: AdminCalls, timeout_ms: int | None, key_type: int = GROUP_KEY
+    ) -> None:
         self._calls = calls
+        self._key_type = key_type
         self._deadline = calls.deadline(timeout_ms)
         self.coordinators: dict[str, Node] = {}
 
@@ -152,9 +159,11 @@ class CoordinatorCalls:
             FindCoordinatorRequest, self._calls.left_ms(self._deadline)
         )
         if version >= _SEVERAL_KEYS_SINCE:
-            requests = [FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=groups)]
+            requests = [FindCoordinatorRequest(key_type=self._key_type, coordinator_keys=groups)]
         else:
-            requests = [FindCoordinatorRequest(key=group) for group in groups]
+            requests = [
+                FindCoordinatorRequest(key_type=self._key_type, key=group) for group in groups
+            ]
         for request in requests:
             asked = request.coordinator_keys or [request.key]
             try:

@@ -1,0 +1,186 @@
+"""Transactions for an administrator: DescribeTransactions, ListTransactions, fences, markers."""
+
+from __future__ import annotations
+
+from embedlog.client.admin.coordinators import TRANSACTION_KEY, CoordinatorCalls
+from embedlog.client.admin.results import ItemResults
+from embedlog.client.admin.transaction_results import (
+    FencedProducer,
+    TransactionDescription,
+    TransactionListing,
+)
+from embedlog.common import TopicPartition
+from embedlog.errors import KafkaError, error_for
+from wire.error_codes import ErrorCode
+from wire.schemas.describe_transactions import DescribeTransactionsRequest
+from wire.schemas.init_producer_id import InitProducerIdRequest
+from wire.schemas.list_transactions import ListTransactionsRequest
+from wire.schemas.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, TypeVar
+
+    from embedlog.client.admin.calls import AdminCalls
+    from embedlog.client.admin.coordinators import Answer
+    from wire.schemas.describe_transactions import DescribeTransactionsResponse
+    from wire.schemas.init_producer_id import InitProducerIdResponse
+    from wire.schemas.write_txn_markers import WriteTxnMarkersResponse
+
+    V = TypeVar("V")
+
+_LISTED_LATER = frozenset(
+    (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+)
+_SEVERAL = 0
+"""DescribeTransactions takes several ids in every version, InitProducerId in none."""
+_ONE_BY_ONE = 32_767
+
+
+def describe_transactions(
+    calls: AdminCalls, ids: list[str], timeout_ms: int | None
+) -> ItemResults[str, TransactionDescription]:
+    """Ask each id's coordinator."""
+
+    def take(
+        response: DescribeTransactionsResponse, _ids: list[str]
+    ) -> Mapping[str, Answer[TransactionDescription]]:
+        return {
+            each.transactional_id: (each.error_code, None, _description(each))
+            for each in response.transaction_states
+        }
+
+    outcomes = CoordinatorCalls(calls, timeout_ms, TRANSACTION_KEY).ask(
+        ids,
+        DescribeTransactionsRequest,
+        lambda some, _version: DescribeTransactionsRequest(transactional_ids=some),
+        take,
+        several_since=_SEVERAL,
+    )
+    return _results(outcomes)
+
+
+def list_transactions(
+    calls: AdminCalls,
+    *,
+    states: list[str],
+    producer_ids: list[int],
+    longer_than_ms: int | None,
+    pattern: str | None,
+    timeout_ms: int | None,
+) -> ItemResults[str | int, TransactionListing]:
+    """Ask every broker; each lists the ids that it coordinates."""
+    deadline = calls.deadline(timeout_ms)
+    results: ItemResults[str | int, TransactionListing] = ItemResults()
+    for node_id in calls.node_ids(timeout_ms):
+        request = ListTransactionsRequest(
+            state_filters=states,
+            producer_id_filters=producer_ids,
+            duration_filter=-1 if longer_than_ms is None else longer_than_ms,
+            transactional_id_pattern=pattern,
+        )
+        try:
+            response = calls.call(node_id, request, calls.left_ms(deadline))
+            while response.error_code in _LISTED_LATER and calls.left_ms(deadline):
+                calls.sleep(deadline)
+                response = calls.call(node_id, request, calls.left_ms(deadline))
+        except KafkaError as error:
+            results.failures[node_id] = error
+            continue
+        if response.error_code:
+            results.failures[node_id] = error_for(response.error_code)
+        for each in response.transaction_states:
+            results.values[each.transactional_id] = TransactionListing(
+                each.transactional_id, each.producer_id, each.transaction_state
+            )
+    return results
+
+
+def fence_producers(
+    calls: AdminCalls, ids: list[str], timeout_ms: int | None
+) -> ItemResults[str, FencedProducer]:
+    """Take each id over, as its next producer would."""
+
+    def request_for(some: list[str], _version: int) -> InitProducerIdRequest:
+        return InitProducerIdRequest(
+            transactional_id=some[0], transaction_timeout_ms=calls.timeout(timeout_ms)
+        )
+
+    def take(
+        response: InitProducerIdResponse, some: list[str]
+    ) -> Mapping[str, Answer[FencedProducer]]:
+        fenced = FencedProducer(response.producer_id, response.producer_epoch)
+        return {some[0]: (response.error_code, None, fenced)}
+
+    outcomes = CoordinatorCalls(calls, timeout_ms, TRANSACTION_KEY).ask(
+        ids, InitProducerIdRequest, request_for, take, several_since=_ONE_BY_ONE
+    )
+    return _results(outcomes)
+
+
+def abort_transaction(
+    calls: AdminCalls,
+    partition: TopicPartition,
+    producer_id: int,
+    producer_epoch: int,
+    *,
+    coordinator_epoch: int,
+    timeout_ms: int | None,
+) -> None:
+    """Write the marker to the partition's leader, past the coordinator."""
+
+    def request_for(keys: list[TopicPartition]) -> WriteTxnMarkersRequest:
+        topics = [
+            WritableTxnMarkerTopic(name=k.topic, partition_indexes=[k.partition]) for k in keys
+        ]
+        marker = WritableTxnMarker(
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            transaction_result=False,
+            topics=topics,
+            coordinator_epoch=coordinator_epoch,
+        )
+        return WriteTxnMarkersRequest(markers=[marker])
+
+    def take(response: WriteTxnMarkersResponse) -> dict[TopicPartition, tuple[int, None]]:
+        return {
+            TopicPartition(topic.name, each.partition_index): (each.error_code, None)
+            for marker in response.markers
+            for topic in marker.topics
+            for each in topic.partitions
+        }
+
+    (outcome,) = calls.to_leaders({partition: None}, request_for, take, timeout_ms).values()
+    if isinstance(outcome, KafkaError):
+        raise outcome
+
+
+def _description(state: Any) -> TransactionDescription:
+    return TransactionDescription(
+        state.transactional_id,
+        state.transaction_state,
+        producer_id=state.producer_id,
+        producer_epoch=state.producer_epoch,
+        timeout_ms=state.transaction_timeout_ms,
+        start_ms=state.transaction_start_time_ms if state.transaction_start_time_ms >= 0 else None,
+        partitions=[
+            TopicPartition(topic.topic, index)
+            for topic in state.topics
+            for index in topic.partitions
+        ],
+    )
+
+
+def _results(outcomes: Mapping[str, V | KafkaError]) -> ItemResults[str, V]:
+    results: ItemResults[str, V] = ItemResults()
+    for key, outcome in outcomes.items():
+        if isinstance(outcome, KafkaError):
+            results.failures[key] = outcome
+        else:
+            results.values[key] = outcome
+    return results

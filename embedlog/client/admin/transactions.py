@@ -1,0 +1,111 @@
+"""The admin client's calls about transactions.
+
+Only what a caller must know stands here; the work is loaded with the first call.
+"""
+
+from __future__ import annotations
+
+from embedlog.client import arguments
+from embedlog.client.admin.part import AdminPart, in_turn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from embedlog.client.admin.results import ItemResults
+    from embedlog.client.admin.transaction_results import (
+        FencedProducer,
+        TransactionDescription,
+        TransactionListing,
+    )
+    from embedlog.common import TopicPartition
+
+
+class TransactionAdmin(AdminPart):
+    """Lists, describes and ends transactions."""
+
+    @in_turn
+    def list_transactions(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        longer_than_ms: int | None = None,
+        pattern: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> ItemResults[str | int, TransactionListing]:
+        """The transactional ids of all brokers; the error of a broker stands under its node id.
+
+        `states` ("Ongoing", "CompleteCommit", ...) and `producer_ids` choose some, as do a
+        duration since the transaction began and a `pattern` of RE2 that the whole id matches. A
+        broker too old to choose so answers UnsupportedVersion.
+        """
+        from embedlog.client.admin.transaction_calls import list_transactions
+
+        call = "list_transactions"
+        return list_transactions(
+            self._calls,
+            states=arguments.names(states, call, "states", what="states of transactions"),
+            producer_ids=list(producer_ids),
+            longer_than_ms=longer_than_ms,
+            pattern=pattern,
+            timeout_ms=timeout_ms,
+        )
+
+    @in_turn
+    def describe_transactions(
+        self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> ItemResults[str, TransactionDescription]:
+        """State, producer and partitions of transactional ids, as their coordinators know them."""
+        from embedlog.client.admin.transaction_calls import describe_transactions
+
+        wanted = arguments.names(
+            transactional_ids,
+            "describe_transactions",
+            "transactional_ids",
+            what="transactional ids",
+        )
+        return describe_transactions(self._calls, wanted, timeout_ms)
+
+    @in_turn
+    def fence_producers(
+        self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> ItemResults[str, FencedProducer]:
+        """Fence every producer of the ids, and abort what they have open."""
+        from embedlog.client.admin.transaction_calls import fence_producers
+
+        wanted = arguments.names(
+            transactional_ids, "fence_producers", "transactional_ids", what="transactional ids"
+        )
+        return fence_producers(self._calls, wanted, timeout_ms)
+
+    @in_turn
+    def abort_transaction(
+        self,
+        partition: TopicPartition | tuple[str, int],
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        coordinator_epoch: int = 0,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """End a hanging transaction in one partition, without its coordinator.
+
+        The numbers are those that `describe_producers` tells; a negative coordinator epoch there
+        is 0 here. A transaction that its coordinator still knows ends with its time-out: abort
+        only what hangs, as what is aborted here may be half of something.
+
+        Raises:
+            KafkaError: the partition's leader refuses.
+        """
+        from embedlog.client.admin.transaction_calls import abort_transaction
+
+        (place,) = arguments.partitions([partition], "abort_transaction")
+        abort_transaction(
+            self._calls,
+            place,
+            producer_id,
+            producer_epoch,
+            coordinator_epoch=max(0, coordinator_epoch),
+            timeout_ms=timeout_ms,
+        )
