@@ -4,7 +4,7 @@
     TCP, no linger      the caller's thread: one of those that wait polls the sockets
     TCP, with linger    a thread of its own; callers wake it and wait for its news
 
-In the first two, what callers leave behind is seen to by `producer.unattended_passes`.
+In the first two, what callers leave behind is seen to by `producer.passes`.
 
 A pass never waits. Parking in process holds no lock; polling sockets holds the turn, as only one
 thread may use them: whoever wants to send wakes the one that polls, and is next. The other threads

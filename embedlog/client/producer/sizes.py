@@ -130,7 +130,8 @@ def _ordinary_size(
 ) -> int:
     """`exact_size` of records whose varints are all of one known size; 0 when they are not.
 
-    C loops only: 0.1 us a record, where counting one by one takes 1.5.
+    C loops only: 0.1 us a record, where counting one by one takes 1.5. A stream of 100 bytes over
+    TCP takes 1.4 times as long without.
     """
     end = len(values)
     count = end - start
