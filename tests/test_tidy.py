@@ -91,7 +91,6 @@ REACHES_INSIDE = {
     "tests/client/group/test_commits.py",
     "tests/client/consumer/test_lookups.py",
     "tests/client/test_driver.py",
-    "tests/client/test_faults.py",
     "tests/client/test_misuse.py",
     "tests/client/network/test_network_client.py",
     "tests/client/network/test_security_real_kafka.py",
