@@ -53,7 +53,6 @@ STILL_MANY_METHODS = {
     "NodeConnection",
     "PositionCalls",
     "ProducerStateManager",
-    "Segment",
     "SharedConsumer",
     "SimFiles",
     "Tasks",
@@ -77,7 +76,6 @@ STILL_MANY_ATTRIBUTES = {
     "NetworkClient",
     "NodeConnection",
     "Opening",
-    "Segment",
     "SegmentCheck",
     "Verification",
 }

@@ -111,7 +111,8 @@ class MetadataLog:
             log.commit(self._sync)
             if self._sync:
                 # To delete a topic on a full disk takes a record, and that must have its place.
-                log.segments[-1].keep_room(ROOM_SIZE)
+                active = log.segments[-1]
+                active.file.keep_room(active.size, ROOM_SIZE)
         return end
 
     def needs_snapshot(self, image: MetadataImage) -> bool:

@@ -20,7 +20,8 @@ from embedlog.storage.log_values import LogAppendInfo, LogRead
 from embedlog.storage.producers.append import judge_marker, load_aborted
 from embedlog.storage.producers.entry import NO_OFFSET, Duplicate
 from embedlog.storage.reader import NOTHING, cut, find_damage, read_older
-from embedlog.storage.segment import HINTS_MAX, segments_from
+from embedlog.storage.segment import segments_from
+from embedlog.storage.segment_indexes import HINTS_MAX
 from embedlog.storage.shutdown import close_log
 from embedlog.storage.state_files.published_offset import PublishedOffset
 from embedlog.storage.validation.ordinary_batch import ordinary
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         ProducerUpdate,
         VerificationState,
     )
+    from embedlog.storage.segment import Segment
     from embedlog.storage.validation.validated_batch import GoodBatch
     from wire.records.encode.built import BuiltBatch
 
@@ -127,41 +129,48 @@ class Log(LogState):
             except KafkaError as error:
                 error.log_start_offset = self.log_start_offset
                 raise
-        return self._append(batch, leader_epoch, now_ms, update)
+        return self._append(segment, batch, leader_epoch, now_ms, update)
 
     def _append(
-        self, batch: GoodBatch, leader_epoch: int, now_ms: int, update: ProducerUpdate | None
+        self,
+        segment: Segment,
+        batch: GoodBatch,
+        leader_epoch: int,
+        now_ms: int,
+        update: ProducerUpdate | None,
     ) -> LogAppendInfo:
         if leader_epoch != self._latest_epoch:
             leader_epoch = self._lead_in(leader_epoch)
         size = batch.size
         latest = batch.max_timestamp
-        segment = self._segments[-1]
         first_offset, position, largest, holder = segment.end
         last_offset = first_offset + batch.last_offset_delta
+        limits = segment.limits
         if (
-            position + size > segment.size_max
-            or last_offset > segment.offset_max
-            or not 0 <= latest <= segment.time_max
+            position + size > limits.size_max
+            or last_offset > limits.offset_max
+            or not 0 <= latest <= limits.time_max
         ):
             segment = self.segment_for(size, first_offset, last_offset, latest, now_ms)
             _, position, largest, holder = segment.end
         if latest > largest:
             largest, holder = latest, last_offset
         head = FRAME_HEAD.pack(first_offset, size - LOG_OVERHEAD, leader_epoch, MAGIC, batch.crc)
-        if segment.zeroed:
+        if segment.file.zeroed:
             self._keep_window(segment, size)
         try:
-            segment.write((head, *batch.checked), size)
+            segment.file.write((head, *batch.checked), size, position)
         except OSError as error:
             raise self._write_failed(segment, error) from error
         # This publishes the batch. Whatever comes behind is made good by the next append if an
         # interrupt keeps it from happening.
         segment.end = (last_offset + 1, position + size, largest, holder)
         if position == 0:
-            segment.first_timestamp = latest
+            segment.limits.first_timestamp = latest
         segment.modified_ms = now_ms
-        segment.index(last_offset, position, size, self.config.index_interval_bytes)
+        segment.indexes.count(
+            last_offset, position, size, self.config.index_interval_bytes, segment.end
+        )
         if update is not None:
             self._apply(update)
         self._applied_offset = last_offset + 1
@@ -175,7 +184,7 @@ class Log(LogState):
         """Bring the producer state up to a published batch."""
         aborted = self.producers.apply(update)
         if aborted is not None:
-            self._segments[-1].note_aborted(aborted)
+            self._segments[-1].aborted.note(aborted)
         is_stable = self._first_unstable_offset is None
         if not (is_stable and update.entry.current_txn_first_offset == NO_OFFSET):
             self._first_unstable_offset = self.producers.first_unstable_offset(self.high_watermark)
@@ -227,20 +236,20 @@ class Log(LogState):
             OffsetOutOfRange: `offset` is outside [log_start_offset, log_end_offset].
             CorruptRecord: the batches on disk are damaged, or have rotted from `offset` on.
         """
-        segments = self._segments
-        segment = segments[-1]
+        segment = self._segments[-1]
         next_offset, size, _, _ = segment.end
         if not self.log_start_offset <= offset <= next_offset:
             self._check_rot()
             raise self._out_of_range(offset, next_offset)
         if offset < segment.base_offset:
             return read_older(self, offset, max_bytes, end_offset, min_one)
-        position = segment.hints.get(offset)
+        hints = segment.indexes.hints
+        position = hints.get(offset)
         if position is None:
-            position = size if offset == next_offset else segment.position_of(offset, size)
+            position = size if offset == next_offset else segment.indexes.position_of(offset, size)
         end = size
         if end_offset < next_offset:
-            end = max(position, segment.position_of(end_offset, size))
+            end = max(position, segment.indexes.position_of(end_offset, size))
             next_offset = max(offset, end_offset)
         if end - position > max_bytes:
             end, next_offset = cut(
@@ -252,11 +261,10 @@ class Log(LogState):
                 good = find_damage(self, segment, position, end, offset)
                 if good is not None:
                     end, next_offset = good
-            hints = segment.hints
             if len(hints) >= HINTS_MAX:
                 hints.clear()
             hints[next_offset] = end
-            view = segment.view(position, end)
+            view = segment.file.view(position, end)
         else:
             view = NOTHING
             if self._failure is not None and offset == segment.end[0]:
@@ -283,7 +291,7 @@ class Log(LogState):
     def offset_metadata(self, offset: int) -> tuple[int, int]:
         """(segment base offset, position) at which a reader of `offset` begins."""
         segment = self.segment_of(offset)
-        return segment.base_offset, segment.position_of(offset, segment.size)
+        return segment.base_offset, segment.indexes.position_of(offset, segment.size)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) as OffsetForLeaderEpoch answers; see `LeaderEpochs`."""
@@ -294,13 +302,13 @@ class Log(LogState):
 
         Otherwise the first who asks has the segment's batches looked at, all of them.
         """
-        return self.segment_of(offset).aborted is not None
+        return self.segment_of(offset).aborted.index is not None
 
     def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions that a read_committed reader of [start, end) must filter."""
         found: list[AbortedTransaction] = []
         for segment in segments_from(self._segments, start):
-            index = segment.aborted
+            index = segment.aborted.index
             if index is None:
                 try:
                     index = load_aborted(self.files, self.directory, self._segments, segment)

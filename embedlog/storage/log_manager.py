@@ -197,7 +197,7 @@ class LogManager:
                 with log.lock:
                     # A reader that comes later must not open the files of a log made again here.
                     for segment in log.segments:
-                        segment.is_gone = True
+                        segment.file.is_gone = True
                     log.retire(ClosedError(f"{topic_partition} was deleted"))
             self._unloaded.add(topic_partition)
             doomed = paths.deleted_log_name(topic_partition, self._runtime.random.uuid())

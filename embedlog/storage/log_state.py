@@ -12,7 +12,6 @@ from embedlog import errors
 from embedlog.runtime.files import NotOpened
 from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage import events, paths
-from embedlog.storage.indexes.offset import ENTRY_SIZE, RELATIVE_OFFSET_MAX
 from embedlog.storage.producers.append import load_producers, write_snapshot
 from embedlog.storage.segment import Segment, base_offset_of, segments_from
 from embedlog.storage.state_files.sealed_file import write_sealed
@@ -142,8 +141,8 @@ class LogState:
         """Obey another configuration from the next append on."""
         self.config = config
         active = self._segments[-1]
-        active.time_max = -1
-        active.zeroed = config.durability == "fsync"
+        active.limits.forget()
+        active.file.zeroed = config.durability == "fsync"
         self._memory = config.durability == "memory"
         jitter = min(config.segment_jitter_ms, config.segment_age_ms)
         self._segment_age_max = config.segment_age_ms - (
@@ -155,7 +154,7 @@ class LogState:
         if self._failure is None:
             self._failure = reason
         for segment in self._segments:
-            segment.release()
+            segment.file.release()
 
     def mark_opened(self, *, recovered: bool, failure: CorruptRecord | None) -> None:
         """End the opening: refuse writes on rot; after an unclean stop begin a leader epoch.
@@ -280,10 +279,10 @@ class LogState:
         Raises:
             KafkaStorageError: the disk refuses; the log is as it was, or poisoned.
         """
-        if segment.zeroed:
+        if segment.file.zeroed:
             self._keep_window(segment, size)
         try:
-            segment.write(buffers, size)
+            segment.file.write(buffers, size, segment.end[1])
         except OSError as error:
             raise self._write_failed(segment, error) from error
 
@@ -294,11 +293,11 @@ class LogState:
     def _write_failed(self, segment: Segment, error: OSError) -> errors.KafkaError:
         error.filename = segment.path  # a call on a descriptor names no file
         try:
-            segment.discard_unpublished()
+            segment.file.cut_to(segment.size)
         except OSError as second:
             if second.errno not in HARMLESS_ERRORS:
                 return self.poison(second)
-            segment.distrust_capacity()
+            segment.file.distrust_capacity()
         return self.refused(error)
 
     def replay(self, batch: RecordBatch) -> None:
@@ -306,7 +305,7 @@ class LogState:
         if batch.producer_id >= 0:
             aborted = self.producers.replay(batch)
             if aborted is not None:
-                self._segments[-1].note_aborted(aborted)
+                self._segments[-1].aborted.note(aborted)
             self._first_unstable_offset = self.producers.first_unstable_offset(self.high_watermark)
         self._applied_offset = batch.next_offset
 
@@ -314,27 +313,18 @@ class LogState:
         self, segment: Segment, size: int, last_offset: int, latest: int, now_ms: int
     ) -> bool:
         """Whether a batch needs a new segment; if not, note what fits without asking again."""
-        config = self.config
         position = segment.end[1]
-        first = segment.first_timestamp
-        if last_offset > segment.base_offset + RELATIVE_OFFSET_MAX:
-            return True
-        # The time index has entries half as large again, and at most as many.
-        index_room = config.segment_index_bytes // ENTRY_SIZE * 2 // 3
-        if position:
-            waited = latest - first if first >= 0 and latest >= 0 else now_ms - segment.created_ms
-            index_room -= len(segment.offset_index)
-            if (
-                position + size > config.segment_bytes
-                or waited > self._segment_age_max
-                or index_room <= 0
-            ):
-                return True
-        segment.size_max = config.segment_bytes
-        segment.offset_max = segment.base_offset + RELATIVE_OFFSET_MAX
-        segment.index_room = index_room
-        segment.time_max = first + self._segment_age_max if first >= 0 else -1
-        return False
+        return segment.limits.is_reached(
+            self.config,
+            self._segment_age_max,
+            base_offset=segment.base_offset,
+            position=position,
+            size=size,
+            last_offset=last_offset,
+            latest=latest,
+            now_ms=now_ms,
+            entry_count=len(segment.indexes.load(position)[0]) if position else 0,
+        )
 
     def roll(self, now_ms: int | None = None) -> None:
         """Begin a new segment unless the present one is empty."""
@@ -364,10 +354,10 @@ class LogState:
                     if self._failure is not None:
                         raise self._refusal()
                     self._sync(self.log_end_offset, (former,))
-            segment.create()
+            segment.file.create()
             if is_durable:
                 with self.sync_lock:
-                    self._do_sync((segment,), Segment.sync_name)
+                    self._do_sync((segment,), _sync_name)
         except OSError as error:
             raise self.refused(error) from error
         self._segments = (*self._segments, segment)
@@ -386,7 +376,7 @@ class LogState:
         with self.sync_lock:
             if self._failure is not None:
                 raise self._refusal()
-            self._do_sync(self._segments[-1:], Segment.sync_name)
+            self._do_sync(self._segments[-1:], _sync_name)
 
     def sync(self, offset: int) -> None:
         """Return once every record below `offset` survives loss of power.
@@ -658,3 +648,7 @@ class LogState:
             f"Received request for offset {offset} for partition {self.topic_partition}, but we "
             f"only have log segments from offset {self.log_start_offset} to {end}."
         )
+
+
+def _sync_name(segment: Segment) -> None:
+    segment.file.sync_name()

@@ -93,7 +93,7 @@ class Opening:
 def create_log(opening: Opening, checkpoint: Callable[[], None]) -> Log:
     """A log in a directory that exists and holds no segments."""
     segment = make_segment(opening, opening.log_start_offset, opening.runtime.clock.wall_ms())
-    segment.create()
+    segment.file.create()
     log = make_log(opening, [segment], LeaderEpochs(), checkpoint)
     if log.published is not None:
         log.published.store(log.high_watermark)

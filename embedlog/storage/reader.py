@@ -36,14 +36,14 @@ def read_older(
     slot = bisect_right(segments, offset, key=_base_offset) - 1
     for segment in segments[slot:]:
         next_offset, size, _, _ = segment.end
-        position = segment.position_of(offset, size)
+        position = segment.indexes.position_of(offset, size)
         if position == size and segment is not segments[-1]:
             # Compaction left nothing here at or after `offset`.
             _check_gap(log, segment, size, offset)
             continue
         end = size
         if end_offset < next_offset:
-            end = max(position, segment.position_of(end_offset, size))
+            end = max(position, segment.indexes.position_of(end_offset, size))
             next_offset = max(offset, end_offset)
         if end - position > max_bytes:
             end, next_offset = cut(
@@ -55,8 +55,8 @@ def read_older(
             if good is not None:
                 end, next_offset = good
         if end != size:
-            segment.remember(next_offset, end)
-        view = segment.view(position, end)
+            segment.indexes.remember(next_offset, end)
+        view = segment.file.view(position, end)
         return LogRead((view, next_offset, segment.base_offset, position))
     raise AssertionError((offset, segments))
 
@@ -70,9 +70,9 @@ def cut(
     does not fit, as its head tells: `find_damage` and `verify` know it from those before.
     """
     limit = position + max_bytes
-    start = max(position, segment.boundary_before(limit, segment.end[1]))
+    start = max(position, segment.indexes.boundary_before(limit, segment.end[1]))
     fitting_end, next_offset = start, offset
-    view = segment.view(0, end)
+    view = segment.file.view(0, end)
     try:
         for at, size, base_offset, last_offset, _, _ in walk(view, start, end, segment.path):
             if at + size > limit and not (min_one and at == position):
@@ -129,7 +129,7 @@ def _check(
 
     A batch behind a gap that overlaps the next one may be the wrong one of the two.
     """
-    view = segment.view(0, end)
+    view = segment.file.view(0, end)
     before_gap: tuple[int, int] | None = None
     expected = segment.base_offset if position == 0 else -1
     offset_end = segment.end[0]
@@ -164,7 +164,7 @@ def _check(
     except CorruptRecord as error:
         return good_end, good_offset, error
     if before_gap is not None and not reason and end < segment.end[1]:
-        following = int.from_bytes(segment.view(end, end + 8), "big", signed=True)
+        following = int.from_bytes(segment.file.view(end, end + 8), "big", signed=True)
         if following < good_offset:
             reason = f"offset {good_offset - 1}, the next batch begins at {following}"
             good_end, good_offset = before_gap
@@ -188,9 +188,9 @@ def _check_gap(log: LogState, segment: Segment, position: int, offset: int) -> N
         return
     start = position
     for _ in range(2):
-        start = segment.boundary_before(max(0, start - 1), segment.size)
+        start = segment.indexes.boundary_before(max(0, start - 1), segment.size)
     expected = segment.base_offset
-    view = segment.view(0, position)
+    view = segment.file.view(0, position)
     for at, _, base_offset, last_offset, _, _ in walk(view, start, position, segment.path):
         is_next = base_offset == expected or at == start > 0
         if base_offset < expected or not (is_next or base_offset <= log.gaps_below):
@@ -239,7 +239,7 @@ def _largest_timestamp(log: LogState) -> tuple[int, int, int] | None:
     best = max(log.segments, key=lambda segment: segment.largest()[0])
     timestamp, holder = best.largest()
     size = best.end[1]
-    position = 0 if timestamp < 0 else best.position_of(holder, size)
+    position = 0 if timestamp < 0 else best.indexes.position_of(holder, size)
     return _first_record(best, position, size, timestamp, 0)
 
 
@@ -249,7 +249,7 @@ def _first_at_or_after(log: LogState, timestamp: int) -> tuple[int, int, int] | 
         if segment.largest()[0] < timestamp:
             continue
         size = segment.end[1]
-        position = segment.position_of_time(timestamp, size)
+        position = segment.indexes.position_of_time(timestamp, size)
         found = _first_record(segment, position, size, timestamp, start_offset)
         if found is not None:
             return found
@@ -260,7 +260,7 @@ def _first_record(
     segment: Segment, position: int, size: int, timestamp: int, start_offset: int
 ) -> tuple[int, int, int] | None:
     """(timestamp, offset, epoch) of the first record from `position` on that is not older."""
-    view = segment.view(0, size)
+    view = segment.file.view(0, size)
     for at, batch_size, _, last_offset, latest, epoch in walk(view, position, size, segment.path):
         if latest < timestamp or last_offset < start_offset:
             continue

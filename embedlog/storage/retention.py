@@ -82,7 +82,7 @@ def remove_doomed(log: LogState, remove: Remove | None = None) -> None:
     try:
         for segment in log.doomed:
             if remove is None or is_now:
-                segment.remove()
+                segment.file.remove()
             else:
                 _put_away(segment, remove, delay_ms)
         if log.config.durability != "memory":
@@ -94,11 +94,11 @@ def remove_doomed(log: LogState, remove: Remove | None = None) -> None:
 
 def _put_away(segment: Segment, remove: Remove, delay_ms: int) -> None:
     try:
-        remove(segment.put_away(), delay_ms)
+        remove(segment.file.put_away(), delay_ms)
     except OSError as error:
         if error.errno not in HARMLESS_ERRORS:
             raise
-        segment.remove()  # a directory that is full has no room for longer names
+        segment.file.remove()  # a directory that is full has no room for longer names
 
 
 def _size_rule(log: LogState) -> Rule:

@@ -43,7 +43,7 @@ def close_log(log: LogState) -> None:
         with suppress(KafkaStorageError):
             remove_doomed(log)
         for segment in log.segments:
-            segment.release()
+            segment.file.release()
 
 
 def _finish(log: LogState) -> None:
@@ -51,13 +51,13 @@ def _finish(log: LogState) -> None:
         log.flush()
     active = log.segments[-1]
     if _is_soon_read(log):
-        active.trim()
+        active.file.trim(active.size)
         return
     if log.epochs_dirty:
         path = f"{log.directory}/{paths.LEADER_EPOCHS}"
         write_whole(log.files, path, log.leader_epochs.encode(), sync=False)
         log.epochs_dirty = False
-    if not active.dirty:
+    if not active.is_changed:
         return
     active.finish()
     write_snapshot(log.files, log.directory, log.producers, log.log_end_offset)
@@ -77,7 +77,7 @@ def _is_soon_read(log: LogState) -> bool:
         and len(log.leader_epochs.entries) <= 1
         and active.base_offset == log.log_start_offset == 0
         and log.producers.first_unstable_offset(log.log_end_offset) is None
-        and log.files.stat(active.sidecar(paths.OFFSET_INDEX)) is None
+        and log.files.stat(active.file.sidecar(paths.OFFSET_INDEX)) is None
     )
 
 

@@ -30,6 +30,8 @@ from embedlog.storage.log_state import LogState
 from embedlog.storage.producers import snapshot as producer_snapshot
 from embedlog.storage.recovery import recovery
 from embedlog.storage.segment import Segment
+from embedlog.storage.segment_file import SegmentFile
+from embedlog.storage.segment_indexes import SegmentIndexes
 from embedlog.storage.state_files import checkpoints, sealed_file
 from embedlog.storage.state_files.checkpoints import Checkpoints
 from embedlog.storage.tasks import Tasks
@@ -165,7 +167,7 @@ def _snapshot_unchecked(content: Any, path: str = "") -> Any:
     return [producer_snapshot._unpack(row) for row in found]
 
 
-def _index_believed(_segment: Segment, entry: tuple[int, int], _view: Any, size: int) -> int:
+def _index_believed(_indexes: SegmentIndexes, entry: tuple[int, int], _view: Any, size: int) -> int:
     return min(entry[1], size)
 
 
@@ -261,7 +263,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a segment's name is not synced",
         "images fsync roll",
-        _replace(Segment, "sync_name", lambda _: None),
+        _replace(SegmentFile, "sync_name", lambda _: None),
     ),
     Bug(
         "a topic's directory is not synced",
@@ -391,7 +393,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "an index is believed, whatever lies where it points",
         "flips clean fsync p-0/00000000000000000002.index",
-        _replace(Segment, "_checked", _index_believed),
+        _replace(SegmentIndexes, "_checked", _index_believed),
     ),
     Bug(
         "the metadata log is replayed without a look at checksums",

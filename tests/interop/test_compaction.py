@@ -144,7 +144,7 @@ class Topic:
         assert sorted(ours) == sorted(theirs)
         for base_offset, content in theirs.items():
             segment = ours[base_offset]
-            found = [*iter_batches(segment.view(0, segment.size))]
+            found = [*iter_batches(segment.file.view(0, segment.size))]
             assert list(map(_facts, found)) == list(map(_facts, iter_batches(content)))
             aborted = self.directory / f"{base_offset:020d}.txnindex"
             told = self.ours.log.aborted_transactions(base_offset, segment.next_offset)
@@ -358,7 +358,7 @@ def test_kafkas_dump_tool_finds_nothing_wrong_with_cleaned_files(
     assert any(path.endswith(".index") for path in files)
     out = run("dump-log", "--deep-iteration", "--print-data-log", "--files", ",".join(files))
     assert out.count("| offset: ") == sum(
-        one.record_count for s in log.segments[:-1] for one in iter_batches(s.view(0, s.size))
+        one.record_count for s in log.segments[:-1] for one in iter_batches(s.file.view(0, s.size))
     )
     for complaint in ("Mismatches", "mismatch", "not found", "should be", "isvalid: false"):
         assert complaint not in out

@@ -120,13 +120,13 @@ def check(log: Log) -> None:
         size = segment.size
         position = 0
         largest = -1
-        for one in iter_batches(segment.view(0, size)):
+        for one in iter_batches(segment.file.view(0, size)):
             assert isinstance(one, RecordBatch)
             assert one.base_offset == expected, (one, expected)
             assert one.is_valid_crc(), one
             assert one.partition_leader_epoch >= epoch
             for offset in {one.base_offset, one.last_offset}:
-                assert segment.position_of(offset, size) == position
+                assert segment.indexes.position_of(offset, size) == position
             epoch, expected = one.partition_leader_epoch, one.next_offset
             largest = max(largest, one.max_timestamp)
             position += one.size

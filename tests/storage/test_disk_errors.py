@@ -227,7 +227,7 @@ def test_a_file_that_cannot_be_opened_for_a_sync_is_synced_later(number: int) ->
     disk = Disk()
     log = new_log(disk=disk, durability="fsync")
     append(log, b"a")
-    log.segments[-1].release()
+    log.segments[-1].file.release()
     disk.refused, disk.errno = frozenset(("open",)), number
     with pytest.raises(KafkaStorageError) as refusal:
         log.flush()
@@ -429,7 +429,7 @@ def test_a_log_that_cannot_be_looked_at_now_is_compacted_later() -> None:
         append(log, b"x" * 200, keys=[b"k"])
     log.commit(False)
     for segment in log.segments:
-        segment.release()
+        segment.file.release()
     disk.refused, disk.errno = OPENING, errno.EMFILE
     for _ in range(5):
         runtime.clock.advance(16_000)
@@ -452,5 +452,5 @@ def test_names_of_files_are_hidden_in_no_error() -> None:
     with pytest.raises(KafkaStorageError) as refusal:
         append(log, b"b" * 70_000)
     assert re.search(r"events-0/0{20}\.log", str(refusal.value))
-    file: File = log.segments[-1].file
+    file: File = log.segments[-1].file.get()
     assert file.size() >= log.size

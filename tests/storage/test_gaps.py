@@ -168,7 +168,7 @@ def test_a_follower_keeps_what_its_leader_has_compacted(policy: str, cleanly: bo
     leader = _compacted()
     follower = new_log(cleanup_policy=policy, segment_bytes=400)
     for segment in leader.log.segments:
-        content = bytes(segment.view(0, segment.size))
+        content = bytes(segment.file.view(0, segment.size))
         if content:
             follower.append_as_follower(content, leader_epoch=0)
     assert read_gaps_below(follower.files, DATA, PARTITION) == EVERYWHERE
@@ -191,7 +191,7 @@ def test_a_follower_takes_no_gap_that_it_cannot_keep() -> None:
     disk = follower.files
     assert isinstance(disk, SimFiles)
     segment = next(each for each in leader.log.segments if each.size)
-    content = bytes(segment.view(0, segment.size))
+    content = bytes(segment.file.view(0, segment.size))
     follower.assign_epoch(0, 0)
     disk.fail(disk.calls, ENOSPC)
     with pytest.raises(KafkaStorageError):

@@ -189,7 +189,7 @@ def test_a_full_index_rolls() -> None:
     assert len(log.segments) > 2
     for segment in log.segments[:-1]:
         for suffix in (".index", ".timeindex"):
-            stat = log.files.stat(segment.sidecar(suffix))
+            stat = log.files.stat(segment.file.sidecar(suffix))
             assert stat is not None
             assert stat.size <= 96
     check(log)

@@ -416,7 +416,7 @@ def test_few_files_are_open_however_many_logs_there_are() -> None:
     for round_number in range(3):
         for log in logs:
             append(log, b"%d" % round_number)
-            opened = [one for one in logs if one.segments[-1].opened is not None]
+            opened = [one for one in logs if one.segments[-1].file.opened is not None]
             assert len(opened) <= 8
     for log in logs:
         assert values(log) == [b"0", b"1", b"2"]
@@ -430,7 +430,7 @@ def test_a_segment_in_use_stays_open_longer_than_one_that_is_not() -> None:
     reopened = 0
     for number in range(30):
         owner.get_or_create(TopicPartition("idle", number))
-        reopened += busy.segments[-1].opened is None
+        reopened += busy.segments[-1].file.opened is None
         append(busy, b"x")
         values(busy)
     assert reopened < 10

@@ -37,10 +37,10 @@ def view_during(
         change()
         return file
 
-    segment.release()
+    segment.file.release()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "open", open_changing)
-        view = segment.view(0, segment.size)
+        view = segment.file.view(0, segment.size)
     assert reached
     return view
 
@@ -54,10 +54,10 @@ def test_a_segment_that_compaction_replaces_meanwhile(side: str, slot: int) -> N
     log = topic.log
     log.roll()
     segment = log.segments[slot]
-    content = bytes(segment.view(0, segment.size))
+    content = bytes(segment.file.view(0, segment.size))
     assert view_during(topic.clean_at_once, side, log.files, segment) == content
     assert segment not in log.segments
-    assert segment.view(0, segment.size) == content
+    assert segment.file.view(0, segment.size) == content
     assert len(rows(log)) == 21
 
 
@@ -73,14 +73,14 @@ def three_segments() -> Log:
 def test_a_segment_that_is_cut_meanwhile(side: str) -> None:
     log = three_segments()
     segment = log.segments[1]
-    content = bytes(segment.view(0, segment.size))
+    content = bytes(segment.file.view(0, segment.size))
 
     def cut() -> None:
         log.truncate_to(3)
         append(log, b"of another leader" * 5, epoch=1)
 
     assert view_during(cut, side, log.files, segment) == content
-    assert segment.view(0, segment.size) == content
+    assert segment.file.view(0, segment.size) == content
     assert values(log)[2:] == [b"2" * 150, b"of another leader" * 5]
     check(log)
 
@@ -89,14 +89,14 @@ def test_a_segment_that_is_cut_meanwhile(side: str) -> None:
 def test_a_segment_whose_log_begins_anew_at_the_same_offset_meanwhile(side: str) -> None:
     log = three_segments()
     segment = log.segments[1]
-    content = bytes(segment.view(0, segment.size))
+    content = bytes(segment.file.view(0, segment.size))
 
     def begin_anew() -> None:
         log.truncate_fully_and_start_at(2)
         append(log, b"of another leader" * 5, epoch=1)
 
     assert view_during(begin_anew, side, log.files, segment) == content
-    assert segment.view(0, segment.size) == content
+    assert segment.file.view(0, segment.size) == content
     assert values(log) == [b"of another leader" * 5]
     check(log)
 
@@ -119,6 +119,6 @@ def test_a_log_that_is_deleted_and_made_again_meanwhile(side: str) -> None:
     with pytest.raises(KafkaStorageError, match="the log was deleted"):
         view_during(make_again, side, former.files, segment)
     with pytest.raises(KafkaStorageError, match="the log was deleted"):
-        segment.view(0, segment.size)
+        segment.file.view(0, segment.size)
     assert values(made[0]) == [b"others'"]
     manager.close()

@@ -184,9 +184,9 @@ def test_a_roll_beside_a_failed_group_commit_does_not_pass_for_a_sync() -> None:
     append(log, b"a" * 100)
     log.flush()
     append(log, b"b" * 100)
-    log.segments[-1].file  # noqa: B018
+    log.segments[-1].file.get()
     told = threading.Event()
-    node = log.segments[-1].opened
+    node = log.segments[-1].file.opened
     assert node is not None
     real_sync, calls = type(node).sync, []
 
@@ -229,7 +229,7 @@ def test_a_descriptor_that_is_needed_is_taken_from_another_segment() -> None:
     logs: list[Log] = [manager.get_or_create(TopicPartition("t", n), config) for n in range(6)]
     for log in logs:
         append(log, b"x")
-    logs[5].segments[-1].release()
+    logs[5].segments[-1].file.release()
     disk = runtime.files
     assert isinstance(disk, SimFiles)
     disk.fail(disk.calls, errno.EMFILE)

@@ -70,7 +70,7 @@ def test_files_of_an_earlier_close_are_brought_up_to_date() -> None:
     for _ in range(800):
         append(log, b"x" * 100)
     owner.close()
-    index = log.segments[-1].sidecar(paths.OFFSET_INDEX)
+    index = log.segments[-1].file.sidecar(paths.OFFSET_INDEX)
     former = disk.read(index)
     owner = manager(disk)
     again = owner.get(PARTITION)

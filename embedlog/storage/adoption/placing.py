@@ -67,16 +67,16 @@ def _rename(log: Log, piece: Piece, path: str, leader_epoch: int) -> None:
     file.sync()
     file.close()
     segment = log.new_segment(piece.base_offset)
-    empty.part_with()
+    empty.file.part_with()
     files.rename(path, segment.path)
-    segment.capacity = scan.size
+    segment.file.capacity = scan.size
     segment.adopt(scan)
-    segment.aborted = TransactionIndex()  # no batch of it is of a transaction
-    segment.modified_ms = segment.created_ms
+    segment.aborted.adopt(TransactionIndex())  # no batch of it is of a transaction
+    segment.modified_ms = segment.limits.created_ms
     log.take_segment(segment)
     files.sync_directory(log.directory)
     files.sync_directory(path.rpartition("/")[0])
-    segment.synced_size, segment.directory_synced = scan.size, True
+    segment.synced_size, segment.file.is_name_synced = scan.size, True
 
 
 def _append(log: Log, path: str, leader_epoch: int) -> None:

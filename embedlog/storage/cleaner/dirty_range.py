@@ -108,7 +108,7 @@ def _age_base(segment: Segment) -> int:
 def _first_timestamp(segment: Segment) -> int:
     """The largest timestamp of the first batch, -1 when there is none."""
     size = segment.size
-    for info in walk(segment.view(0, size), 0, size, segment.path):
+    for info in walk(segment.file.view(0, size), 0, size, segment.path):
         return info[4]
     return -1
 

@@ -68,7 +68,7 @@ class CleanedOutput:
         self._is_decided = False
         self._is_volatile = log.config.durability == "memory"
         self.segment = segment = log.new_segment(base_offset)
-        segment.aborted = aborted
+        segment.aborted.index = aborted
         self._path = segment.path + suffix
         self._file: File = log.files.open(self._path, create=True)
         self._file.truncate(0)
@@ -90,11 +90,12 @@ class CleanedOutput:
         if position + size > SEGMENT_SIZE_MAX:
             raise SegmentTooLarge(f"{self._path}: more than {SEGMENT_SIZE_MAX} bytes")
         if position == 0:
-            segment.first_timestamp = latest
+            segment.limits.first_timestamp = latest
         if latest > largest:
             largest, holder = latest, last_offset
         segment.end = (last_offset + 1, position + size, largest, holder)
-        segment.index(last_offset, position, size, self._log.config.index_interval_bytes)
+        interval = self._log.config.index_interval_bytes
+        segment.indexes.count(last_offset, position, size, interval, segment.end)
         self._pending.append(batch.buffer)
         self._pending_size += size
         if self._pending_size >= WRITE_SIZE:
@@ -112,10 +113,10 @@ class CleanedOutput:
         self._sync()
         self._file.close()
         segment.end = (next_offset, size, largest, holder)
-        segment.capacity = segment.synced_size = size
+        segment.file.capacity = segment.synced_size = size
         segment.modified_ms = modified_ms
-        segment.dirty = True
-        segment.directory_synced = True
+        segment.file.dirty = True
+        segment.file.is_name_synced = True
 
     def swap_in(self, former: tuple[Segment, ...]) -> list[str]:
         """Put the finished segment in place of `former`; return the files nobody needs now.
@@ -148,7 +149,7 @@ class CleanedOutput:
 
     def _decide(self, former: tuple[Segment, ...]) -> None:
         for old in former:
-            old.part_with()
+            old.file.part_with()
         self._log.is_swapping = self._is_decided = True
         try:
             self._log.files.rename(self._path, self.segment.path + paths.SWAP)
@@ -211,7 +212,7 @@ def _put_away(former: tuple[Segment, ...]) -> list[str]:
     The first one's log stays: the new one replaces it. So does its snapshot, which tells the state
     of producers at the same offset.
     """
-    useless = former[0].put_away(paths.SIDECARS)
+    useless = former[0].file.put_away(paths.SIDECARS)
     for old in former[1:]:
-        useless += old.put_away()
+        useless += old.file.put_away()
     return useless

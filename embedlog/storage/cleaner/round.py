@@ -115,7 +115,7 @@ class CleaningRound:
         for segment in self._sources:
             if segment.size > segment.trusted_size:
                 yield from self._verify(segment)
-            if segment.aborted is None:
+            if segment.aborted.index is None:
                 # Of a segment that was loaded they are found by reading it.
                 files, directory = self.log.files, self.log.directory
                 for _ in load_aborted_in_slices(files, directory, self.log.segments, segment):
@@ -171,7 +171,7 @@ class CleaningRound:
         for segment in self._sources:
             if segment.next_offset <= self._first_dirty:
                 continue
-            start = segment.position_of(self._first_dirty, segment.size)
+            start = segment.indexes.position_of(self._first_dirty, segment.size)
             for batch in self._batches(segment, start):
                 if offset_map.is_full:
                     self._end = batch.base_offset
@@ -195,7 +195,7 @@ class CleaningRound:
     def _batches(self, segment: Segment, position: int) -> Iterator[RecordBatch]:
         """The batches from `position` on, their checksums proved."""
         size = segment.size
-        for stored in iter_batches(segment.view(0, size), position, size):
+        for stored in iter_batches(segment.file.view(0, size), position, size):
             self.size_read += stored.size
             if isinstance(stored, RecordBatch):
                 # What is dropped or written anew must not be what has rotted.
@@ -259,8 +259,9 @@ def _groups(sources: Group, log: Log) -> list[Group]:
     size = entries = time_entries = 0
     for segment in sources:
         size += segment.size
-        entries += len(segment.offset_index)
-        time_entries += len(segment.time_index)
+        offset_index, time_index = segment.indexes.load(segment.size)
+        entries += len(offset_index)
+        time_entries += len(time_index)
         if (
             not groups
             or size > config.segment_bytes
@@ -272,7 +273,7 @@ def _groups(sources: Group, log: Log) -> list[Group]:
             )
         ):
             groups.append([])
-            size, entries = segment.size, len(segment.offset_index)
-            time_entries = len(segment.time_index)
+            size, entries = segment.size, len(offset_index)
+            time_entries = len(time_index)
         groups[-1].append(segment)
     return [tuple(group) for group in groups]

@@ -126,8 +126,9 @@ def load_aborted(
     """
     for _ in load_aborted_in_slices(files, directory, segments, segment):
         pass
-    assert segment.aborted is not None, segment
-    return segment.aborted
+    index = segment.aborted.index
+    assert index is not None, segment
+    return index
 
 
 def load_aborted_in_slices(
@@ -153,7 +154,7 @@ def load_aborted_in_slices(
             yield from _replay(earlier, producers, replayed_from, [])
     found: list[AbortedTransaction] = []
     yield from _replay(segment, producers, max(start, replayed_from), found)
-    segment.adopt_aborted(TransactionIndex(found))
+    segment.aborted.adopt(TransactionIndex(found))
 
 
 def replay(segment: Segment, producers: ProducerStateManager, start: int) -> None:
@@ -166,7 +167,7 @@ def replay(segment: Segment, producers: ProducerStateManager, start: int) -> Non
     for _ in _replay(segment, producers, start, found):
         pass
     for aborted in found:
-        segment.note_aborted(aborted)
+        segment.aborted.note(aborted)
 
 
 def _replay(
@@ -179,12 +180,12 @@ def _replay(
     end, size, _, _ = segment.end
     if start >= end:
         return
-    position = segment.position_of(start, size)
+    position = segment.indexes.position_of(start, size)
     slice_end = position + _SLICE_SIZE
     # What this process wrote, or recovery has read, is not read once more.
     is_checked = segment.trusted_size >= EVERYTHING
     try:
-        for batch in iter_batches(segment.view(0, size), position):
+        for batch in iter_batches(segment.file.view(0, size), position):
             if not is_checked:
                 batch.check_crc()
             if isinstance(batch, RecordBatch) and batch.producer_id >= 0:

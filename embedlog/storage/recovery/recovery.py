@@ -61,7 +61,7 @@ def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool 
         return create_log(opening, checkpoint)
     segments = [_existing_segment(opening, base) for base in bases]
     for segment, following in zip(segments, segments[1:], strict=False):
-        segment.end = (following.base_offset, segment.capacity, UNKNOWN, -1)
+        segment.end = (following.base_offset, segment.file.capacity, UNKNOWN, -1)
     epochs, is_exact = _load_epochs(opening)
     known = epochs if is_exact else None
     failure: CorruptRecord | None = None
@@ -106,18 +106,17 @@ def _existing_segment(opening: Opening, base_offset: int) -> Segment:
     stat = opening.open_files.files.stat(path)
     assert stat is not None, path
     segment = make_segment(opening, base_offset, stat.modified_ms)
-    segment.capacity = stat.size
     segment.end = (base_offset, stat.size, UNKNOWN, -1)
-    segment.expect_stored_indexes()
+    segment.expect_stored(stat.size)
     return segment
 
 
 def _load_end(opening: Opening, segment: Segment, epochs: LeaderEpochs | None) -> bool:
     """Find the end of a cleanly closed last segment; False if it was not closed cleanly at all."""
-    next_offset, size = segment.base_offset, segment.capacity
+    next_offset, size = segment.base_offset, segment.file.capacity
     try:
-        view = segment.view(0, size)
-        start = segment.boundary_before(size, size)
+        view = segment.file.view(0, size)
+        start = segment.indexes.boundary_before(size, size)
         for at, _, base_offset, last_offset, _, epoch in walk(view, start, size, segment.path):
             is_next = base_offset == next_offset or at == start > 0
             if not is_next and not next_offset < base_offset <= opening.gaps_below:
@@ -128,7 +127,7 @@ def _load_end(opening: Opening, segment: Segment, epochs: LeaderEpochs | None) -
         segment.end = (next_offset, size, UNKNOWN, -1)
         segment.largest()
         for _, _, _, _, timestamp, _ in walk(view, 0, size, segment.path):
-            segment.first_timestamp = timestamp
+            segment.limits.first_timestamp = timestamp
             break
     except CorruptRecord:
         return False
@@ -193,8 +192,10 @@ def _batch_epoch(segments: list[Segment], offset: int) -> tuple[int, int]:
     slot = max(0, bisect_right(segments, offset, key=_base_offset) - 1)
     segment = segments[slot]
     size = segment.size
-    position = segment.position_of(offset, size)
-    for _, _, base_offset, _, _, epoch in walk(segment.view(0, size), position, size, segment.path):
+    position = segment.indexes.position_of(offset, size)
+    for _, _, base_offset, _, _, epoch in walk(
+        segment.file.view(0, size), position, size, segment.path
+    ):
         return base_offset, epoch
     return -1, -1
 
@@ -203,7 +204,9 @@ def _rebuild_epochs(segments: list[Segment]) -> LeaderEpochs:
     epochs = LeaderEpochs()
     for segment in segments:
         size = segment.size
-        for _, _, base_offset, _, _, epoch in walk(segment.view(0, size), 0, size, segment.path):
+        for _, _, base_offset, _, _, epoch in walk(
+            segment.file.view(0, size), 0, size, segment.path
+        ):
             if epoch > epochs.latest_epoch:
                 epochs.assign(epoch, base_offset)
     return epochs
@@ -224,7 +227,7 @@ def _recover(
     for slot in range(floor, len(segments)):
         segment, later = segments[slot], segments[slot + 1 :]
         scan = scan_segment(
-            segment.view(0, segment.capacity),
+            segment.file.view(0, segment.file.capacity),
             path=segment.path,
             base_offset=segment.base_offset,
             epochs=epochs,
@@ -234,8 +237,8 @@ def _recover(
         error = _check_join(opening, scan, segment, later)
         segment.adopt(scan)
         if error is None:
-            if scan.size < segment.capacity:
-                segment.discard_unpublished()  # only zeros: the file was extended in advance
+            if scan.size < segment.file.capacity:
+                segment.file.cut_to(segment.size)  # only zeros: the file was extended in advance
             continue
         if not salvage and _is_rot(opening, scan, segment, later):
             return segments[: slot + 1], error
@@ -278,7 +281,10 @@ def _is_rot(opening: Opening, scan: SegmentScan, segment: Segment, later: list[S
     if opening.clean or scan.next_offset < opening.recovery_point:
         return True
     start = scan.size
-    views = [segment.view(0, segment.capacity), *(s.view(0, s.capacity) for s in later)]
+    views = [
+        segment.file.view(0, segment.file.capacity),
+        *(s.file.view(0, s.file.capacity) for s in later),
+    ]
     if opening.same_boot:
         # A segment is complete before the next one is made.
         return (
@@ -305,11 +311,11 @@ def _tell_cut(
     wall_ms: int,
 ) -> tuple[int, Degradation]:
     """Recovery cuts a log at the end of `segment`: how many bytes it takes out, and the news."""
-    size = content_size(segment.view(segment.size, segment.capacity))
-    size += sum(content_size(each.view(0, each.capacity)) for each in later)
+    size = content_size(segment.file.view(segment.size, segment.file.capacity))
+    size += sum(content_size(each.file.view(0, each.file.capacity)) for each in later)
     reason = (
         f"cut at offset {segment.next_offset}: {size} bytes in {1 + len(later)} segments were put "
-        f"aside ({segment.directory}/*.quarantine): {error}"
+        f"aside ({segment.file.directory}/*.quarantine): {error}"
     )
     events.warning("%s was %s", topic_partition, reason)
     return size, Degradation(CUT, str(topic_partition), since_ms=wall_ms, reason=reason)

@@ -48,11 +48,11 @@ def sweep_directory(files: Files, directory: str) -> list[int]:
 def quarantine_tail(files: Files, segment: Segment) -> None:
     """Cut the file behind the segment's end; the bytes go to a file of their own first."""
     position = segment.size
-    tail = segment.view(position, segment.capacity)
+    tail = segment.file.view(position, segment.file.capacity)
     if len(tail) and not is_zeros(tail):
-        path = paths.quarantine_file(segment.directory, segment.base_offset, position)
+        path = paths.quarantine_file(segment.file.directory, segment.base_offset, position)
         write_whole(files, path, tail, sync=True)
-    segment.discard_unpublished()
+    segment.file.cut_to(segment.size)
     segment.sync()
 
 
@@ -60,14 +60,14 @@ def quarantine_segments(files: Files, segments: list[Segment]) -> None:
     """Take whole segments out of the log, the last one first; an empty one is removed."""
     for segment in reversed(segments):
         path = segment.path
-        segment.release()
+        segment.file.release()
         if is_zeros(read_view(files, path)):
-            segment.remove()
+            segment.file.remove()
             continue
         # One step, and the log is gone from the directory; its indexes are swept up later.
-        quarantine = paths.quarantine_file(segment.directory, segment.base_offset, 0)
+        quarantine = paths.quarantine_file(segment.file.directory, segment.base_offset, 0)
         files.rename(path, quarantine)
-        segment.remove()
+        segment.file.remove()
 
 
 def _complete_swap(files: Files, directory: str) -> None:

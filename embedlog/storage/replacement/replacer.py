@@ -108,7 +108,7 @@ class Replacer:
     def _prepare(self, log: Log, file: ReplacingFile) -> _Ready:
         former = self._find(log, file)
         before = _facts(former, file)
-        aborted = former.aborted
+        aborted = former.aborted.index
         if aborted is None:
             aborted = load_aborted(log.files, log.directory, log.segments, former)
         output = CleanedOutput(log, former.base_offset, aborted, suffix=paths.REWRITTEN)
@@ -218,7 +218,7 @@ def _facts(former: Segment, file: ReplacingFile) -> SegmentFacts:
     facts = SegmentFacts(former.base_offset)
     size = former.size
     try:
-        for batch in iter_batches(former.view(0, size), 0, size):
+        for batch in iter_batches(former.file.view(0, size), 0, size):
             facts.add(batch)
     except RecordsError as error:
         raise CorruptRecord(former.path, 0, str(error)) from None

@@ -40,9 +40,10 @@ def append_batches(
             largest, holder = batch.max_timestamp, batch.last_offset
     segment.end = (last_offset + 1, position + size, largest, holder)
     if position == 0:
-        segment.first_timestamp = batches[0].max_timestamp
+        segment.limits.first_timestamp = batches[0].max_timestamp
+    interval = log.config.index_interval_bytes
     for batch in batches:
-        segment.index(batch.last_offset, position, batch.size, log.config.index_interval_bytes)
+        segment.indexes.count(batch.last_offset, position, batch.size, interval, segment.end)
         position += batch.size
         log.replay(batch)
     return LogAppendInfo((first_offset, last_offset, -1, log.log_start_offset, False, latest, size))

@@ -38,16 +38,16 @@ def truncate_to(log: LogState, offset: int) -> bool:
         return True
     _check_settled(log)
     kept = segments[bisect_right(segments, offset, key=base_offset_of) - 1]
-    position = kept.position_of(offset, kept.size)
+    position = kept.indexes.position_of(offset, kept.size)
     with log.sync_lock:  # a sync that is under way shall not promise what goes
         log.before_truncation(offset)
         left = segments
         try:
             shortened, file = _copy(log, kept, position)
             while left[-1] is not kept:
-                left[-1].remove()
+                left[-1].file.remove()
                 left = left[:-1]
-            kept.part_with()
+            kept.file.part_with()
             log.files.rename(shortened.path + paths.TEMPORARY, shortened.path)
             left = (*left[:-1], shortened)
             file.close()
@@ -77,8 +77,8 @@ def truncate_fully(log: LogState, offset: int) -> None:
             remove_snapshots(log.files, log.directory)
             while left:
                 if left[-1].base_offset == offset:
-                    left[-1].part_with()
-                left[-1].remove()
+                    left[-1].file.part_with()
+                left[-1].file.remove()
                 left = left[:-1]
         except OSError as error:
             raise log.refused(error) from error
@@ -90,7 +90,7 @@ def truncate_fully(log: LogState, offset: int) -> None:
                     log.replace_segments(left)
         segment = log.new_segment(offset)
         try:
-            segment.create()  # or else the next write does it
+            segment.file.create()  # or else the next write does it
         except OSError as error:
             raise log.refused(error) from error
         finally:
@@ -112,23 +112,23 @@ def _copy(log: LogState, former: Segment, position: int) -> tuple[Segment, File]
     file.truncate(0)
     for start in range(0, position, _COPY_SIZE):
         end = min(start + _COPY_SIZE, position)
-        write_fully(file.write, [former.view(start, end)], start)
+        write_fully(file.write, [former.file.view(start, end)], start)
     if log.config.durability == "fsync":
         file.sync()
     segment.end = (former.base_offset, 0, -1, -1)
     interval = log.config.index_interval_bytes
     for at, size, _, last_offset, timestamp, _ in walk(
-        former.view(0, position), 0, position, former.path
+        former.file.view(0, position), 0, position, former.path
     ):
         if at == 0:
-            segment.first_timestamp = timestamp
+            segment.limits.first_timestamp = timestamp
         _, _, largest, holder = segment.end
         if timestamp > largest:
             largest, holder = timestamp, last_offset
         segment.end = (last_offset + 1, at + size, largest, holder)
-        segment.index(last_offset, at, size, interval)
-    segment.capacity = position
-    segment.dirty = True
-    segment.aborted = None
+        segment.indexes.count(last_offset, at, size, interval, segment.end)
+    segment.file.capacity = position
+    segment.file.dirty = True
+    segment.aborted.index = None
     segment.trusted_size = former.trusted_size
     return segment, file

@@ -145,12 +145,12 @@ def check_compacted(log: Log) -> None:
         size = segment.size
         position, largest = 0, -1
         assert segment.base_offset >= expected
-        for one in iter_batches(segment.view(0, size)):
+        for one in iter_batches(segment.file.view(0, size)):
             assert isinstance(one, RecordBatch)
             assert one.is_valid_crc(), one
             assert one.base_offset >= max(expected, segment.base_offset), one
             for offset in {one.base_offset, one.last_offset}:
-                assert segment.position_of(offset, size) == position
+                assert segment.indexes.position_of(offset, size) == position
             for record in one.records():
                 assert one.base_offset <= record.offset <= one.last_offset
             expected = one.next_offset
@@ -169,7 +169,7 @@ def stored_batches(log: Log) -> list[RecordBatch]:
     return [
         one
         for segment in log.segments
-        for one in iter_batches(segment.view(0, segment.size))
+        for one in iter_batches(segment.file.view(0, segment.size))
         if isinstance(one, RecordBatch) and one.last_offset >= log.log_start_offset
     ]
 

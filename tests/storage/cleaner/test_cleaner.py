@@ -469,17 +469,17 @@ def test_an_index_is_stored_and_needs_no_rebuilding() -> None:
     topic.put(*[(f"k{number}", "w") for number in range(0, 100, 2)])
     topic.clean()
     stored = {
-        segment.base_offset: (segment.offset_index.encode(), segment.time_index.encode())
+        segment.base_offset: [index.encode() for index in segment.indexes.load(segment.size)]
         for segment in topic.log.segments[:-1]
     }
     assert any(len(offsets) > 40 for offsets, _ in stored.values())
     again = topic.reopened().log
     for segment in again.segments[:-1]:
         files = again.files
-        assert files.read(segment.sidecar(".index")) == stored[segment.base_offset][0]
-        assert files.read(segment.sidecar(".timeindex")) == stored[segment.base_offset][1]
-        segment.rebuild_indexes(100)
-        assert segment.offset_index.encode() == stored[segment.base_offset][0]
+        assert files.read(segment.file.sidecar(".index")) == stored[segment.base_offset][0]
+        assert files.read(segment.file.sidecar(".timeindex")) == stored[segment.base_offset][1]
+        segment.indexes.rebuild(segment.size, 100)
+        assert segment.indexes.load(segment.size)[0].encode() == stored[segment.base_offset][0]
     assert again.fetch_offset(NOW) == (NOW, 1, 0)
 
 
@@ -515,14 +515,14 @@ def test_readers_of_former_segments_go_on_reading_them() -> None:
     view = topic.log.read(0, max_bytes=1 << 20, end_offset=30).records
     content = bytes(view)
     sizes = [segment.size for segment in former]
-    contents = [bytes(segment.view(0, segment.size)) for segment in former[:2]]
+    contents = [bytes(segment.file.view(0, segment.size)) for segment in former[:2]]
     topic.clean()
     assert bytes(view) == content
     for segment in former:
-        segment.release()  # as when too many files are open
+        segment.file.release()  # as when too many files are open
     for segment, size in zip(former, sizes, strict=True):
-        assert len(segment.view(0, size)) == size
-    assert [bytes(segment.view(0, segment.size)) for segment in former[:2]] == contents
+        assert len(segment.file.view(0, size)) == size
+    assert [bytes(segment.file.view(0, segment.size)) for segment in former[:2]] == contents
     offsets = [offset for segment in former for offset in _offsets(segment)]
     assert offsets == list(range(30))
 
@@ -530,7 +530,7 @@ def test_readers_of_former_segments_go_on_reading_them() -> None:
 def _offsets(segment) -> list[int]:
     from wire.records.batch import iter_batches
 
-    return [one.base_offset for one in iter_batches(segment.view(0, segment.size))]
+    return [one.base_offset for one in iter_batches(segment.file.view(0, segment.size))]
 
 
 def test_a_truncation_below_what_was_cleaned_makes_it_dirty_again() -> None:
@@ -724,10 +724,10 @@ def test_aborted_transactions_of_a_loaded_segment_are_found_in_slices() -> None:
     )
     slices = 0
     while not cleaning.step():
-        if segment.aborted is None and segment.trusted_size >= segment.size:
+        if segment.aborted.index is None and segment.trusted_size >= segment.size:
             slices += 1
-    assert segment.aborted is not None
-    assert len(segment.aborted) == 4
+    assert segment.aborted.index is not None
+    assert len(segment.aborted.index) == 4
     assert slices >= segment.size // (64 << 10) - 1 > 10
     assert [key for _, key, _ in rows(log)] == [b"k%d" % n for n in range(400)] + [b"end"]
 
@@ -763,7 +763,7 @@ def test_what_an_earlier_process_wrote_is_checked_in_pieces(
     topic.log.roll()
     topic = topic.reopened()
     segment = topic.log.segments[0]
-    second = segment.position_of(segment.base_offset + 1, segment.size)
+    second = segment.indexes.position_of(segment.base_offset + 1, segment.size)
     file = topic.log.files.open(segment.path)
     file.write([b"\x01"], second)  # its base offset, which no checksum covers
     topic.wait(4 * BACKOFF_MS)

@@ -68,7 +68,7 @@ def test_an_erased_key_is_gone_from_closed_segments_and_all_else_is_as_it_was(
         assert each.log.aborted_transactions(0, each.log.log_end_offset) == aborted
         check_compacted(each.log)
         assert each.findings() == []
-    assert not any(b"k1" in each.view(0, each.size).tobytes() for each in log.segments[:-1])
+    assert not any(b"k1" in each.file.view(0, each.size).tobytes() for each in log.segments[:-1])
 
 
 def test_a_second_run_finds_nothing_to_do(owned: Owned) -> None:
