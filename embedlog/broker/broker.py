@@ -213,7 +213,7 @@ class Broker:
         log = found.log
         if isinstance(log.failure, CorruptRecord):
             return log.failure
-        return log.disk_error if log.damage is None else log.damage[1]
+        return log.health.disk_error if log.health.damage is None else log.health.damage[1]
 
     def expire_offsets(self) -> None:
         """Delete committed offsets, and groups, that have outlived offsets.retention.minutes."""

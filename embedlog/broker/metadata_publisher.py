@@ -88,7 +88,7 @@ class MetadataPublisher:
                 topic_id = image.topics_by_name[topic].topic_id
                 log = self._log_manager.get_or_create(topic_partition, topic_id=topic_id)
                 partition = self._host(image, topic_partition, log)
-        while partition.leader_epoch < (latest_epoch := partition.log.latest_epoch):
+        while partition.leader_epoch < (latest_epoch := partition.log.epochs.latest):
             self._bump_leader_epochs([topic_partition], latest_epoch)
         return partition
 

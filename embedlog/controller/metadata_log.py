@@ -70,7 +70,7 @@ class MetadataLog:
             CorruptRecord: the log is damaged, or holds what is not of `metadata_records`.
         """
         builder = ImageBuilder(image)
-        start = self._log.log_start_offset
+        start = self._log.offsets.log_start_offset
         for checked in read_checked(self._log):
             try:
                 for record in _records(checked.batch, start):
@@ -94,7 +94,8 @@ class MetadataLog:
         log = self._log
         with log.lock:
             if self._sync:
-                log.prepare_sync()
+                # The sync itself then fails for a broken disk alone.
+                log.durability.sync_name(log.segments[-1])
             log.append_as_leader(
                 batch,
                 leader_epoch=0,
@@ -104,11 +105,11 @@ class MetadataLog:
             end = log.log_end_offset
         if self._sync:
             try:
-                log.sync(end)
+                log.durability.sync(end)
             except KafkaStorageError as error:
-                raise log.poison(error) from error
+                raise log.health.poison(error) from error
         with log.lock:
-            log.commit(self._sync)
+            log.offsets.commit(self._sync)
             if self._sync:
                 # To delete a topic on a full disk takes a record, and that must have its place.
                 active = log.segments[-1]
@@ -117,7 +118,7 @@ class MetadataLog:
 
     def needs_snapshot(self, image: MetadataImage) -> bool:
         """Is the log much longer than what it says?"""
-        count = self._log.log_end_offset - self._log.log_start_offset
+        count = self._log.log_end_offset - self._log.offsets.log_start_offset
         return count >= SNAPSHOT_RECORD_COUNT_MIN and count > 4 * len(snapshot(image))
 
     def rewrite(self, image: MetadataImage) -> int:
@@ -131,7 +132,7 @@ class MetadataLog:
             start = self._log.log_end_offset
         end = self.append(snapshot(image))
         with self._log.lock:
-            self._log.increment_log_start_offset(start)
+            self._log.offsets.increment_log_start_offset(start)
         return end
 
 

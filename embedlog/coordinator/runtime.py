@@ -253,7 +253,7 @@ class CoordinatorRuntime(Generic[S]):
                 write.appended(told)
                 raise told from error
         write.end_offset = slot.end_offset
-        if slot.partition.log.high_watermark >= slot.end_offset:
+        if slot.partition.log.offsets.high_watermark >= slot.end_offset:
             write.is_committed = True
             write.appended(None)
 

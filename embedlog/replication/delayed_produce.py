@@ -119,7 +119,7 @@ def commit_state(partition: Partition, required_offset: int) -> int | None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not partition.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if partition.log.high_watermark >= required_offset:
+    if partition.log.offsets.high_watermark >= required_offset:
         if len(partition.isr) < partition.min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return ErrorCode.NONE

@@ -129,9 +129,9 @@ def read_partition(
     found = bare(PartitionData)
     found.partition_index = asked.partition
     found.error_code = 0
-    found.high_watermark = end_offset = log.high_watermark
-    found.last_stable_offset = log.last_stable_offset
-    found.log_start_offset = log.log_start_offset
+    found.high_watermark = end_offset = log.offsets.high_watermark
+    found.last_stable_offset = log.offsets.last_stable_offset
+    found.log_start_offset = log.offsets.log_start_offset
     found.diverging_epoch = _NO_DIVERGING_EPOCH
     found.current_leader = _NO_LEADER
     found.snapshot_id = _NO_SNAPSHOT
@@ -148,12 +148,12 @@ def read_partition(
             found.diverging_epoch = end
             return found
     # Not above what the answer says: a later one would be news that the session misses.
-    read = log.read(offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one)
+    read = log.reader.read(offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one)
     found.records = read[0]
     if isolation == Isolation.LAST_STABLE and read.records:
         found.aborted_transactions = [
             AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-            for aborted in log.aborted_transactions(offset, read.next_offset)
+            for aborted in log.transactions.aborted(offset, read.next_offset)
         ]
     return found
 
@@ -162,9 +162,9 @@ def is_at_end(partition: Partition, params: FetchParams, asked: FetchPartition) 
     """Would `read_partition` find nothing, and no error? False also when only reading can tell."""
     log = partition.log
     if params.isolation == Isolation.HIGH_WATERMARK:
-        end_offset = log.high_watermark
+        end_offset = log.offsets.high_watermark
     else:
-        end_offset = log.last_stable_offset
+        end_offset = log.offsets.last_stable_offset
     epoch = asked.current_leader_epoch
     return (
         asked.fetch_offset == end_offset
@@ -192,9 +192,9 @@ def readable_size(partition: Partition, params: FetchParams, asked: FetchPartiti
     log = partition.log
     offset = asked.fetch_offset
     if params.isolation == Isolation.HIGH_WATERMARK:
-        end_offset = log.high_watermark
+        end_offset = log.offsets.high_watermark
     else:
-        end_offset = log.last_stable_offset
+        end_offset = log.offsets.last_stable_offset
     if offset < end_offset and params.min_bytes <= 1:
         return params.min_bytes  # records or an error: either is worth an answer
     epoch = asked.current_leader_epoch
@@ -206,9 +206,9 @@ def readable_size(partition: Partition, params: FetchParams, asked: FetchPartiti
         if offset > end_offset and offset > log.log_end_offset:
             raise errors.OffsetOutOfRange()
         return 0
-    if log.segment_of(offset) is not log.segment_of(end_offset):
+    if log.chain.holding(offset) is not log.chain.holding(end_offset):
         return params.min_bytes
-    read = log.read(offset, max_bytes=asked.max_bytes, end_offset=end_offset, min_one=False)
+    read = log.reader.read(offset, max_bytes=asked.max_bytes, end_offset=end_offset, min_one=False)
     return len(read.records) if read.next_offset >= end_offset else asked.max_bytes
 
 
@@ -240,7 +240,10 @@ def _diverging_epoch(partition: Partition, asked: FetchPartition) -> EpochEndOff
         OffsetOutOfRange: this log knows nothing of that epoch, or has given the offset up.
     """
     epoch, end_offset = partition.end_offset_for_epoch(asked.last_fetched_epoch)
-    if UNDEFINED in (epoch, end_offset) or asked.fetch_offset < partition.log.log_start_offset:
+    if (
+        UNDEFINED in (epoch, end_offset)
+        or asked.fetch_offset < partition.log.offsets.log_start_offset
+    ):
         raise errors.OffsetOutOfRange()
     if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)

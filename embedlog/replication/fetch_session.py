@@ -104,8 +104,8 @@ class FetchPartition:
         """Does the client know the offsets of `partition`?"""
         log = partition.log
         return (
-            self.answered_high_watermark == log.high_watermark
-            and self.answered_log_start_offset == log.log_start_offset
+            self.answered_high_watermark == log.offsets.high_watermark
+            and self.answered_log_start_offset == log.offsets.log_start_offset
         )
 
     def note_answered(self, data: fetch.PartitionData) -> None:

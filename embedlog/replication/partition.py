@@ -1,7 +1,7 @@
 """One partition as this broker holds it: its log, who leads it, and how far readers may go.
 
     appended      log end offset          everything written here
-    synced        log.synced_offset       what power loss cannot take (fsync topics only)
+    synced        synced offset           what power loss cannot take (fsync topics only)
     committed     high watermark          what every in-sync replica has, and fsync topics synced
     stable        last stable offset      what no undecided transaction can touch
 
@@ -125,10 +125,10 @@ class Partition:
             self.is_leader = leader == node_id
             if leader_epoch > self.leader_epoch:
                 self.leader_epoch = leader_epoch
-                if self.is_leader and leader_epoch > self.log.latest_epoch:
-                    self.log.assign_epoch(leader_epoch)
+                if self.is_leader and leader_epoch > self.log.epochs.latest:
+                    self.log.epochs.assign(leader_epoch)
             if self.is_leader:
-                self.log.commit(self.syncs)
+                self.log.offsets.commit(self.syncs)
 
     def configure(self, *, min_insync_replicas: int) -> None:
         """Obey other settings from the next append on; the log has them already."""
@@ -136,7 +136,7 @@ class Partition:
             self.min_isr = min(min_insync_replicas, max(1, len(self.replicas)))
             self.syncs = self.log.config.durability == "fsync"
             if self.is_leader:
-                self.log.commit(self.syncs)
+                self.log.offsets.commit(self.syncs)
 
     def retire(self) -> None:
         """The topic is gone: nothing is appended or read from here on."""
@@ -210,9 +210,9 @@ class Partition:
                 )
             except errors.KafkaError as error:
                 if error.code in _TOLD_WITH_LOG_START:
-                    error.log_start_offset = log.log_start_offset
+                    error.log_start_offset = log.offsets.log_start_offset
                 raise
-            log.commit(self.syncs)
+            log.offsets.commit(self.syncs)
         return info
 
     def begin_verification(
@@ -224,7 +224,7 @@ class Partition:
         """
         with self.lock:
             self.check_leader()
-            return self.log.producers.begin_verification(
+            return self.log.transactions.producers.begin_verification(
                 producer_id, producer_epoch, sequence, supports_epoch_bump=supports_epoch_bump
             )
 
@@ -236,9 +236,9 @@ class Partition:
         Raises:
             KafkaStorageError: the disk refused; the log is read-only from here on.
         """
-        self.log.sync(self.log.log_end_offset)
+        self.log.durability.sync(self.log.log_end_offset)
         with self.lock:
-            self.log.commit(self.syncs)
+            self.log.offsets.commit(self.syncs)
 
     def delete_records(self, offset: int) -> int:
         """Give up the records below `offset` (-1: the high watermark); return that offset.
@@ -257,18 +257,21 @@ class Partition:
                     "configured policy"
                 )
             if offset == -1:
-                offset = log.high_watermark
-            if not 0 <= offset <= log.high_watermark:
+                offset = log.offsets.high_watermark
+            if not 0 <= offset <= log.offsets.high_watermark:
                 raise errors.OffsetOutOfRange(
-                    f"The specified offset {offset} is not in the range [0, {log.high_watermark}]"
+                    f"The specified offset {offset} is not in the range "
+                    f"[0, {log.offsets.high_watermark}]"
                 )
             try:
-                log.increment_log_start_offset(offset)
+                log.offsets.increment_log_start_offset(offset)
             except errors.KafkaStorageError:
                 # A full disk: what is given up makes the room that it takes to say so.
-                if log.failure is not None or not log.free_below(offset):
+                from embedlog.storage.retention import free_below
+
+                if log.failure is not None or not free_below(log, offset):
                     raise
-                log.increment_log_start_offset(offset)
+                log.offsets.increment_log_start_offset(offset)
         return offset
 
     # Reading
@@ -276,15 +279,15 @@ class Partition:
     @property
     def low_watermark(self) -> int:
         """The offset below which no live replica holds records; this broker holds the only one."""
-        return self.log.log_start_offset
+        return self.log.offsets.log_start_offset
 
     def end_offset(self, isolation: int) -> int:
         """The offset that a reader of this isolation may not reach; see `Isolation`."""
         log = self.log
         if isolation == Isolation.HIGH_WATERMARK:
-            return log.high_watermark
+            return log.offsets.high_watermark
         if isolation == Isolation.LAST_STABLE:
-            return log.last_stable_offset
+            return log.offsets.last_stable_offset
         return log.log_end_offset
 
     def end_offset_for_epoch(
@@ -292,10 +295,10 @@ class Partition:
     ) -> tuple[int, int]:
         """(largest known epoch not above `epoch`, where it ended); (-1, -1) when unknown."""
         self.check_leader(current_leader_epoch)
-        return self.log.end_offset_for_epoch(epoch)
+        return self.log.epochs.end_offset_for(epoch)
 
     def active_producers(self) -> list[ProducerStateEntry]:
         """What is remembered of each producer. Raises as `check_leader` does."""
         with self.lock:
             self.check_leader()
-            return self.log.active_producers()
+            return list(self.log.transactions.producers)

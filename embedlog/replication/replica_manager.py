@@ -115,7 +115,7 @@ class ReplicaManager:
         Not in this call: whoever changes metadata holds the controller lock, and those who are
         answered may want it.
         """
-        if partition.syncs and partition.log.high_watermark < partition.log.log_end_offset:
+        if partition.syncs and partition.log.offsets.high_watermark < partition.log.log_end_offset:
             self.to_sync.add(partition)
         self._to_wake.add(partition)
 

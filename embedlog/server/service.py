@@ -163,7 +163,9 @@ class BrokerService:
             name = topic.topic or broker.topic_name(topic.topic_id)
             for asked in topic.partitions:
                 found = partitions.get((name, asked.partition))
-                if found is not None and not found.log.knows_aborted(asked.fetch_offset):
+                if found is not None and not found.log.transactions.knows_aborted(
+                    asked.fetch_offset
+                ):
                     return True
         return False
 

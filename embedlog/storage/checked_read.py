@@ -46,9 +46,9 @@ def read_checked(log: Log) -> Iterator[CheckedBatch]:
     """
     if isinstance(log.failure, CorruptRecord):
         raise log.failure
-    offset, end_offset = log.log_start_offset, log.log_end_offset
+    offset, end_offset = log.offsets.log_start_offset, log.log_end_offset
     while offset < end_offset:
-        read = log.read(offset, max_bytes=READ_SIZE, end_offset=end_offset)
+        read = log.reader.read(offset, max_bytes=READ_SIZE, end_offset=end_offset)
         path = paths.segment_file(log.directory, read.segment_base_offset)
         position, next_offset = read.position, read.next_offset
         try:

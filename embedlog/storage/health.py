@@ -32,15 +32,15 @@ def degradations(manager: LogOwner, files: Files, tasks: Tasks) -> list[Degradat
 def _of_logs(manager: LogOwner) -> Iterator[Degradation]:
     for log in manager.logs():
         failure = log.failure
-        if log.damage is not None and not isinstance(failure, CorruptRecord):
-            since_ms, damage = log.damage
+        if log.health.damage is not None and not isinstance(failure, CorruptRecord):
+            since_ms, damage = log.health.damage
             yield Degradation(
                 kinds.DAMAGED, str(log.topic_partition), since_ms=since_ms, reason=str(damage)
             )
         if failure is None or isinstance(failure, ClosedError):
             continue
         kind = kinds.DAMAGED if isinstance(failure, CorruptRecord) else kinds.READ_ONLY
-        subject, since_ms = str(log.topic_partition), log.failed_since_ms
+        subject, since_ms = str(log.topic_partition), log.health.failed_since_ms
         yield Degradation(kind, subject, since_ms=since_ms, reason=str(failure))
     for found in list(manager.found.values()):
         yield from found

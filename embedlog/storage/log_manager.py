@@ -19,7 +19,7 @@ from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_directories import find_logs, why_foreign
 from embedlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
 from embedlog.storage.opening import Opening, create_log
-from embedlog.storage.shutdown import unless_out_of_files
+from embedlog.storage.shutdown import close_log, unless_out_of_files
 from embedlog.storage.state_files import partition_metadata
 from embedlog.storage.state_files.archived_offsets import read_archived
 from embedlog.storage.state_files.checkpoints import Checkpoints
@@ -238,7 +238,7 @@ class LogManager:
         with self._mutex:
             log = self._logs.pop(topic_partition, None)
             if log is not None:
-                log.close()
+                close_log(log)
             self._unloaded.add(topic_partition)
             opening = self._opening(topic_partition, is_new=False)
             plan = SalvagePlan(
@@ -493,7 +493,7 @@ class LogManager:
         for log in self._logs.values():
             try:
                 with log.lock:
-                    log.close()
+                    close_log(log)
             except errors.KafkaStorageError as error:
                 is_clean = False
                 refusal = unless_out_of_files(error) or refusal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.errors import CorruptRecord
+from embedlog.errors import CorruptRecord, KafkaStorageError
 from embedlog.storage.log import Log
 from embedlog.storage.producers.append import load_producers
 from embedlog.storage.producers.state import ProducerStateManager
@@ -95,8 +95,8 @@ def create_log(opening: Opening, checkpoint: Callable[[], None]) -> Log:
     segment = make_segment(opening, opening.log_start_offset, opening.runtime.clock.wall_ms())
     segment.file.create()
     log = make_log(opening, [segment], LeaderEpochs(), checkpoint)
-    if log.published is not None:
-        log.published.store(log.high_watermark)
+    if log.offsets.published is not None:
+        log.offsets.published.store(log.offsets.high_watermark)
     return log
 
 
@@ -134,9 +134,34 @@ def make_log(
         synced_offset=min(opening.recovery_point, end),
         checkpoint=checkpoint,
     )
-    log.cleaned_offset = opening.cleaned_offset
-    log.gaps_below = min(opening.gaps_below, end)  # what is appended continues there
+    log.offsets.cleaned_offset = opening.cleaned_offset
+    log.offsets.gaps_below = min(opening.gaps_below, end)  # what is appended continues there
     return log
+
+
+def mark_opened(log: Log, *, recovered: bool, failure: CorruptRecord | None) -> None:
+    """End the opening: refuse writes on rot; after an unclean stop begin a leader epoch.
+
+    A reader may have seen records that the crash took. The new epoch tells it so (KIP-320):
+    without it, it would read other records at their offsets and not know.
+
+    Raises:
+        KafkaStorageError: the disk refuses.
+    """
+    if failure is not None:
+        log.health.refuse(failure)
+        return
+    end = log.log_end_offset
+    if recovered and end > 0 and log.epochs.latest >= 0:
+        log.epochs.assign(log.epochs.latest + 1, end)
+    if log.config.durability == "fsync":
+        # What was recovered must not vanish in the next crash, once somebody has read it.
+        try:
+            log.durability.flush()
+        except KafkaStorageError:
+            if log.failure is None:
+                raise
+            # The log stays, read-only: a second opening would be told that all is well.
 
 
 def _load_producers(

@@ -8,13 +8,13 @@ all must go, an empty one is begun first.
 from __future__ import annotations
 
 from embedlog.errors import KafkaStorageError
-from embedlog.storage.log_state import HARMLESS_ERRORS
+from embedlog.storage.log_health import HARMLESS_ERRORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.storage.log_state import LogState
+    from embedlog.storage.log import Log
     from embedlog.storage.segment import Segment
 
     Remove = Callable[[list[str], int], None]
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def delete_old_segments(
-    log: LogState,
+    log: Log,
     now_ms: int,
     remove: Remove | None = None,
     *,
@@ -43,10 +43,10 @@ def delete_old_segments(
         KafkaStorageError: the disk refuses. What has left the log and is still there goes next
             time, before anything else does: there is never a hole between two segments.
     """
-    if log.is_swapping:
+    if log.chain.is_swapping:
         return 0  # the new segment has what must stay of the ones it takes the place of
     remove_doomed(log, remove)
-    taken = _take_out(log, lambda segment, following: following <= log.log_start_offset)
+    taken = _take_out(log, lambda segment, following: following <= log.offsets.log_start_offset)
     if log.config.delete:
         rules = (_size_rule(log), _time_rule(log, now_ms, is_closing=is_closing))
         taken += sum(_take_out(log, _unless_pinned(rule, pinned_offset)) for rule in rules)
@@ -54,42 +54,45 @@ def delete_old_segments(
     return taken
 
 
-def free_below(log: LogState, offset: int) -> bool:
+def free_below(log: Log, offset: int) -> bool:
     """Remove at once the segments whose records all lie below `offset`; say if there were any.
 
-    For who must write to give records up, and finds the disk full. Requires: the partition lock.
+    None of them lies above the high watermark. For who must write to give records up, and finds the
+    disk full. Requires: the partition lock.
 
     Raises:
-        KafkaStorageError: the disk refuses.
+        KafkaStorageError: the log is poisoned, or the disk refuses.
     """
-    if log.is_swapping or not _take_out(log, lambda segment, following: following <= offset):
+    log.check_usable()
+    offset = min(offset, log.offsets.high_watermark)
+    if log.chain.is_swapping or not _take_out(log, lambda segment, following: following <= offset):
         return False
     remove_doomed(log)
     return True
 
 
-def remove_doomed(log: LogState, remove: Remove | None = None) -> None:
+def remove_doomed(log: Log, remove: Remove | None = None) -> None:
     """Let go of what has left the log, for good.
 
     The directory is synced after that, also at the level `os`: the checkpoints will say that all
     below the first segment is gone, and that what is below the recovery point is whole. A segment
     that comes back with the next loss of power, perhaps never synced itself, would be believed.
     """
-    if not log.doomed:
+    if not log.chain.doomed:
         return
     delay_ms = log.config.file_delete_delay_ms
     is_now = remove is None or log.config.durability == "memory" or delay_ms == 0
     try:
-        for segment in log.doomed:
+        for segment in log.chain.doomed:
             if remove is None or is_now:
                 segment.file.remove()
             else:
                 _put_away(segment, remove, delay_ms)
         if log.config.durability != "memory":
             log.files.sync_directory(log.directory)
-        log.doomed.clear()
+        log.chain.doomed.clear()
     except OSError as error:
-        raise log.refused(error) from error
+        raise log.health.refused(error) from error
 
 
 def _put_away(segment: Segment, remove: Remove, delay_ms: int) -> None:
@@ -101,7 +104,7 @@ def _put_away(segment: Segment, remove: Remove, delay_ms: int) -> None:
         segment.file.remove()  # a directory that is full has no room for longer names
 
 
-def _size_rule(log: LogState) -> Rule:
+def _size_rule(log: Log) -> Rule:
     limit = log.config.retention_bytes
     excess = log.size - limit
 
@@ -115,7 +118,7 @@ def _size_rule(log: LogState) -> Rule:
     return must_go
 
 
-def _time_rule(log: LogState, now_ms: int, *, is_closing: bool) -> Rule:
+def _time_rule(log: Log, now_ms: int, *, is_closing: bool) -> Rule:
     retention_ms = log.config.retention_ms
 
     def must_go(segment: Segment, _following: int) -> bool:
@@ -136,14 +139,14 @@ def _unless_pinned(rule: Rule, pinned_offset: int | None) -> Rule:
     return lambda segment, following: following <= pinned_offset and rule(segment, following)
 
 
-def _take_out(log: LogState, must_go: Rule) -> int:
+def _take_out(log: Log, must_go: Rule) -> int:
     """Let the log go on without the oldest segments that must go; return how many."""
     segments = log.segments
     count = 0
     for slot, segment in enumerate(segments):
         is_last = slot == len(segments) - 1
         end = log.log_end_offset if is_last else segments[slot + 1].base_offset
-        if log.high_watermark < end or (is_last and segment.size == 0):
+        if log.offsets.high_watermark < end or (is_last and segment.size == 0):
             break
         if not must_go(segment, end):
             break
@@ -152,12 +155,12 @@ def _take_out(log: LogState, must_go: Rule) -> int:
         count = _make_last_one_go(log, count)
         segments = log.segments
     if count:
-        log.doomed += segments[:count]
+        log.chain.doomed += segments[:count]
         log.replace_segments(segments[count:])
     return count
 
 
-def _make_last_one_go(log: LogState, count: int) -> int:
+def _make_last_one_go(log: Log, count: int) -> int:
     """Begin a segment behind the last, or leave the last where there is no room for another."""
     try:
         log.roll()

@@ -19,14 +19,14 @@ from embedlog.storage.retention import remove_doomed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.errors import KafkaError
-    from embedlog.storage.log_state import LogState
+    from embedlog.storage.log import Log
 
 
 SOON_READ_SIZE = 64 << 10
 """To read the headers of so much takes less than to make the files that spare it."""
 
 
-def close_log(log: LogState) -> None:
+def close_log(log: Log) -> None:
     """Sync at durability `fsync`, trim the file, store indexes and producer state, let go.
 
     A poisoned log is only let go of.
@@ -38,7 +38,7 @@ def close_log(log: LogState) -> None:
         if log.failure is None and log.config.durability != "memory":
             _finish(log)
     except OSError as error:
-        raise log.refused(error) from error
+        raise log.health.refused(error) from error
     finally:
         with suppress(KafkaStorageError):
             remove_doomed(log)
@@ -46,25 +46,25 @@ def close_log(log: LogState) -> None:
             segment.file.release()
 
 
-def _finish(log: LogState) -> None:
+def _finish(log: Log) -> None:
     if log.config.durability == "fsync":
-        log.flush()
+        log.durability.flush()
     active = log.segments[-1]
     if _is_soon_read(log):
         active.file.trim(active.size)
         return
-    if log.epochs_dirty:
+    if log.epochs.is_dirty:
         path = f"{log.directory}/{paths.LEADER_EPOCHS}"
-        write_whole(log.files, path, log.leader_epochs.encode(), sync=False)
-        log.epochs_dirty = False
+        write_whole(log.files, path, log.epochs.cache.encode(), sync=False)
+        log.epochs.is_dirty = False
     if not active.is_changed:
         return
     active.finish()
-    write_snapshot(log.files, log.directory, log.producers, log.log_end_offset)
+    write_snapshot(log.files, log.directory, log.transactions.producers, log.log_end_offset)
     remove_stale_snapshots(log.files, log.directory, log.segments)
 
 
-def _is_soon_read(log: LogState) -> bool:
+def _is_soon_read(log: Log) -> bool:
     """Whether indexes, epochs and producers are all found in a few batches from offset 0 on.
 
     Files of an earlier close are brought up to date, so that none ever tells of another log. An
@@ -74,9 +74,9 @@ def _is_soon_read(log: LogState) -> bool:
     active = log.segments[-1]
     return (
         active.size <= SOON_READ_SIZE
-        and len(log.leader_epochs.entries) <= 1
-        and active.base_offset == log.log_start_offset == 0
-        and log.producers.first_unstable_offset(log.log_end_offset) is None
+        and len(log.epochs.cache.entries) <= 1
+        and active.base_offset == log.offsets.log_start_offset == 0
+        and log.transactions.producers.first_unstable_offset(log.log_end_offset) is None
         and log.files.stat(active.file.sidecar(paths.OFFSET_INDEX)) is None
     )
 

@@ -230,9 +230,9 @@ class Tasks:
             end = log.segments[-1].base_offset
             if log.config.durability != "os" or log.failure is not None:
                 continue
-            if former.get(log, 0) > log.synced_offset:
-                self._guarded(log, lambda log: log.sync_sealed(former[log]))
-            if end > log.synced_offset:
+            if former.get(log, 0) > log.durability.synced_offset:
+                self._guarded(log, lambda log: log.durability.sync_sealed(former[log]))
+            if end > log.durability.synced_offset:
                 self._sealed[log] = end
         return bool(self._sealed)
 
@@ -254,7 +254,7 @@ class Tasks:
             self._for_each(retain)
             for log, count in deleted:
                 if count:
-                    start, name = log.log_start_offset, log.topic_partition
+                    start, name = log.offsets.log_start_offset, log.topic_partition
                     events.info("%s: %d old segments deleted; it begins at %d", name, count, start)
         return True
 
@@ -287,7 +287,7 @@ class Tasks:
     def _expire(self, _now_ms: int) -> bool:
         wall_ms = self._clock.wall_ms()
         if self.clock_guard.allows_deletion():
-            self._for_each(lambda log: log.producers.expire(wall_ms))
+            self._for_each(lambda log: log.transactions.producers.expire(wall_ms))
         return True
 
     def _flush(self, now_ms: int) -> bool:
@@ -300,13 +300,13 @@ class Tasks:
             if config.flush_ms == NO_LIMIT and config.flush_messages == NO_LIMIT:
                 continue
             last_ms = self._flushed.setdefault(log, now_ms)
-            unsynced = log.log_end_offset - log.synced_offset
+            unsynced = log.log_end_offset - log.durability.synced_offset
             is_any_unsynced = is_any_unsynced or unsynced > 0
             if unsynced and (
                 now_ms - last_ms >= config.flush_ms or unsynced >= config.flush_messages
             ):
                 self._flushed[log] = now_ms
-                self._guarded(log, lambda log: log.flush())
+                self._guarded(log, lambda log: log.durability.flush())
         return is_any_unsynced
 
     def _for_each(self, work: Callable[[Log], object]) -> None:
@@ -324,4 +324,4 @@ class Tasks:
         except KafkaError as error:
             self._refusal = error
         except CorruptRecord as error:
-            log.poison(error)
+            log.health.poison(error)

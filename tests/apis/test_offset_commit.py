@@ -139,5 +139,5 @@ def test_an_answer_means_that_it_is_durable(durable_client: Any) -> None:
     assert commit_codes(durable_client.call(commit("g", {(topic, 0): 5}), 9)) == {(topic, 0): 0}
     partition = durable_client.broker.group_coordinator.partition_for("g")
     log = durable_client.broker.replica_manager.partition("__consumer_offsets", partition).log
-    assert log.synced_offset == log.log_end_offset == 1
+    assert log.durability.synced_offset == log.log_end_offset == 1
     assert fetched(durable_client.call(fetch("g"), 9)) == {(topic, 0): 5}

@@ -57,7 +57,7 @@ def test_an_epoch_without_records_answers_an_earlier_one(client: Client) -> None
     client.call(produce(topic, 9, simple(b"a")), 9)
     with partition.lock:
         partition.leader_epoch = 5
-        partition.log.assign_epoch(5)
+        partition.log.epochs.assign(5)
     found = ask(client, topic, 3)
     assert (found.leader_epoch, found.end_offset) == (0, 1)
 

@@ -390,5 +390,5 @@ def test_on_disk_the_answer_comes_after_the_sync(durable_client: Client, acks: i
     assert codes == [NONE, NONE]
     for index in (0, 1):
         log = durable_client.broker.replica_manager.partition(topic[0], index).log
-        assert (log.synced_offset, log.high_watermark) == (1, 1)
+        assert (log.durability.synced_offset, log.offsets.high_watermark) == (1, 1)
     assert stored(durable_client, topic) == [b"a"]

@@ -65,7 +65,7 @@ def test_metadata_follows_a_logs_leader_epoch_in_one_record() -> None:
             producer.send("t", b"a").result()
         log = cluster.broker.replica_manager.partition("t", 0).log
         with log.lock:
-            log.assign_epoch(1_000_000)
+            log.epochs.assign(1_000_000)
     with Cluster("data", runtime=sim_runtime(files=runtime.files), durability="os") as cluster:
         controller = cluster.broker.controller
         before = controller.image.end_offset

@@ -122,7 +122,7 @@ def test_a_disk_that_fails_is_an_error(
     manager = LogManager(runtime, "data", LogConfig(durability="os"))
     log = manager.get_or_create(embedlog.TopicPartition("events", 0))
     for _ in range(3):
-        log.refused(OSError(code, os.strerror(code)))
+        log.health.refused(OSError(code, os.strerror(code)))
     errors = said(caplog, "storage", logging.ERROR)
     assert len(errors) == 1
     assert os.strerror(code) in errors[0]
@@ -197,7 +197,7 @@ def test_retention_says_what_it_deleted(caplog: pytest.LogCaptureFixture) -> Non
     log = manager.get_or_create(embedlog.TopicPartition("events", 0))
     for _ in range(5):
         append(log, b"v" * 50)
-    log.update_high_watermark(5)
+    log.offsets.update_high_watermark(5)
     manager.run_once(runtime.clock.monotonic_ms() + 1)
     (told,) = [each for each in said(caplog, "storage") if "deleted" in each]
     assert told.startswith("events-0: ")

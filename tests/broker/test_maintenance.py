@@ -98,7 +98,7 @@ def test_maintain_compacts_what_kafkas_cleaner_would() -> None:
         before = log.size
         assert cluster.maintain() == before - log.size
         assert log.size < 2 * MB
-        assert log.cleaned_offset == log.segments[-1].base_offset
+        assert log.offsets.cleaned_offset == log.segments[-1].base_offset
         assert cluster.maintain() == 0
 
 
@@ -214,7 +214,7 @@ def _compacted(cluster: Cluster, runtime: SimRuntime, step_ms: int = 1) -> int:
         for number in range(20):
             producer.send("keys", b"x" * 100_000, key=b"%d" % (number % 3)).result()
         end, start_ms = log.segments[-1].base_offset, runtime.clock.monotonic_ms()
-        while log.cleaned_offset < end:
+        while log.offsets.cleaned_offset < end:
             runtime.clock.advance(step_ms)
             with cluster.admin() as admin:
                 admin.list_topics()

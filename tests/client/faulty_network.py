@@ -314,9 +314,10 @@ def stored(cluster: Cluster, topic: str, partition: int) -> list[bytes | None]:
     """The values in a partition's log."""
     log = cluster.broker.replica_manager.partition(topic, partition).log
     values: list[bytes | None] = []
-    offset = log.log_start_offset
+    offset = log.offsets.log_start_offset
     while offset < log.log_end_offset:
-        batch = RecordBatch(log.read(offset, max_bytes=1, end_offset=log.log_end_offset).records)
+        read = log.reader.read(offset, max_bytes=1, end_offset=log.log_end_offset)
+        batch = RecordBatch(read.records)
         values += [record.value for record in batch.records()]
         offset = batch.next_offset
     return values

@@ -305,14 +305,14 @@ def test_retention_begins_and_recurs_as_the_settings_say() -> None:
         with cluster.producer() as producer:
             producer.send("t", b"old", timestamp_ms=old).result()
             log = cluster.broker.replica_manager.partition("t", 0).log
-            assert log.log_start_offset == 0
+            assert log.offsets.log_start_offset == 0
             runtime.clock.advance(5_000)
             runtime.scheduler.run_due(runtime.clock.monotonic_ms())
-            assert log.log_start_offset == 1
+            assert log.offsets.log_start_offset == 1
             producer.send("t", b"old", timestamp_ms=old).result()
             runtime.clock.advance(59_000)
             runtime.scheduler.run_due(runtime.clock.monotonic_ms())
-            assert log.log_start_offset == 1
+            assert log.offsets.log_start_offset == 1
             runtime.clock.advance(1_001)
             runtime.scheduler.run_due(runtime.clock.monotonic_ms())
-            assert log.log_start_offset == 2
+            assert log.offsets.log_start_offset == 2

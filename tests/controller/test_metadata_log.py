@@ -72,7 +72,7 @@ def test_a_snapshot_says_the_same_as_what_it_replaces(before: list[int], after: 
     for choice in before:
         perform(opened.controller, STEPS[choice])
     opened.metadata_log.rewrite(opened.controller.image)
-    assert opened.log.log_start_offset > 0
+    assert opened.log.offsets.log_start_offset > 0
     opened = opened.reopen()
     for choice in after:
         perform(opened.controller, STEPS[choice])
@@ -87,9 +87,9 @@ def test_a_long_log_about_little_is_rewritten(monkeypatch: pytest.MonkeyPatch) -
         opened.controller.allocate_producer_ids()
     assert opened.metadata_log.needs_snapshot(opened.controller.image)
     published = plain(opened.controller.image)
-    start = opened.log.log_start_offset
+    start = opened.log.offsets.log_start_offset
     opened.controller.compact()
-    assert opened.log.log_start_offset > start
+    assert opened.log.offsets.log_start_offset > start
     opened = opened.reopen()
     assert plain(opened.controller.image) == published
     before = opened.metadata_log.end_offset
@@ -144,7 +144,8 @@ def test_a_record_of_somebody_else_is_not_taken_for_ours() -> None:
         again = Opened()
         with again.log.lock:
             again.log.append_as_leader(build_batch([value], timestamps=0), leader_epoch=0, now_ms=0)
-        position = again.log.offset_metadata(1)[1]
+        segment = again.log.segments[-1]
+        position = segment.indexes.position_of(1, segment.size)
         with pytest.raises(CorruptRecord) as caught:
             again.reopen()
         assert caught.value.path.endswith(".log")

@@ -50,7 +50,7 @@ def test_what_an_operation_writes_is_one_batch_replayed_and_answered(rig: Rig) -
     pending = rig.write(note("a", 1), note("b", 2), note("a", 3))
     assert pending.result() == "done"
     assert rig.notes().result() == {"a": 3, "b": 2}
-    read = rig.partition.log.read(0, max_bytes=1 << 20, end_offset=3)
+    read = rig.partition.log.reader.read(0, max_bytes=1 << 20, end_offset=3)
     assert [batch.record_count for batch in iter_batches(read.records)] == [3]
     assert rig.shards[0].offsets == [0, 1, 2]
 
@@ -105,7 +105,7 @@ def test_an_answer_waits_for_the_disk(durable: Rig) -> None:
     pending = durable.write(note("a", 1))
     assert not pending.done()
     assert durable.wait(pending) == "done"
-    assert durable.partition.log.synced_offset == 1
+    assert durable.partition.log.durability.synced_offset == 1
 
 
 def test_a_read_is_answered_when_what_it_saw_is_committed(durable: Rig) -> None:
@@ -252,7 +252,7 @@ def test_records_that_need_not_be_atomic_may_be_several_batches(rig: Rig) -> Non
     records = [note(f"{'name' * 100} {number}", number) for number in range(2000)]
     assert rig.write(*records, is_atomic=False).result() == "done"
     assert len(rig.notes().result()) == 2000
-    read = rig.partition.log.read(0, max_bytes=10 << 20, end_offset=2000)
+    read = rig.partition.log.reader.read(0, max_bytes=10 << 20, end_offset=2000)
     counts = [batch.record_count for batch in iter_batches(read.records)]
     assert sum(counts) == 2000
     assert 1 < len(counts) < 10

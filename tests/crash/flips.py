@@ -275,9 +275,9 @@ def _sidecars(log: Log) -> object:
     """
     producers = sorted(
         (entry.producer_id, entry.producer_epoch, entry.last_sequence)
-        for entry in log.active_producers()
+        for entry in list(log.transactions.producers)
     )
-    epochs = [entry for entry in log.leader_epochs.entries if entry[1] < log.log_end_offset]
+    epochs = [entry for entry in log.epochs.cache.entries if entry[1] < log.log_end_offset]
     return producers, [] if log.config.compact else epochs
 
 

@@ -178,11 +178,12 @@ class Images:
     def _check_live(self, call: str) -> None:
         """Nothing that a loss of power may take is shown where a topic promises more."""
         for log in self._history.cluster.broker.log_manager.logs():
-            is_shown = log.high_watermark > log.synced_offset
+            is_shown = log.offsets.high_watermark > log.durability.synced_offset
             if log.config.durability == "fsync" and is_shown and log.failure is None:
                 self._report.fail(
                     f"{self._where}: {call}: {log.topic_partition} shows records up to "
-                    f"{log.high_watermark}, synced are those up to {log.synced_offset}"
+                    f"{log.offsets.high_watermark}, synced are those up to "
+                    f"{log.durability.synced_offset}"
                 )
 
     def _check_new(self, image: SimFiles, ending: Ending, what: str) -> None:
@@ -254,7 +255,7 @@ def _resend(log: Log, record: OracleRecord) -> None:
         base_sequence=sequence,
     )
     with log.lock:
-        leader_epoch, now_ms = max(0, log.latest_epoch), record.timestamp
+        leader_epoch, now_ms = max(0, log.epochs.latest), record.timestamp
         info = log.append_as_leader(batch, leader_epoch=leader_epoch, now_ms=now_ms)
     if not info.duplicate:
         raise Broken(f"{log.topic_partition} took the batch of {record} twice")

@@ -8,6 +8,7 @@ import warnings
 import embedlog
 from embedlog.errors import ClosedError
 from embedlog.storage.retention import delete_old_segments
+from embedlog.storage.shutdown import close_log
 from tests.crash.opcodes import STORAGE
 from tests.storage.logs import NOW, append, batch, check, new_log, values
 
@@ -50,10 +51,10 @@ class LogScenario(Scenario):
     def work(self) -> None:
         with self.log.lock:
             self.log.append_as_leader(self.records, leader_epoch=1, now_ms=NOW)
-        self.log.sync(self.log.log_end_offset)
+        self.log.durability.sync(self.log.log_end_offset)
 
     def look(self) -> None:
-        self.log._check_usable()
+        self.log.check_usable()
         with self.log.lock:
             check(self.log)
         seen = values(self.log)
@@ -62,7 +63,7 @@ class LogScenario(Scenario):
 
     def close(self) -> None:
         with self.log.lock:
-            self.log.close()
+            close_log(self.log)
 
 
 class Roll(LogScenario):
@@ -88,9 +89,9 @@ class Read(LogScenario):
             append(self.log, b"%d" % number * 50, timestamps=NOW + number)
 
     def work(self) -> None:
-        assert self.log.fetch_offset(NOW + 5) == (NOW + 5, 7, 0)
-        self.log.read(2, max_bytes=1000, end_offset=8)
-        self.log.read(7, max_bytes=1000, end_offset=8)
+        assert self.log.reader.fetch_offset(NOW + 5) == (NOW + 5, 7, 0)
+        self.log.reader.read(2, max_bytes=1000, end_offset=8)
+        self.log.reader.read(7, max_bytes=1000, end_offset=8)
 
     def look(self) -> None:
         with self.log.lock:
@@ -107,14 +108,14 @@ class Retention(LogScenario):
         super().__init__(directory)
         for number in range(6):
             append(self.log, b"%d" % number * 50)
-        self.log.update_high_watermark(self.log.log_end_offset)
+        self.log.offsets.update_high_watermark(self.log.log_end_offset)
 
     def work(self) -> None:
         with self.log.lock:
             delete_old_segments(self.log, NOW)
 
     def look(self) -> None:
-        self.log._check_usable()
+        self.log.check_usable()
         with self.log.lock:
             check(self.log)
         seen = values(self.log)
@@ -126,7 +127,7 @@ class CloseLog(LogScenario):
 
     def work(self) -> None:
         with self.log.lock:
-            self.log.close()
+            close_log(self.log)
 
     def look(self) -> None:
         with self.log.lock:

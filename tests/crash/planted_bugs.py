@@ -11,12 +11,12 @@ from unittest.mock import patch
 from embedlog.controller.controller import Controller
 from embedlog.controller.metadata_log import MetadataLog
 from embedlog.coordinator import loading
-from embedlog.errors import CorruptRecord
+from embedlog.errors import CorruptRecord, KafkaStorageError
 from embedlog.runtime import lock_order, locks
 from embedlog.runtime.files import parent, write_fully
 from embedlog.storage import (
+    log_health,
     log_manager,
-    log_state,
     opening,
     paths,
     reader,
@@ -26,7 +26,9 @@ from embedlog.storage import (
 from embedlog.storage.cleaner.filter import BatchFilter
 from embedlog.storage.cleaner.output import CleanedOutput
 from embedlog.storage.log import Log
-from embedlog.storage.log_state import LogState
+from embedlog.storage.log_durability import LogDurability
+from embedlog.storage.log_offsets import LogOffsets
+from embedlog.storage.log_transactions import LogTransactions
 from embedlog.storage.producers import snapshot as producer_snapshot
 from embedlog.storage.recovery import recovery
 from embedlog.storage.segment import Segment
@@ -67,8 +69,8 @@ def _with_original(
 # Syncs
 
 
-def _acknowledge(log: LogState, offset: int) -> None:
-    log.synced_offset = max(log.synced_offset, offset)
+def _acknowledge(durability: LogDurability, offset: int) -> None:
+    durability.synced_offset = max(durability.synced_offset, offset)
 
 
 def _unsynced(right: Callable[..., object], *arguments: Any, **keywords: Any) -> object:
@@ -95,26 +97,28 @@ def _append_unsynced(right: Callable[..., int], log: MetadataLog, records: Any) 
     return right(log, records)
 
 
-def _show_at_once(log: Log, _synced_only: bool) -> None:
-    log.update_high_watermark(log.log_end_offset)
+def _show_at_once(offsets: LogOffsets, _synced_only: bool) -> None:
+    offsets.update_high_watermark(1 << 62)
 
 
-def _sync_that_may_fail(log: LogState, end: int, segments: tuple[Segment, ...]) -> None:
+def _sync_that_may_fail(durability: LogDurability, end: int, segments: tuple[Segment, ...]) -> None:
     for segment in segments:
         try:
             segment.sync()
         except OSError as error:
-            raise log_state.errors.KafkaStorageError(str(error)) from error
-    log.synced_offset = max(log.synced_offset, end)
+            raise KafkaStorageError(str(error)) from error
+    durability.synced_offset = max(durability.synced_offset, end)
 
 
-def _sync_that_never_fails(log: LogState, end: int, segments: tuple[Segment, ...]) -> None:
+def _sync_that_never_fails(
+    durability: LogDurability, end: int, segments: tuple[Segment, ...]
+) -> None:
     for segment in segments:
         try:
             segment.sync()
         except OSError:
             continue
-    log.synced_offset = max(log.synced_offset, end)
+    durability.synced_offset = max(durability.synced_offset, end)
 
 
 # What was promised
@@ -135,8 +139,8 @@ def _marker_stays(files: Any, directory: str, *, sync: bool) -> bool:
     return files.stat(f"{directory}/{paths.CLEAN_SHUTDOWN}") is not None
 
 
-def _forget_the_start(log: LogState, offset: int) -> bool:
-    log.log_start_offset = max(log.log_start_offset, offset)
+def _forget_the_start(offsets: LogOffsets, offset: int) -> bool:
+    offsets.log_start_offset = max(offsets.log_start_offset, offset)
     return True
 
 
@@ -207,12 +211,12 @@ def _believe_all(_name: str) -> bool:
 
 @contextmanager
 def _no_new_epochs() -> Iterator[None]:
-    def mark_opened(log: LogState, *, recovered: bool, failure: CorruptRecord | None) -> None:
+    def mark_opened(log: Log, *, recovered: bool, failure: CorruptRecord | None) -> None:
         right(log, recovered=False, failure=failure)
 
-    right = LogState.mark_opened
+    right = recovery.mark_opened
     with (
-        patch.object(LogState, "mark_opened", mark_opened),
+        patch.object(recovery, "mark_opened", mark_opened),
         patch.object(Controller, "bump_leader_epochs", lambda *_: None),
     ):
         yield
@@ -220,12 +224,14 @@ def _no_new_epochs() -> Iterator[None]:
 
 @contextmanager
 def _no_checksums() -> Iterator[None]:
-    def all_good(_log: Log, _segment: Segment, _position: int, end: int, offset: int) -> Any:
+    def all_good(
+        _reader: reader.LogReader, _segment: Segment, _position: int, end: int, offset: int
+    ) -> Any:
         return end, offset, None
 
     with (
         patch.object(RecordBatch, "check_crc", lambda _: None),
-        patch.object(reader, "_check", all_good),
+        patch.object(reader.LogReader, "_check", all_good),
     ):
         yield
 
@@ -247,18 +253,18 @@ def _locks_swapped() -> Iterator[None]:
         yield
 
 
-_HARMLESS = tuple(set(log_state.HARMLESS_ERRORS) - {EMFILE, ENFILE})
+_HARMLESS = tuple(set(log_health.HARMLESS_ERRORS) - {EMFILE, ENFILE})
 
 BUGS: tuple[Bug, ...] = (
     Bug(
         "a record is acknowledged before it is synced",
         "images fsync append",
-        _replace(LogState, "sync", _acknowledge),
+        _replace(LogDurability, "sync", _acknowledge),
     ),
     Bug(
         "records are shown before they are synced",
         "images fsync large",
-        _replace(Log, "commit", _show_at_once),
+        _replace(LogOffsets, "commit", _show_at_once),
     ),
     Bug(
         "a segment's name is not synced",
@@ -323,12 +329,12 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "records of aborted transactions are shown",
         "images os abort",
-        _replace(Log, "aborted_transactions", lambda *_: []),
+        _replace(LogTransactions, "aborted", lambda *_: []),
     ),
     Bug(
         "a deletion of records is not noted",
         "images os delete records",
-        _replace(LogState, "increment_log_start_offset", _forget_the_start),
+        _replace(LogOffsets, "increment_log_start_offset", _forget_the_start),
     ),
     Bug(
         "retention deletes one segment too many",
@@ -348,22 +354,22 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a full disk poisons a log",
         "faults os append",
-        _replace(log_state, "HARMLESS_ERRORS", ()),
+        _replace(log_health, "HARMLESS_ERRORS", ()),
     ),
     Bug(
         "too many open files poison a log",
         "faults os roll",
-        _replace(log_state, "HARMLESS_ERRORS", _HARMLESS),
+        _replace(log_health, "HARMLESS_ERRORS", _HARMLESS),
     ),
     Bug(
         "a failed sync is tried again",
         "faults fsync append",
-        _replace(LogState, "_sync", _sync_that_may_fail),
+        _replace(LogDurability, "_sync", _sync_that_may_fail),
     ),
     Bug(
         "a failed sync is taken for a sync",
         "faults fsync append",
-        _replace(LogState, "_sync", _sync_that_never_fails),
+        _replace(LogDurability, "_sync", _sync_that_never_fails),
     ),
     Bug(
         "an error of background work comes out of an unrelated call",

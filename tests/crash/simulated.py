@@ -62,11 +62,15 @@ def shown(log: Log) -> Shown:
         AssertionError: the bytes are not whole valid batches.
         EmbedlogError: what the log says of damage.
     """
-    start, end, stable = log.log_start_offset, log.high_watermark, log.last_stable_offset
+    start, end, stable = (
+        log.offsets.log_start_offset,
+        log.offsets.high_watermark,
+        log.offsets.last_stable_offset,
+    )
     records = tuple(_read(log, start, end))
     aborted = [
         (transaction.producer_id, transaction.first_offset, transaction.last_offset)
-        for transaction in log.aborted_transactions(start, stable)
+        for transaction in log.transactions.aborted(start, stable)
     ]
     committed = tuple(
         record
@@ -84,7 +88,7 @@ def shown(log: Log) -> Shown:
 def _read(log: Log, start: int, end: int) -> Iterator[OracleRecord]:
     offset = start
     while offset < end:
-        read = log.read(offset, max_bytes=1 << 20, end_offset=end)
+        read = log.reader.read(offset, max_bytes=1 << 20, end_offset=end)
         path = f"{log.directory}/{read.segment_base_offset:020d}.log"
         segment = parse_segment(path, bytes(read.records))
         assert segment.stopped == "end", (path, offset, segment.stopped)
@@ -98,7 +102,9 @@ def _read(log: Log, start: int, end: int) -> Iterator[OracleRecord]:
 
 def append_transaction(log: Log, value: bytes, now_ms: int, *, is_committed: bool) -> int:
     """One record of a transaction and the marker that ends it; the marker's offset."""
-    known = max((entry.current_txn_first_offset for entry in log.active_producers()), default=-1)
+    known = max(
+        (entry.current_txn_first_offset for entry in list(log.transactions.producers)), default=-1
+    )
     assert known < 0, "one transaction at a time"
     producer_id = OWN_PRODUCERS + log.log_end_offset
     fields: dict[str, Any] = {
@@ -108,7 +114,7 @@ def append_transaction(log: Log, value: bytes, now_ms: int, *, is_committed: boo
         "transactional": True,
     }
     batch = build_batch([value], base_sequence=0, **fields)
-    epoch = max(0, log.latest_epoch)
+    epoch = max(0, log.epochs.latest)
     with log.lock:
         log.append_as_leader(batch, leader_epoch=epoch, now_ms=now_ms)
     marker = build_batch(
@@ -125,7 +131,7 @@ def settle(log: Log, offset: int) -> int:
     """Acknowledge everything up to `offset` by the rules of the log's level."""
     is_synced = log.config.durability == "fsync"
     if is_synced:
-        log.sync(offset + 1)
+        log.durability.sync(offset + 1)
     with log.lock:
-        log.commit(is_synced)
+        log.offsets.commit(is_synced)
     return offset

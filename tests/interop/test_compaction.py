@@ -25,6 +25,7 @@ from confluent_kafka.admin import (
 )
 
 import embedlog
+from embedlog.storage.replica.append import append_as_follower
 from tests.interop.java_tools import run
 from tests.server.wire_client import WireClient
 from tests.storage.cleaner.compaction import Compacted, check_compacted, committed_rows
@@ -147,7 +148,7 @@ class Topic:
             found = [*iter_batches(segment.file.view(0, segment.size))]
             assert list(map(_facts, found)) == list(map(_facts, iter_batches(content)))
             aborted = self.directory / f"{base_offset:020d}.txnindex"
-            told = self.ours.log.aborted_transactions(base_offset, segment.next_offset)
+            told = self.ours.log.transactions.aborted(base_offset, segment.next_offset)
             mine = {one for one in told if base_offset <= one.last_offset < segment.next_offset}
             assert len(mine) * 34 == (aborted.stat().st_size if aborted.exists() else 0)
 
@@ -166,7 +167,7 @@ class Topic:
         for _, content in sorted(self._kafkas_segments().items()):
             for one in iter_batches(content):
                 if one.base_offset >= log.log_end_offset:
-                    log.append_as_follower(bytes(one.buffer), now_ms=self.time_ms)
+                    append_as_follower(log, bytes(one.buffer), now_ms=self.time_ms)
         self.ours.commit()
 
     def _kafkas_segments(self) -> dict[int, bytes]:
@@ -402,9 +403,9 @@ def compacted(tmp_path: Path) -> Iterator[tuple[str, list[tuple[int, bytes, byte
         for _ in range(2):  # the second round removes the tombstone
             with log.lock:
                 log.roll()
-            log.cleaned_offset = min(log.cleaned_offset, 0)
+            log.offsets.cleaned_offset = min(log.offsets.cleaned_offset, 0)
             cluster.broker.log_manager.stir()
-            _until(lambda: log.cleaned_offset == 181)
+            _until(lambda: log.offsets.cleaned_offset == 181)
         yield address, sorted(left)
 
 

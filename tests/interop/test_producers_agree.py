@@ -35,9 +35,9 @@ def address(cluster: embedlog.Cluster) -> str:
 def _batches(cluster: embedlog.Cluster, topic: str, partition: int = 0) -> list[bytes]:
     log = cluster.broker.replica_manager.partition(topic, partition).log
     found: list[bytes] = []
-    offset = log.log_start_offset
+    offset = log.offsets.log_start_offset
     while offset < log.log_end_offset:
-        view = log.read(offset, max_bytes=1, end_offset=log.log_end_offset).records
+        view = log.reader.read(offset, max_bytes=1, end_offset=log.log_end_offset).records
         found.append(bytes(view))
         offset = RecordBatch(view).next_offset
     return found

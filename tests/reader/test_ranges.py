@@ -24,7 +24,7 @@ def _log(disk: SimFiles, count: int, **config: int) -> Any:
     log = manager(disk, config=LogConfig(**config)).get_or_create(PARTITION)
     for number in range(count):
         append(log, b"%d" % number * 10, b"second")
-        log.commit(False)
+        log.offsets.commit(False)
     return log
 
 
@@ -99,7 +99,7 @@ def test_compaction_in_between_loses_nothing_that_stays() -> None:
     topic.put(("last", "x"))
     topic.commit()
     disk = topic.runtime.files
-    planned = _plan(disk, 0, topic.log.high_watermark)
+    planned = _plan(disk, 0, topic.log.offsets.high_watermark)
     topic.clean()
     assert _offsets(disk, planned) == [27, 28, 29, 30]
 
@@ -145,7 +145,7 @@ def test_aborted_batches_are_left_out_though_the_marker_lies_behind_the_range() 
     append(log, b"aborted", producer=(2, 0, 0), transactional=True)
     append_marker(log, 2, committed=False)
     append_marker(log, 1, committed=True)
-    log.commit(False)
+    log.offsets.commit(False)
     committed = {"isolation_level": "read_committed"}
     assert _offsets(disk, _plan(disk, 0, 2, **committed)) == [0]
     assert _offsets(disk, _plan(disk, 0, 2)) == [0, 1]

@@ -34,7 +34,7 @@ def _values(part: PartitionReader, offset: int | None = None, **settings: str) -
 def _append(log: object, *values: bytes, **fields: object) -> None:
     """Append as the broker does: what is committed is published."""
     append(log, *values, **fields)
-    log.commit(log.config.durability == "fsync")
+    log.offsets.commit(log.config.durability == "fsync")
 
 
 def test_what_is_there_is_listed_and_read_while_the_owner_has_it_open() -> None:
@@ -78,8 +78,8 @@ def test_at_fsync_nothing_is_read_before_it_is_synced() -> None:
     _append(log, b"a")
     part.refresh()
     assert part.high_watermark == 0
-    log.flush()
-    log.commit(True)
+    log.durability.flush()
+    log.offsets.commit(True)
     _append(log, b"unsynced")
     part.refresh()
     assert _values(part) == [b"a"]
@@ -94,8 +94,8 @@ def test_a_published_offset_that_is_damaged_is_replaced_by_the_recovery_point() 
     log = owner.get_or_create(PARTITION)
     for value in (b"a", b"b"):
         _append(log, value)
-        log.flush()
-        log.commit(True)
+        log.durability.flush()
+        log.offsets.commit(True)
         owner.checkpoint()
     file = disk.open(f"{log.directory}/{paths.PUBLISHED_OFFSET}")
     file.write([b"\xff"], 3)
@@ -107,7 +107,7 @@ def test_a_log_that_syncs_no_more_is_read_to_its_end() -> None:
     disk = SimFiles()
     owner = manager(disk, config=LogConfig(durability="fsync"))
     log = owner.get_or_create(PARTITION)
-    log.commit(True)
+    log.offsets.commit(True)
     owner.configure("events", LogConfig(durability="os"))
     _append(log, b"a")
     assert _values(_reader(disk).partition("events", 0)) == [b"a"]
@@ -124,12 +124,12 @@ def test_rolls_retention_and_deleted_records_are_followed() -> None:
     part.refresh()
     assert len(log.segments) > 3
     assert [record.offset for record in part.records()] == list(range(21))
-    log.increment_log_start_offset(2)
+    log.offsets.increment_log_start_offset(2)
     part.refresh()
     assert part.log_start_offset == 2
     going = part.records()
     assert next(going).offset == 2
-    log.increment_log_start_offset(20)
+    log.offsets.increment_log_start_offset(20)
     log.config = LogConfig(segment_bytes=300, retention_ms=1)
     list(owner.finish_now())
     assert len(log.segments) < 4
@@ -203,8 +203,8 @@ def test_damage_is_told_with_file_and_position(durability: str, rolled: bool) ->
     size = log.size
     for value in (b"b", b"c"):
         _append(log, value)
-    log.flush()
-    log.commit(durability == "fsync")
+    log.durability.flush()
+    log.offsets.commit(durability == "fsync")
     path = log.segments[0].path
     if rolled:
         log.roll()
@@ -284,14 +284,14 @@ def test_read_committed_ends_before_open_transactions_and_leaves_out_aborted_one
         _append(log, b"behind" * 20)
     part = _reader(disk).partition("events", 0)
     committed = {"isolation_level": "read_committed"}
-    assert part.last_stable_offset == start == log.last_stable_offset
+    assert part.last_stable_offset == start == log.offsets.last_stable_offset
     assert _values(part, **committed) == [b"plain", b"committed", b"second"]
     assert len(_values(part)) == 10
     assert part.wait(start, 50, **committed) is False
     append_marker(log, 2, committed=True)
-    log.commit(False)
+    log.offsets.commit(False)
     part.refresh()
-    assert part.last_stable_offset == log.last_stable_offset == log.log_end_offset
+    assert part.last_stable_offset == log.offsets.last_stable_offset == log.log_end_offset
     assert _values(part, start, **committed) == [b"open", *[b"behind" * 20] * 5]
 
 

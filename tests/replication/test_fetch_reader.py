@@ -98,7 +98,7 @@ def test_what_compares_as_read_reads_as_nothing(
     asked: dict[str, int],
 ) -> None:
     partition.is_leader = is_leader
-    partition.log._first_unstable_offset = unstable
+    partition.log.transactions.first_unstable_offset = unstable
     wanted = ask(partition, version, isolation=isolation, **asked)
     found = outcome(partition, *wanted)
     end = END if isolation == 0 or unstable is None else unstable
@@ -118,6 +118,6 @@ def test_what_compares_as_read_reads_as_nothing(
 def test_nobody_waits_where_the_log_ends_with_rot(partition: Partition) -> None:
     wanted = ask(partition, BY_ID, fetch_offset=END)
     assert is_at_end(partition, *wanted)
-    partition.log.poison(CorruptRecord("some.log", 0, "rotten"))
+    partition.log.health.poison(CorruptRecord("some.log", 0, "rotten"))
     assert outcome(partition, *wanted) == "news"
     assert not is_at_end(partition, *wanted)

@@ -110,10 +110,10 @@ def test_fsync_topics_answer_after_the_sync(
     second = rig.handle(produce(topic, 9, simple(b"b"), acks=acks), 9)
     assert isinstance(first, Pending)
     assert (first.done(), second.done(), reader.done()) == (False, False, False)
-    assert (partition.log.log_end_offset, partition.log.high_watermark) == (2, 0)
+    assert (partition.log.log_end_offset, partition.log.offsets.high_watermark) == (2, 0)
     rig.run_due()
     assert (first.done(), second.done(), reader.done()) == (True, True, True)
-    assert (partition.log.synced_offset, partition.log.high_watermark) == (2, 2)
+    assert (partition.log.durability.synced_offset, partition.log.offsets.high_watermark) == (2, 2)
     offsets = [
         pending.result().responses[0].partition_responses[0].base_offset
         for pending in (first, second)
@@ -144,7 +144,7 @@ def test_acks_0_does_not_wait_for_the_sync(make_rig: MakeRig) -> None:
     topic = make_topic(rig)
     assert rig.handle(produce(topic, 9, simple(b"a"), acks=0), 9) is None
     rig.run_due()
-    assert rig.manager.partition(topic[0], 0).log.high_watermark == 1
+    assert rig.manager.partition(topic[0], 0).log.offsets.high_watermark == 1
 
 
 def test_a_produce_that_waits_too_long_times_out(make_rig: MakeRig) -> None:
@@ -206,7 +206,7 @@ def test_a_topic_may_be_less_durable_than_the_cluster(make_rig: MakeRig) -> None
     response = rig.handle(produce(topic, 9, simple(b"a")), 9)
     assert not isinstance(response, Pending)
     partition = rig.manager.partition(topic[0], 0)
-    assert (partition.log.high_watermark, partition.syncs) == (1, False)
+    assert (partition.log.offsets.high_watermark, partition.syncs) == (1, False)
 
 
 class LaggingPartition:
@@ -288,4 +288,4 @@ def test_an_unclean_stop_begins_a_leader_epoch_that_clients_see(make_rig: MakeRi
     partition = second.manager.partition(topic[0], 0)
     image = second.broker.controller.image.partition(topic[0], 0)
     assert image is not None
-    assert partition.leader_epoch == image.leader_epoch == partition.log.latest_epoch == 1
+    assert partition.leader_epoch == image.leader_epoch == partition.log.epochs.latest == 1

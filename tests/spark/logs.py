@@ -50,4 +50,4 @@ def add_transaction(cluster: Any, producer_id: int, values: list[bytes], *, comm
     with log.lock:
         append(log, *values, producer=(producer_id, 0, 0), transactional=True)
         append_marker(log, producer_id, committed=commits)
-        log.commit(False)
+        log.offsets.commit(False)

@@ -15,7 +15,7 @@ OLD = {"segment.bytes": "1048576", "retention.ms": "1"}
 
 def _count(cluster: embedlog.Cluster) -> int:
     log = cluster.broker.replica_manager.partition("t", 0).log
-    return log.log_end_offset - log.log_start_offset
+    return log.log_end_offset - log.offsets.log_start_offset
 
 
 def test_what_is_planned_outlives_retention(tmp_path: Path) -> None:

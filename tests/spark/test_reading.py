@@ -86,7 +86,7 @@ def log(tmp_path: Path) -> Iterator[tuple[Path, DirectorySlice, Callable[[], int
             with cluster.admin() as admin:
                 admin.delete_records({("t", 0): COUNT // 2 + 7}).check()
             cluster.maintain()
-            return int(partition.log.log_start_offset)
+            return int(partition.log.offsets.log_start_offset)
 
         yield tmp_path, planned, lose
         access.close()

@@ -65,9 +65,9 @@ def append_marker(log: Log, producer_id: int, *, committed: bool, epoch: int = 0
 def batches(log: Log, start: int | None = None) -> list[RecordBatch]:
     """Every batch from `start` on, read span by span."""
     found: list[RecordBatch] = []
-    offset = log.log_start_offset if start is None else start
+    offset = log.offsets.log_start_offset if start is None else start
     while offset < log.log_end_offset:
-        read = log.read(offset, max_bytes=1 << 30, end_offset=log.log_end_offset)
+        read = log.reader.read(offset, max_bytes=1 << 30, end_offset=log.log_end_offset)
         assert len(read.records), (offset, log)
         for one in iter_batches(read.records):
             assert isinstance(one, RecordBatch)
@@ -79,7 +79,7 @@ def batches(log: Log, start: int | None = None) -> list[RecordBatch]:
 
 def values(log: Log, start: int | None = None) -> list[bytes | None]:
     """Every record's value from `start` on."""
-    first = log.log_start_offset if start is None else start
+    first = log.offsets.log_start_offset if start is None else start
     return [
         record.value
         for one in batches(log, first)
@@ -108,10 +108,16 @@ def new_log(*, disk: SimFiles | None = None, runtime: SimRuntime | None = None, 
 def check(log: Log) -> None:
     """Raise unless everything holds that must hold of a log between two operations."""
     end = log.log_end_offset
-    assert 0 <= log.log_start_offset <= log.last_stable_offset <= log.high_watermark <= end, log
-    assert 0 <= log.synced_offset <= end
+    assert (
+        0
+        <= log.offsets.log_start_offset
+        <= log.offsets.last_stable_offset
+        <= log.offsets.high_watermark
+        <= end
+    ), log
+    assert 0 <= log.durability.synced_offset <= end
     segments = log.segments
-    assert segments[0].base_offset <= log.log_start_offset
+    assert segments[0].base_offset <= log.offsets.log_start_offset
     for segment, following in zip(segments, segments[1:], strict=False):
         assert segment.next_offset <= following.base_offset
     expected = segments[0].base_offset
@@ -133,4 +139,4 @@ def check(log: Log) -> None:
         assert position == size, (segment, position)
         assert segment.largest()[0] == largest
         assert segment.next_offset == expected
-    assert log.latest_epoch >= epoch
+    assert log.epochs.latest >= epoch

@@ -59,9 +59,9 @@ class Workload:
         else:
             append(log, value, epoch=1 + number // 6)
         if self.config.durability == "fsync":
-            log.sync(log.log_end_offset)
+            log.durability.sync(log.log_end_offset)
         self.acknowledged = len(self.sent)
-        log.update_high_watermark(log.log_end_offset)
+        log.offsets.update_high_watermark(log.log_end_offset)
         if number == 9:
             self._mark(manager)
 
@@ -70,7 +70,7 @@ class Workload:
         assert log is not None
         append_marker(log, 9, committed=False)
         if self.config.durability == "fsync":
-            log.sync(log.log_end_offset)
+            log.durability.sync(log.log_end_offset)
 
     def check(self, disk: SimFiles, *, keeps_acknowledged: bool) -> list[bytes | None]:
         """Open what the crash left; return the values, which must be a prefix of what was sent."""
@@ -227,4 +227,4 @@ def test_the_time_of_the_workload_is_that_of_its_records() -> None:
     workload.run(disk)
     log = workload.open(disk.survivor()).get(PARTITION)
     assert log is not None
-    assert log.fetch_offset(-3) == (NOW, 0, 1)
+    assert log.reader.fetch_offset(-3) == (NOW, 0, 1)

@@ -13,6 +13,7 @@ from embedlog.runtime.files import File
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
+from embedlog.storage.replica.truncation import truncate_to
 from embedlog.storage.retention import delete_old_segments
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from tests.storage.logs import NOW, PARTITION, append, batches, check, new_log, values
@@ -93,12 +94,15 @@ def _work(
         def send(wall_ms: int = wall_ms, key: list[bytes] = key) -> None:
             append(log, b"x" * 150, keys=key, now_ms=wall_ms, timestamps=wall_ms)
             if log.config.durability == "fsync":
-                log.flush()
-            log.commit(log.config.durability == "fsync")
+                log.durability.flush()
+            log.offsets.commit(log.config.durability == "fsync")
 
         attempt("append", send)
         if number == 15:
-            attempt("delete", lambda: log.increment_log_start_offset(min(5, log.high_watermark)))
+            attempt(
+                "delete",
+                lambda: log.offsets.increment_log_start_offset(min(5, log.offsets.high_watermark)),
+            )
         if number in (10, 20, 29):
             runtime.clock.advance(301_000)
             manager.stir()
@@ -146,7 +150,7 @@ def test_no_call_that_may_succeed_later_poisons(number: int, durability: str, po
             now_ms=runtime.clock.wall_ms(),
             timestamps=runtime.clock.wall_ms(),
         )
-        log.flush()
+        log.durability.flush()
         kept = _kept(log)
         if policy == "delete":
             check(log)  # compaction leaves gaps
@@ -192,10 +196,10 @@ def test_epochs_that_could_not_be_stored_are_before_the_next_append() -> None:
             append(log, b"b", epoch=2)
     disk.refused = frozenset()
     append(log, b"b", epoch=2)
-    log.flush()
+    log.durability.flush()
     recovered = new_log(disk=disk.survivor(), durability="fsync")
     assert recovered.failure is None
-    assert recovered.leader_epochs.entries[:2] == [(1, 0), (2, 1)]
+    assert recovered.epochs.cache.entries[:2] == [(1, 0), (2, 1)]
     assert values(recovered) == [b"a", b"b"]
 
 
@@ -230,12 +234,12 @@ def test_a_file_that_cannot_be_opened_for_a_sync_is_synced_later(number: int) ->
     log.segments[-1].file.release()
     disk.refused, disk.errno = frozenset(("open",)), number
     with pytest.raises(KafkaStorageError) as refusal:
-        log.flush()
+        log.durability.flush()
     assert isinstance(refusal.value.__cause__, OSError)
     assert log.failure is None
     disk.refused = frozenset()
-    log.flush()
-    assert log.synced_offset == 1
+    log.durability.flush()
+    assert log.durability.synced_offset == 1
 
 
 def test_a_sync_that_lacks_memory_is_final() -> None:
@@ -245,7 +249,7 @@ def test_a_sync_that_lacks_memory_is_final() -> None:
     append(log, b"a")
     disk.refused, disk.errno = frozenset(("sync",)), errno.ENOMEM
     with pytest.raises(KafkaStorageError):
-        log.flush()
+        log.durability.flush()
     assert log.failure is not None
 
 
@@ -263,13 +267,13 @@ def test_a_roll_does_not_sync_what_another_sync_has_failed_on() -> None:
         if call == "rename" and path.endswith(".index.tmp") and not syncs:
             # A group commit comes while the roll is on its way to its own sync.
             with pytest.raises(KafkaStorageError):
-                log.sync(1)
+                log.durability.sync(1)
 
     disk.watch = sync_beside
     with pytest.raises(KafkaStorageError, match="earlier failure"):
         append(log, b"b" * 200)
     assert len(syncs) == 1
-    assert log.synced_offset == 0
+    assert log.durability.synced_offset == 0
     assert len(log.segments) == 1
 
 
@@ -283,8 +287,8 @@ def _full(**settings: object) -> tuple[Disk, LogManager, Log, SimRuntime]:
     manager, log, runtime = _log(disk, **limits)
     for number in range(6):
         append(log, b"%d" % number * 200, epoch=number)
-    log.flush()
-    log.commit(True)
+    log.durability.flush()
+    log.offsets.commit(True)
     disk.refused = GROWING - {"remove"}
     return disk, manager, log, runtime
 
@@ -314,11 +318,11 @@ def test_files_that_cannot_be_removed_are_removed_in_the_next_round() -> None:
     with pytest.raises(KafkaStorageError):
         delete_old_segments(log, NOW)
     assert len(log.segments) == 2
-    assert len(log.doomed) == 4
+    assert len(log.chain.doomed) == 4
     disk.refused = frozenset()
     delete_old_segments(log, NOW)
     assert len([path for path in disk.contents() if path.endswith(".log")]) == 2
-    assert not log.doomed
+    assert not log.chain.doomed
 
 
 def test_a_deletion_makes_room_on_a_full_disk() -> None:
@@ -334,14 +338,14 @@ def test_a_deletion_makes_room_on_a_full_disk() -> None:
 def test_records_that_cannot_be_deleted_are_all_there() -> None:
     disk, manager, log, _ = _full()
     with pytest.raises(KafkaStorageError) as refusal:
-        log.increment_log_start_offset(3)
+        log.offsets.increment_log_start_offset(3)
     assert isinstance(refusal.value.__cause__, OSError)
-    assert log.log_start_offset == 0
+    assert log.offsets.log_start_offset == 0
     assert len(values(log)) == 6
     disk.refused = frozenset()
     manager.checkpoint()
-    assert new_log(disk=disk.survivor()).log_start_offset == 0
-    assert log.increment_log_start_offset(3)
+    assert new_log(disk=disk.survivor()).offsets.log_start_offset == 0
+    assert log.offsets.increment_log_start_offset(3)
 
 
 @pytest.mark.parametrize("offset", [1, 3])
@@ -364,7 +368,7 @@ def test_a_log_that_cannot_be_truncated_is_what_its_directory_holds(offset: int)
 
         disk.watch = refuse
         try:
-            log.truncate_to(offset)
+            truncate_to(log, offset)
         except KafkaStorageError:
             assert log.failure is None, number
         is_over = left >= 0
@@ -427,7 +431,7 @@ def test_a_log_that_cannot_be_looked_at_now_is_compacted_later() -> None:
     manager, log, runtime = _log(disk, segment_bytes=300, max_compaction_lag_ms=1, **settings)
     for _ in range(6):
         append(log, b"x" * 200, keys=[b"k"])
-    log.commit(False)
+    log.offsets.commit(False)
     for segment in log.segments:
         segment.file.release()
     disk.refused, disk.errno = OPENING, errno.EMFILE

@@ -9,7 +9,9 @@ import pytest
 from embedlog.errors import CorruptRecord, KafkaStorageError
 from embedlog.storage.gaps import EVERYWHERE, read_gaps_below
 from embedlog.storage.paths import CLEANER_OFFSETS, GAPS, LEADER_EPOCHS, SEALED
+from embedlog.storage.replica.append import append_as_follower
 from embedlog.storage.segment_scan import read_batch
+from embedlog.storage.shutdown import close_log
 from embedlog.storage.state_files.checkpoint_files import read_twin
 from embedlog.testing import SimFiles
 from tests.storage.cleaner.compaction import Compacted, rows
@@ -103,7 +105,7 @@ def test_what_compaction_leaves_is_no_damage(cleanly: bool) -> None:
     again = topic.reopened(cleanly=cleanly)
     assert again.log.failure is None
     assert rows(again.log) == rows(topic.log)
-    assert CLEANED <= again.log.gaps_below <= COUNT
+    assert CLEANED <= again.log.offsets.gaps_below <= COUNT
 
 
 @killed_or_closed
@@ -121,7 +123,7 @@ def test_the_same_is_shown_when_the_file_is_lost(damage: str, cleanly: bool) -> 
     again = Compacted(disk)
     again.commit()
     assert rows(again.log) == rows(topic.log)
-    assert again.log.gaps_below == COUNT
+    assert again.log.offsets.gaps_below == COUNT
     again.manager.close()
     assert read_twin(disk, DATA, GAPS) == {PARTITION: COUNT}
 
@@ -170,17 +172,17 @@ def test_a_follower_keeps_what_its_leader_has_compacted(policy: str, cleanly: bo
     for segment in leader.log.segments:
         content = bytes(segment.file.view(0, segment.size))
         if content:
-            follower.append_as_follower(content, leader_epoch=0)
+            append_as_follower(follower, content, leader_epoch=0)
     assert read_gaps_below(follower.files, DATA, PARTITION) == EVERYWHERE
     assert rows(follower) == rows(leader.log)
     if cleanly:
-        follower.close()
+        close_log(follower)
     disk = follower.files.survivor()
     again = manager(disk, config=follower.config).get(PARTITION)
     assert again is not None
     assert again.failure is None
     assert rows(again) == rows(leader.log)
-    assert again.gaps_below == COUNT
+    assert again.offsets.gaps_below == COUNT
     append(again, b"contiguous", keys=[b"k"])
     assert again.failure is None
 
@@ -192,12 +194,12 @@ def test_a_follower_takes_no_gap_that_it_cannot_keep() -> None:
     assert isinstance(disk, SimFiles)
     segment = next(each for each in leader.log.segments if each.size)
     content = bytes(segment.file.view(0, segment.size))
-    follower.assign_epoch(0, 0)
+    follower.epochs.assign(0, 0)
     disk.fail(disk.calls, ENOSPC)
     with pytest.raises(KafkaStorageError):
-        follower.append_as_follower(content, leader_epoch=0)
+        append_as_follower(follower, content, leader_epoch=0)
     assert follower.log_end_offset == 0
-    follower.append_as_follower(content, leader_epoch=0)
+    append_as_follower(follower, content, leader_epoch=0)
     assert follower.log_end_offset == CLEANED
     assert rows(follower)[0][0] > 0
 
@@ -206,7 +208,7 @@ def test_an_empty_compacted_log_has_no_gaps_from_its_first_moment() -> None:
     topic = Compacted()
     disk = topic.runtime.files
     assert read_twin(disk, DATA, GAPS) == {}
-    assert topic.log.gaps_below == 0
+    assert topic.log.offsets.gaps_below == 0
 
 
 @pytest.mark.slow

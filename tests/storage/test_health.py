@@ -42,7 +42,7 @@ def test_a_log_whose_disk_fails_is_read_only() -> None:
     (found,) = owner.health()
     assert (found.kind, found.subject) == ("read-only", "events-0")
     assert "[Errno 5]" in found.reason
-    assert found.since_ms == log.wall_ms()
+    assert found.since_ms == log.clock.wall_ms()
 
 
 def test_damage_is_told() -> None:
@@ -50,8 +50,8 @@ def test_damage_is_told() -> None:
     log = new_log(disk=disk)
     append(log, b"a" * 100)
     append(log, b"b" * 100)
-    log.flush()
-    log._checkpoint()
+    log.durability.flush()
+    log.offsets.checkpoint()
     disk = disk.survivor()
     _flip(disk, log.segments[0].path, 90)
     owner = manager(disk)
@@ -111,7 +111,7 @@ def test_failing_work_is_told_until_it_succeeds() -> None:
     files = runtime.files
     log = owner.get_or_create(PARTITION)
     append(log, b"a")
-    log.update_high_watermark(1)
+    log.offsets.update_high_watermark(1)
     files.fail(files.calls, EIO)
     runtime.scheduler.run_for(6_000)
     (found,) = owner.health()

@@ -58,7 +58,7 @@ def _sweep(prepare: Callable[[], Log], work: Callable[[Log], object], step: int 
         log = prepare()
         if not _interrupted_at(opcode, lambda log=log: work(log)):
             return opcode
-        log._check_usable()
+        log.check_usable()
         check(log)
         again = work(log)
         assert again is not None
@@ -100,11 +100,11 @@ def test_a_transaction_ends_or_does_not_end() -> None:
         return log
 
     def work(log: Log) -> object:
-        if log.producers.has_open_transaction(7, 0):
+        if log.transactions.producers.has_open_transaction(7, 0):
             append_marker(log, 7, committed=False)
-        log.update_high_watermark(log.log_end_offset)
-        assert log.last_stable_offset == log.log_end_offset == 2
-        assert len(log.aborted_transactions(0, 2)) == 1
+        log.offsets.update_high_watermark(log.log_end_offset)
+        assert log.offsets.last_stable_offset == log.log_end_offset == 2
+        assert len(log.transactions.aborted(0, 2)) == 1
         return log
 
     assert _sweep(prepare, work, step=37) > 300
@@ -118,9 +118,9 @@ def test_reading_and_looking_up_may_be_interrupted() -> None:
         return log
 
     def work(log: Log) -> object:
-        assert log.fetch_offset(NOW + 5) == (NOW + 5, 5, 0)
-        log.read(2, max_bytes=1000, end_offset=8)
-        log.read(7, max_bytes=1000, end_offset=8)
+        assert log.reader.fetch_offset(NOW + 5) == (NOW + 5, 5, 0)
+        log.reader.read(2, max_bytes=1000, end_offset=8)
+        log.reader.read(7, max_bytes=1000, end_offset=8)
         return log
 
     assert _sweep(prepare, work, step=41) > 500

@@ -50,8 +50,8 @@ def data(tmp_path: Path, settings: dict[str, str]) -> Path:
     owner = LogManager(real_runtime(), str(data), LogConfig())
     log = owner.get(PARTITION)
     assert log is not None
-    log.update_high_watermark(log.log_end_offset)
-    target = Target(log, log.latest_epoch)
+    log.offsets.update_high_watermark(log.log_end_offset)
+    target = Target(log, log.epochs.latest)
     adopter = Adopter(real_runtime(), str(data), lambda each: target, renamed_size_min=0)
     adopter.resume()
     done = adopter.adopt(Manifest("job", staged, application="query", version=1))

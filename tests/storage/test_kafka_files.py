@@ -89,15 +89,15 @@ def test_a_log_directory_that_kafka_wrote_opens_with_all_its_records(
     log = owner.get(PARTITION)
     assert log is not None
     assert log.failure is None
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
     check(log)
     assert log.topic_id is not None
     assert [value for value in values(log) if value and value.startswith(b"value")] == sent
-    aborted = log.aborted_transactions(0, log.log_end_offset)
+    aborted = log.transactions.aborted(0, log.log_end_offset)
     assert len(aborted) == 1
     assert aborted[0].last_offset - aborted[0].first_offset == 100
-    assert len(log.active_producers()) == 1
+    assert len(list(log.transactions.producers)) == 1
     end = log.log_end_offset
-    assert append(log, b"ours", epoch=log.latest_epoch) == end
+    assert append(log, b"ours", epoch=log.epochs.latest) == end
     check(log)
     owner.close()

@@ -30,7 +30,7 @@ def _write_for_ever(directory: str, durability: str, pipe: int) -> None:
     number = log.log_end_offset
     while True:
         append(log, b"%d|" % number * (1 + number % 50))
-        log.sync(number + 1) if durability == "fsync" else None
+        log.durability.sync(number + 1) if durability == "fsync" else None
         number += 1
         os.write(pipe, b"%d\n" % number)
 

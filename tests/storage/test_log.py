@@ -11,6 +11,10 @@ from embedlog.runtime import real_runtime
 from embedlog.runtime.memory_files import MemoryFiles
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
+from embedlog.storage.log_transactions import LogTransactions
+from embedlog.storage.replica.append import append_as_follower
+from embedlog.storage.replica.truncation import truncate_fully_and_start_at
+from embedlog.storage.shutdown import close_log
 from tests.storage.logs import (
     DATA,
     NOW,
@@ -81,20 +85,20 @@ def test_a_read_begins_with_the_batch_that_holds_the_offset() -> None:
     log = new_log()
     append(log, b"a", b"b", b"c")
     append(log, b"d")
-    read = log.read(1, max_bytes=ALL, end_offset=4)
+    read = log.reader.read(1, max_bytes=ALL, end_offset=4)
     assert RecordBatch(read.records).base_offset == 0
     assert (read.next_offset, read.position, read.segment_base_offset) == (4, 0, 0)
-    assert len(log.read(3, max_bytes=ALL, end_offset=4).records) == batches(log)[1].size
+    assert len(log.reader.read(3, max_bytes=ALL, end_offset=4).records) == batches(log)[1].size
 
 
 def test_a_read_at_the_end_is_empty_and_beyond_it_out_of_range() -> None:
     log = new_log()
     append(log, b"a")
-    read = log.read(1, max_bytes=ALL, end_offset=1)
+    read = log.reader.read(1, max_bytes=ALL, end_offset=1)
     assert (len(read.records), read.next_offset) == (0, 1)
     for offset in (-1, 2):
         with pytest.raises(errors.OffsetOutOfRange):
-            log.read(offset, max_bytes=ALL, end_offset=1)
+            log.reader.read(offset, max_bytes=ALL, end_offset=1)
 
 
 def test_a_read_holds_whole_batches_within_the_limit_and_at_least_one() -> None:
@@ -103,11 +107,11 @@ def test_a_read_holds_whole_batches_within_the_limit_and_at_least_one() -> None:
         append(log, b"%d" % number * 50)
     size = batches(log)[0].size
     for limit, count in ((0, 1), (1, 1), (size, 1), (2 * size - 1, 1), (2 * size, 2), (ALL, 7)):
-        read = log.read(3, max_bytes=limit, end_offset=10)
+        read = log.reader.read(3, max_bytes=limit, end_offset=10)
         assert len(read.records) == count * size, limit
         assert read.next_offset == 3 + count
-    assert len(log.read(3, max_bytes=size - 1, end_offset=10, min_one=False).records) == 0
-    assert len(log.read(3, max_bytes=size, end_offset=10, min_one=False).records) == size
+    assert len(log.reader.read(3, max_bytes=size - 1, end_offset=10, min_one=False).records) == 0
+    assert len(log.reader.read(3, max_bytes=size, end_offset=10, min_one=False).records) == size
 
 
 def test_a_read_ends_before_the_batch_that_passes_the_end_offset() -> None:
@@ -115,10 +119,10 @@ def test_a_read_ends_before_the_batch_that_passes_the_end_offset() -> None:
     append(log, b"a", b"b")
     append(log, b"c", b"d")
     for end_offset, next_offset in ((4, 4), (3, 3), (2, 2)):
-        read = log.read(0, max_bytes=ALL, end_offset=end_offset)
+        read = log.reader.read(0, max_bytes=ALL, end_offset=end_offset)
         assert len(read.records) == batches(log)[0].size * (2 if end_offset == 4 else 1)
         assert read.next_offset == next_offset
-    read = log.read(1, max_bytes=ALL, end_offset=1)
+    read = log.reader.read(1, max_bytes=ALL, end_offset=1)
     assert (len(read.records), read.next_offset) == (0, 1)
 
 
@@ -131,24 +135,24 @@ def test_every_offset_is_readable_over_many_small_segments() -> None:
     every = values(log)
     for offset in range(log.log_end_offset):
         assert values(log, offset) == every[offset:]
-        read = log.read(offset, max_bytes=1, end_offset=log.log_end_offset)
+        read = log.reader.read(offset, max_bytes=1, end_offset=log.log_end_offset)
         held = RecordBatch(read.records)
         assert held.base_offset <= offset <= held.last_offset
     for end_offset in range(0, log.log_end_offset, 7):
-        read = log.read(0, max_bytes=ALL, end_offset=end_offset)
+        read = log.reader.read(0, max_bytes=ALL, end_offset=end_offset)
         assert read.next_offset <= max(end_offset, 0)
 
 
 def test_a_view_outlives_its_log() -> None:
     log = new_log(segment_bytes=300)
     append(log, b"kept" * 30)
-    view = log.read(0, max_bytes=ALL, end_offset=1).records
+    view = log.reader.read(0, max_bytes=ALL, end_offset=1).records
     content = bytes(view)
     assert view.readonly
     for _ in range(20):
         append(log, b"x" * 100)
-    log.update_high_watermark(log.log_end_offset)
-    log.truncate_fully_and_start_at(50)
+    log.offsets.update_high_watermark(log.log_end_offset)
+    truncate_fully_and_start_at(log, 50)
     assert bytes(view) == content
 
 
@@ -216,7 +220,7 @@ def test_a_repeated_batch_is_a_duplicate_and_a_gap_is_refused() -> None:
     with pytest.raises(errors.InvalidProducerEpoch):
         append(log, b"x", producer=(7, -1, 3))
     assert values(log) == [b"a", b"b", b"c"]
-    assert [entry.producer_id for entry in log.active_producers()] == [7]
+    assert [entry.producer_id for entry in list(log.transactions.producers)] == [7]
 
 
 def test_the_last_stable_offset_waits_for_open_transactions() -> None:
@@ -224,21 +228,23 @@ def test_the_last_stable_offset_waits_for_open_transactions() -> None:
     append(log, b"plain")
     append(log, b"open", producer=(1, 0, 0), transactional=True)
     append(log, b"other", producer=(2, 0, 0), transactional=True)
-    log.update_high_watermark(log.log_end_offset)
-    assert log.last_stable_offset == 1
+    log.offsets.update_high_watermark(log.log_end_offset)
+    assert log.offsets.last_stable_offset == 1
     append_marker(log, 1, committed=False)
-    assert log.last_stable_offset == 1  # the marker is not yet below the high watermark
-    log.update_high_watermark(log.log_end_offset)
-    assert log.last_stable_offset == 2
+    assert log.offsets.last_stable_offset == 1  # the marker is not yet below the high watermark
+    log.offsets.update_high_watermark(log.log_end_offset)
+    assert log.offsets.last_stable_offset == 2
     append_marker(log, 2, committed=True)
-    log.update_high_watermark(log.log_end_offset)
-    assert log.last_stable_offset == log.log_end_offset == 5
-    aborted = log.aborted_transactions(0, 5)
+    log.offsets.update_high_watermark(log.log_end_offset)
+    assert log.offsets.last_stable_offset == log.log_end_offset == 5
+    aborted = log.transactions.aborted(0, 5)
     assert [(one.producer_id, one.first_offset, one.last_offset) for one in aborted] == [(1, 1, 3)]
-    assert log.aborted_transactions(4, 5) == []
+    assert log.transactions.aborted(4, 5) == []
 
 
-def test_an_interrupt_behind_the_publication_is_made_good_by_the_next_append() -> None:
+def test_an_interrupt_behind_the_publication_is_made_good_by_the_next_append(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     log = new_log()
 
     class Interrupted(Exception):
@@ -250,12 +256,9 @@ def test_an_interrupt_behind_the_publication_is_made_good_by_the_next_append() -
     append(log, b"a", producer=(7, 0, 0))
     segment = log.segments[-1]
     records = batch(b"b", producer=(7, 0, 1))
-    original, type(log)._apply = type(log)._apply, interrupt
-    try:
-        with pytest.raises(Interrupted):
-            log.append_as_leader(records, leader_epoch=0, now_ms=NOW)
-    finally:
-        type(log)._apply = original
+    with monkeypatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr(LogTransactions, "apply", interrupt)
+        log.append_as_leader(records, leader_epoch=0, now_ms=NOW)
     assert segment.next_offset == 2
     assert log.append_as_leader(records, leader_epoch=0, now_ms=NOW).duplicate
     append(log, b"c", producer=(7, 0, 2))
@@ -281,32 +284,32 @@ def test_the_first_record_not_older_than_a_time_is_found(settings: dict[str, obj
         expected = next(
             ((NOW + t, offset, 0) for offset, t in enumerate(times) if t >= target), None
         )
-        assert log.fetch_offset(NOW + target) == expected
-    assert log.fetch_offset(-3) == (NOW + 31, 9, 0)
-    assert log.fetch_offset(-1) == (-1, 10, 0)
-    assert log.fetch_offset(-1, end_offset=4) == (-1, 4, 0)
-    assert log.fetch_offset(-2) == log.fetch_offset(-4) == (-1, 0, 0)
-    assert log.fetch_offset(-5) == (-1, -1, -1)
+        assert log.reader.fetch_offset(NOW + target) == expected
+    assert log.reader.fetch_offset(-3) == (NOW + 31, 9, 0)
+    assert log.reader.fetch_offset(-1) == (-1, 10, 0)
+    assert log.reader.fetch_offset(-1, end_offset=4) == (-1, 4, 0)
+    assert log.reader.fetch_offset(-2) == log.reader.fetch_offset(-4) == (-1, 0, 0)
+    assert log.reader.fetch_offset(-5) == (-1, -1, -1)
 
 
 def test_time_lookups_skip_what_lies_below_the_log_start() -> None:
     log, _ = _timed_log()
-    log.update_high_watermark(10)
-    log.increment_log_start_offset(6)
-    assert log.fetch_offset(NOW) == (NOW + 15, 6, 0)
-    assert log.fetch_offset(-2) == (-1, 6, 0)
+    log.offsets.update_high_watermark(10)
+    log.offsets.increment_log_start_offset(6)
+    assert log.reader.fetch_offset(NOW) == (NOW + 15, 6, 0)
+    assert log.reader.fetch_offset(-2) == (-1, 6, 0)
 
 
 def test_the_largest_timestamp_of_odd_logs_is_kafkas() -> None:
     log = new_log()
-    assert log.fetch_offset(-3) is None
+    assert log.reader.fetch_offset(-3) is None
     append(log, b"no time", timestamps=-1)
-    assert log.fetch_offset(-3) == (-1, 0, 0)
+    assert log.reader.fetch_offset(-3) == (-1, 0, 0)
     append(log, b"a", b"b", b"c", timestamps=[NOW, NOW + 9, NOW + 1])
-    assert log.fetch_offset(-3) == (NOW + 9, 2, 0)
-    log.update_high_watermark(4)
-    log.increment_log_start_offset(4)
-    assert log.fetch_offset(-3) == (NOW + 9, 2, 0)
+    assert log.reader.fetch_offset(-3) == (NOW + 9, 2, 0)
+    log.offsets.update_high_watermark(4)
+    log.offsets.increment_log_start_offset(4)
+    assert log.reader.fetch_offset(-3) == (NOW + 9, 2, 0)
 
 
 # Offsets
@@ -315,35 +318,35 @@ def test_the_largest_timestamp_of_odd_logs_is_kafkas() -> None:
 def test_the_high_watermark_stays_within_the_log() -> None:
     log = new_log()
     append(log, b"a", b"b")
-    assert log.update_high_watermark(1)
-    assert not log.update_high_watermark(1)
-    assert log.update_high_watermark(99)
-    assert log.high_watermark == 2
+    assert log.offsets.update_high_watermark(1)
+    assert not log.offsets.update_high_watermark(1)
+    assert log.offsets.update_high_watermark(99)
+    assert log.offsets.high_watermark == 2
 
 
 def test_the_log_start_moves_up_to_the_high_watermark_and_hides_records() -> None:
     log = new_log()
     append(log, b"a")
     append(log, b"b", epoch=2)
-    log.update_high_watermark(1)
+    log.offsets.update_high_watermark(1)
     with pytest.raises(errors.OffsetOutOfRange):
-        log.increment_log_start_offset(2)
-    assert log.increment_log_start_offset(1)
-    assert not log.increment_log_start_offset(0)
-    assert (log.log_start_offset, log.fetch_offset(-2)) == (1, (-1, 1, 2))
+        log.offsets.increment_log_start_offset(2)
+    assert log.offsets.increment_log_start_offset(1)
+    assert not log.offsets.increment_log_start_offset(0)
+    assert (log.offsets.log_start_offset, log.reader.fetch_offset(-2)) == (1, (-1, 1, 2))
     with pytest.raises(errors.OffsetOutOfRange):
-        log.read(0, max_bytes=ALL, end_offset=2)
+        log.reader.read(0, max_bytes=ALL, end_offset=2)
 
 
 def test_epochs_are_noted_where_they_begin() -> None:
     log = new_log()
     append(log, b"a", epoch=1)
     append(log, b"b", epoch=4)
-    log.assign_epoch(6)
-    assert log.leader_epochs.entries == [(1, 0), (4, 1), (6, 2)]
-    assert log.end_offset_for_epoch(1) == (1, 1)
-    assert log.end_offset_for_epoch(6) == (6, 2)
-    log.close()
+    log.epochs.assign(6)
+    assert log.epochs.cache.entries == [(1, 0), (4, 1), (6, 2)]
+    assert log.epochs.end_offset_for(1) == (1, 1)
+    assert log.epochs.end_offset_for(6) == (6, 2)
+    close_log(log)
     text = log.files.read(f"{log.directory}/leader-epoch-checkpoint")
     assert text == b"0\n3\n1 0\n4 1\n6 2\n"
 
@@ -362,14 +365,14 @@ def test_a_follower_keeps_offsets_epochs_and_producers() -> None:
     append(leader, b"t", epoch=3, producer=(8, 0, 0), transactional=True)
     append_marker(leader, 8, committed=False)
     copied = _copied(leader)
-    info = follower.append_as_follower(copied + copied[:70])
+    info = append_as_follower(follower, copied + copied[:70])
     assert (info.first_offset, info.last_offset) == (0, 4)
     assert _copied(follower) == copied
-    assert follower.leader_epochs.entries == leader.leader_epochs.entries
-    assert len(follower.aborted_transactions(0, 5)) == 1
-    assert {entry.producer_id for entry in follower.active_producers()} == {7, 8}
-    follower.update_high_watermark(5)
-    assert follower.last_stable_offset == 5
+    assert follower.epochs.cache.entries == leader.epochs.cache.entries
+    assert len(follower.transactions.aborted(0, 5)) == 1
+    assert {entry.producer_id for entry in follower.transactions.producers} == {7, 8}
+    follower.offsets.update_high_watermark(5)
+    assert follower.offsets.last_stable_offset == 5
     check(follower)
 
 
@@ -378,13 +381,13 @@ def test_a_follower_refuses_what_does_not_continue_its_log_and_later_epochs() ->
     append(leader, b"a", epoch=1)
     append(leader, b"b", epoch=2)
     copied = _copied(leader)
-    assert follower.append_as_follower(copied, leader_epoch=1).last_offset == 0
+    assert append_as_follower(follower, copied, leader_epoch=1).last_offset == 0
     with pytest.raises(errors.UnknownServerError, match="expected 1"):
-        follower.append_as_follower(copied)
+        append_as_follower(follower, copied)
     broken = bytearray(copied)
     broken[-1] ^= 1
     with pytest.raises(errors.CorruptMessage):
-        new_log().append_as_follower(bytes(broken))
+        append_as_follower(new_log(), bytes(broken))
     assert values(follower) == [b"a"]
 
 
@@ -475,12 +478,12 @@ def test_a_failed_sync_is_never_tried_again() -> None:
     disk = log.files
     disk.fail(disk.calls, errno.EIO)
     with pytest.raises(errors.KafkaStorageError):
-        log.sync(1)
+        log.durability.sync(1)
     with pytest.raises(errors.KafkaStorageError):
-        log.sync(1)
+        log.durability.sync(1)
     with pytest.raises(errors.KafkaStorageError):
         append(log, b"b")
-    assert log.synced_offset == 0
+    assert log.durability.synced_offset == 0
 
 
 # Syncing
@@ -490,10 +493,10 @@ def test_sync_covers_everything_written_and_costs_nothing_when_done() -> None:
     log = new_log(durability="fsync")
     append(log, b"a")
     append(log, b"b")
-    log.sync(1)
-    assert log.synced_offset == 2
+    log.durability.sync(1)
+    assert log.durability.synced_offset == 2
     calls = log.files.calls
-    log.sync(2)
+    log.durability.sync(2)
     assert log.files.calls == calls
 
 
@@ -503,7 +506,7 @@ def test_no_more_than_a_window_is_ever_unsynced() -> None:
         append(log, b"x" * 900_000)
         unsynced = log.segments[-1].size - log.segments[-1].synced_size
         assert unsynced <= 4 << 20
-    assert log.synced_offset > 0
+    assert log.durability.synced_offset > 0
 
 
 def test_rolling_syncs_the_finished_segment_first() -> None:
@@ -511,7 +514,7 @@ def test_rolling_syncs_the_finished_segment_first() -> None:
     append(log, b"x" * 150)
     append(log, b"x" * 150)
     assert len(log.segments) == 2
-    assert log.synced_offset == 1
+    assert log.durability.synced_offset == 1
 
 
 def test_a_log_in_memory_is_the_same_log_without_files_beside_it() -> None:
@@ -533,7 +536,7 @@ def test_a_late_epoch_of_an_unclean_open_is_kept() -> None:
     append(log, b"a", epoch=2)
     again = manager(log.files.survivor()).get(PARTITION)
     assert again is not None
-    assert again.latest_epoch == 3
+    assert again.epochs.latest == 3
     append(again, b"b", epoch=2)
     assert [one.partition_leader_epoch for one in batches(again)] == [2, 3]
     check(again)
@@ -542,8 +545,8 @@ def test_a_late_epoch_of_an_unclean_open_is_kept() -> None:
 def test_errors_of_the_producer_state_carry_the_log_start_offset() -> None:
     log = new_log()
     append(log, b"a", b"b", producer=(7, 0, 0))
-    log.update_high_watermark(2)
-    log.increment_log_start_offset(1)
+    log.offsets.update_high_watermark(2)
+    log.offsets.increment_log_start_offset(1)
     with pytest.raises(errors.OutOfOrderSequenceNumber) as caught:
         append(log, b"x", producer=(7, 0, 9))
     assert caught.value.log_start_offset == 1
@@ -555,4 +558,4 @@ def test_a_topic_that_becomes_durable_keeps_its_sync_window() -> None:
         append(log, b"x" * 2_000_000)
     log.configure(log.config.replace(durability="fsync"))
     append(log, b"y" * 2_000_000)
-    assert log.synced_offset == 3
+    assert log.durability.synced_offset == 3

@@ -80,7 +80,7 @@ def test_the_topic_id_outlives_a_loss_of_power_once_a_record_is_durable() -> Non
     owner = manager(disk, config=LogConfig(durability="fsync"))
     log = owner.get_or_create(PARTITION, topic_id=TOPIC_ID)
     append(log, b"a")
-    log.sync(1)
+    log.durability.sync(1)
     for image in disk.crash_images(seeded(4), 6):
         again = manager(image, config=LogConfig(durability="fsync")).get(PARTITION)
         assert again is not None
@@ -104,9 +104,9 @@ def test_a_deleted_log_is_gone_and_may_be_made_again() -> None:
     owner = manager(disk)
     log = owner.get_or_create(PARTITION, topic_id=TOPIC_ID)
     append(log, b"old")
-    log.update_high_watermark(1)
-    log.increment_log_start_offset(1)
-    log.flush()
+    log.offsets.update_high_watermark(1)
+    log.offsets.increment_log_start_offset(1)
+    log.durability.flush()
     owner.checkpoint()
     view = new_log_view(log)
     owner.delete(PARTITION)
@@ -125,7 +125,7 @@ def test_a_deleted_log_is_gone_and_may_be_made_again() -> None:
 
 def new_log_view(log: object) -> memoryview:
     append(log, b"seen")
-    return log.read(1, max_bytes=1000, end_offset=2).records
+    return log.reader.read(1, max_bytes=1000, end_offset=2).records
 
 
 def test_a_deletion_that_was_interrupted_is_finished_by_the_next_owner() -> None:
@@ -147,10 +147,10 @@ def test_checkpoints_are_in_kafkas_form_and_keep_unloaded_logs() -> None:
         log = owner.get_or_create(partition)
         for value in (b"a", b"b", b"c"):
             append(log, value)
-        log.update_high_watermark(2)
+        log.offsets.update_high_watermark(2)
     first = owner.get(PARTITION)
     assert first is not None
-    first.increment_log_start_offset(1)
+    first.offsets.increment_log_start_offset(1)
     owner.close()
     again = manager(disk, config=LogConfig(durability="fsync"))
     assert again.get(OTHER) is not None
@@ -165,7 +165,11 @@ def test_checkpoints_are_in_kafkas_form_and_keep_unloaded_logs() -> None:
     }
     log = manager(disk).get(PARTITION)
     assert log is not None
-    assert (log.log_start_offset, log.high_watermark, log.synced_offset) == (1, 2, 3)
+    assert (
+        log.offsets.log_start_offset,
+        log.offsets.high_watermark,
+        log.durability.synced_offset,
+    ) == (1, 2, 3)
 
 
 def test_a_damaged_topic_id_is_written_anew_and_another_one_is_refused() -> None:
@@ -279,18 +283,18 @@ def test_background_work_runs_when_it_is_due() -> None:
     for _ in range(3):
         append(log, b"x" * 100, timestamps=runtime.clock.wall_ms(), producer=(-1, -1, -1))
     append(log, b"p", producer=(5, 0, 0), timestamps=NOW)
-    log.update_high_watermark(4)
+    log.offsets.update_high_watermark(4)
     runtime.scheduler.run_for(10_000)
     assert b"events 0 4" in runtime.files.read(f"{DATA}/replication-offset-checkpoint")
     assert "recovery-point-offset-checkpoint" not in runtime.files.list(DATA)
     runtime.scheduler.run_for(60_000)
     assert "recovery-point-offset-checkpoint" in runtime.files.list(DATA)
-    assert log.log_start_offset == 0
+    assert log.offsets.log_start_offset == 0
     runtime.scheduler.run_for(300_000)
-    assert log.log_start_offset == 4
-    assert log.active_producers() != []
+    assert log.offsets.log_start_offset == 4
+    assert list(log.transactions.producers) != []
     runtime.scheduler.run_for(2 * 86_400_000)
-    assert log.active_producers() == []
+    assert list(log.transactions.producers) == []
     check(log)
 
 
@@ -312,7 +316,7 @@ def test_nothing_is_due_soon_while_nothing_changes() -> None:
     path = f"{DATA}/replication-offset-checkpoint"
     for end_offset in (1, 2):
         append(log, b"a")
-        log.update_high_watermark(end_offset)
+        log.offsets.update_high_watermark(end_offset)
         owner.stir()
         assert not owner.is_resting
         assert (owner.run_once(now_ms()) or 0) <= 5000
@@ -328,9 +332,9 @@ def test_flush_settings_are_obeyed() -> None:
         runtime.scheduler.add(owner)
         log = owner.get_or_create(PARTITION)
         append(log, b"a", b"b")
-        assert log.synced_offset == 0
+        assert log.durability.synced_offset == 0
         runtime.scheduler.run_for(5000)
-        assert log.synced_offset == 2
+        assert log.durability.synced_offset == 2
 
 
 def test_retention_pauses_when_the_wall_clock_jumps() -> None:
@@ -339,16 +343,16 @@ def test_retention_pauses_when_the_wall_clock_jumps() -> None:
     runtime.scheduler.add(owner)
     log = owner.get_or_create(PARTITION)
     append(log, b"x", timestamps=NOW)
-    log.update_high_watermark(1)
+    log.offsets.update_high_watermark(1)
     runtime.scheduler.run_for(1000)
     runtime.clock.set_wall(NOW + 365 * 86_400_000)
     runtime.scheduler.run_for(600_000)
     assert owner.retention_paused
-    assert log.log_start_offset == 0
+    assert log.offsets.log_start_offset == 0
     runtime.clock.set_wall(NOW + 700_000)
     runtime.scheduler.run_for(300_000)
     assert not owner.retention_paused
-    assert log.log_start_offset == 1
+    assert log.offsets.log_start_offset == 1
 
 
 @pytest.mark.parametrize("kind", ["suspend", "a clock put right", "a clock put back"])
@@ -358,7 +362,7 @@ def test_a_pause_of_retention_ends(kind: str) -> None:
     runtime.scheduler.add(owner)
     log = owner.get_or_create(PARTITION)
     append(log, b"x", timestamps=NOW)
-    log.update_high_watermark(1)
+    log.offsets.update_high_watermark(1)
     runtime.scheduler.run_for(1000)
     if kind == "suspend":
         runtime.clock.suspend(8 * 3_600_000)
@@ -369,10 +373,10 @@ def test_a_pause_of_retention_ends(kind: str) -> None:
         runtime.clock.set_wall(NOW + sign * 600_000)
         runtime.scheduler.run_for(3_000_000)
         assert owner.retention_paused
-        assert log.log_start_offset == 0
+        assert log.offsets.log_start_offset == 0
         runtime.scheduler.run_for(3_000_000)
         assert not owner.retention_paused
-    assert log.log_start_offset == 1
+    assert log.offsets.log_start_offset == 1
 
 
 def test_producers_are_not_forgotten_by_a_wrong_clock() -> None:
@@ -383,9 +387,9 @@ def test_producers_are_not_forgotten_by_a_wrong_clock() -> None:
     append(log, b"a", producer=(7, 0, 0))
     runtime.clock.set_wall(NOW + 8 * 86_400_000)
     runtime.scheduler.run_for(1_200_000)
-    assert [each.producer_id for each in log.active_producers()] == [7]
+    assert [each.producer_id for each in list(log.transactions.producers)] == [7]
     runtime.scheduler.run_for(3_600_000)
-    assert log.active_producers() == []
+    assert list(log.transactions.producers) == []
 
 
 def test_an_io_error_of_one_log_leaves_the_others_alone() -> None:
@@ -401,7 +405,7 @@ def test_an_io_error_of_one_log_leaves_the_others_alone() -> None:
     runtime.scheduler.run_for(3000)
     assert broken.failure is not None
     assert healthy.failure is None
-    assert healthy.synced_offset == 1
+    assert healthy.durability.synced_offset == 1
     owner.close()
     assert not manager(runtime.files).clean
 
@@ -474,14 +478,14 @@ def test_a_read_of_a_log_that_was_removed_is_a_typed_error() -> None:
     append(log, b"a")
     owner.delete(PARTITION)
     with pytest.raises(errors.KafkaStorageError):
-        log.read(0, max_bytes=100, end_offset=1)
+        log.reader.read(0, max_bytes=100, end_offset=1)
 
 
 def test_a_forked_child_cannot_touch_its_parents_directory(tmp_path: Path) -> None:
     owner = LogManager(real_runtime(), str(tmp_path), LogConfig(durability="fsync"))
     log = owner.get_or_create(PARTITION)
     append(log, b"parent")
-    view = log.read(0, max_bytes=1000, end_offset=1).records
+    view = log.reader.read(0, max_bytes=1000, end_offset=1).records
     content = bytes(view)
     child = os.fork()
     if child == 0:
@@ -489,7 +493,7 @@ def test_a_forked_child_cannot_touch_its_parents_directory(tmp_path: Path) -> No
         for work in (
             lambda: append(log, b"child"),
             lambda: owner.get_or_create(OTHER),
-            lambda: log.read(0, max_bytes=1000, end_offset=1),
+            lambda: log.reader.read(0, max_bytes=1000, end_offset=1),
             lambda: owner.delete(PARTITION),
         ):
             try:
@@ -517,17 +521,17 @@ def test_a_deletion_cut_short_leaves_nothing_to_the_next_log_of_that_name() -> N
     log = owner.get_or_create(PARTITION)
     for number in range(4):
         append(log, b"old %d" % number)
-    log.flush()
-    log.update_high_watermark(4)
-    log.increment_log_start_offset(3)
+    log.durability.flush()
+    log.offsets.update_high_watermark(4)
+    log.offsets.increment_log_start_offset(3)
     disk.rename(log.directory, f"{DATA}/{paths.deleted_log_name(PARTITION, bytes(16))}")
     disk = disk.survivor()
     again = manager(disk)
     assert again.partitions() == []
     made = again.get_or_create(PARTITION)
-    assert made.log_start_offset == 0
+    assert made.offsets.log_start_offset == 0
     append(made, b"new")
-    made.flush()
+    made.durability.flush()
     found = manager(disk.survivor()).get(PARTITION)
     assert found is not None
     assert found.failure is None

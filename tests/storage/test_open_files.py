@@ -11,6 +11,7 @@ from embedlog.runtime.files import File, Files
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
+from embedlog.storage.replica.truncation import truncate_fully_and_start_at, truncate_to
 from embedlog.storage.segment import Segment
 from embedlog.testing import sim_runtime
 from tests.storage.cleaner.compaction import Compacted, rows
@@ -76,7 +77,7 @@ def test_a_segment_that_is_cut_meanwhile(side: str) -> None:
     content = bytes(segment.file.view(0, segment.size))
 
     def cut() -> None:
-        log.truncate_to(3)
+        truncate_to(log, 3)
         append(log, b"of another leader" * 5, epoch=1)
 
     assert view_during(cut, side, log.files, segment) == content
@@ -92,7 +93,7 @@ def test_a_segment_whose_log_begins_anew_at_the_same_offset_meanwhile(side: str)
     content = bytes(segment.file.view(0, segment.size))
 
     def begin_anew() -> None:
-        log.truncate_fully_and_start_at(2)
+        truncate_fully_and_start_at(log, 2)
         append(log, b"of another leader" * 5, epoch=1)
 
     assert view_during(begin_anew, side, log.files, segment) == content

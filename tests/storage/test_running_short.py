@@ -16,6 +16,7 @@ from embedlog.runtime.files import File
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
+from embedlog.storage.retention import free_below
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from tests.storage.logs import DATA, PARTITION, append, check, new_log, values
 
@@ -50,15 +51,15 @@ class Workload:
         self.number += 1
         append(self.log, b"x" * 150, keys=[key], epoch=0, now_ms=now_ms, timestamps=now_ms)
         if self.config.durability == "fsync":
-            self.log.sync(self.log.log_end_offset)
-        self.log.commit(self.config.durability == "fsync")
+            self.log.durability.sync(self.log.log_end_offset)
+        self.log.offsets.commit(self.config.durability == "fsync")
 
     def run(self) -> None:
         """All of it. What is refused is refused with a typed error."""
         for number in range(24):
             self.attempt(self.append)
             if number == 12:
-                self.attempt(lambda: self.log.increment_log_start_offset(3))
+                self.attempt(lambda: self.log.offsets.increment_log_start_offset(3))
             if number in (10, 20):
                 self.work()
         self.disk.heal()
@@ -129,11 +130,11 @@ def test_deleted_records_make_the_room_to_say_so() -> None:
         workload.append()
     workload.disk.fail(workload.disk.calls, errno.ENOSPC)
     with pytest.raises(errors.KafkaStorageError, match="28"):
-        workload.log.increment_log_start_offset(9)
-    assert workload.log.log_start_offset == 0  # it was refused: nothing has changed
-    assert workload.log.free_below(9)
-    assert workload.log.log_start_offset > 0
-    assert workload.log.increment_log_start_offset(9)
+        workload.log.offsets.increment_log_start_offset(9)
+    assert workload.log.offsets.log_start_offset == 0  # it was refused: nothing has changed
+    assert free_below(workload.log, 9)
+    assert workload.log.offsets.log_start_offset > 0
+    assert workload.log.offsets.increment_log_start_offset(9)
     check(workload.log)
 
 
@@ -164,25 +165,25 @@ def test_a_log_that_cannot_be_renamed_is_deleted_when_its_name_is_used_again() -
 def test_a_failed_sync_is_final_whatever_it_says(code: int) -> None:
     log = new_log(durability="fsync")
     append(log, b"a")
-    log.flush()
+    log.durability.flush()
     append(log, b"b")
     disk = log.files
     disk.fail(disk.calls, code)
     assert disk.trace is not None
     with pytest.raises(errors.KafkaStorageError):
-        log.flush()
+        log.durability.flush()
     assert disk.trace[-1][0] == "sync"
     for _ in range(2):
         with pytest.raises(errors.KafkaStorageError, match="earlier failure"):
-            log.flush()
-    assert log.synced_offset == 1
+            log.durability.flush()
+    assert log.durability.synced_offset == 1
 
 
 def test_a_roll_beside_a_failed_group_commit_does_not_pass_for_a_sync() -> None:
     # The kernel tells one of two that the pages are lost, and the other that all is well.
     log = new_log(durability="fsync", segment_bytes=500)
     append(log, b"a" * 100)
-    log.flush()
+    log.durability.flush()
     append(log, b"b" * 100)
     log.segments[-1].file.get()
     told = threading.Event()
@@ -213,13 +214,13 @@ def test_a_roll_beside_a_failed_group_commit_does_not_pass_for_a_sync() -> None:
     try:
         roller.start()
         with pytest.raises(errors.KafkaStorageError):
-            log.flush()
+            log.durability.flush()
         roller.join(20)
     finally:
         type(node).sync = real_sync  # type: ignore[method-assign]
     assert len(refused) == 1
     assert len(calls) == 1
-    assert log.synced_offset == 1
+    assert log.durability.synced_offset == 1
 
 
 def test_a_descriptor_that_is_needed_is_taken_from_another_segment() -> None:

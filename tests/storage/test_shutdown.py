@@ -7,6 +7,7 @@ import pytest
 from embedlog.storage import paths
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
+from embedlog.storage.replica.truncation import truncate_to
 from embedlog.testing import SimFiles
 from tests.storage.logs import PARTITION, append, append_marker, check, manager, values
 
@@ -26,7 +27,7 @@ def test_a_short_log_is_closed_without_making_a_file(durability: str) -> None:
     owner = manager(disk, config=LogConfig(durability=durability))
     log = owner.get_or_create(PARTITION)
     append(log, b"a", producer=(7, 0, 0))
-    log.flush()
+    log.durability.flush()
     before = disk.list(log.directory)
     owner.close()
     assert disk.list(log.directory) == before
@@ -44,7 +45,7 @@ def test_a_short_log_knows_its_producers_epochs_and_times_again() -> None:
     owner.close()
     again = _again(disk)
     assert values(again) == [b"a", b"b", b"c"]
-    assert again.leader_epochs.entries == [(3, 0)]
+    assert again.epochs.cache.entries == [(3, 0)]
     assert append(again, b"c", producer=(7, 0, 2), epoch=3) == last, "a duplicate"
     assert append(again, b"d", producer=(7, 0, 3), epoch=3) == last + 1
 
@@ -58,8 +59,8 @@ def test_an_open_transaction_has_its_snapshot_though_the_log_is_short() -> None:
     owner.close()
     assert disk.stat(paths.segment_file(log.directory, end, paths.SNAPSHOT)) is not None
     again = _again(disk)
-    again.update_high_watermark(again.log_end_offset)
-    assert again.last_stable_offset == 0
+    again.offsets.update_high_watermark(again.log_end_offset)
+    assert again.offsets.last_stable_offset == 0
     append_marker(again, 7, committed=True)
 
 
@@ -75,7 +76,7 @@ def test_files_of_an_earlier_close_are_brought_up_to_date() -> None:
     owner = manager(disk)
     again = owner.get(PARTITION)
     assert again is not None
-    again.truncate_to(2)
+    truncate_to(again, 2)
     append(again, b"other")
     owner.close()
     assert len(disk.read(index)) < len(former)

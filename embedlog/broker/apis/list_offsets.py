@@ -118,7 +118,7 @@ def _lookup(partition: Partition, timestamp: int, end_offset: int) -> tuple[int,
         return -1, end_offset, partition.leader_epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1
-    found = partition.log.fetch_offset(timestamp, end_offset=end_offset)
+    found = partition.log.reader.fetch_offset(timestamp, end_offset=end_offset)
     return (-1, -1, -1) if found is None else found
 
 
@@ -132,7 +132,7 @@ def _segment_offsets(
     log = partition.log
     now_ms = broker.runtime.clock.wall_ms()
     known = [
-        (max(segment.base_offset, log.log_start_offset), segment.modified_ms)
+        (max(segment.base_offset, log.offsets.log_start_offset), segment.modified_ms)
         for segment in log.segments
     ]
     if log.segments[-1].size:
@@ -143,9 +143,9 @@ def _segment_offsets(
         while known and known[-1][1] > asked.timestamp:
             known.pop()
     offsets = sorted([offset for offset, _ in known], reverse=True)[: max(asked.max_num_offsets, 0)]
-    if replica_id != -1 or not offsets or offsets[0] <= log.high_watermark:
+    if replica_id != -1 or not offsets or offsets[0] <= log.offsets.high_watermark:
         return offsets
-    return [log.high_watermark, *[o for o in offsets if o <= log.high_watermark]]
+    return [log.offsets.high_watermark, *[o for o in offsets if o <= log.offsets.high_watermark]]
 
 
 def _refusal(asked: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:

@@ -194,7 +194,11 @@ def append_one(  # noqa: PLR0917  one call per record: keywords would cost as mu
     info = manager.append(partition, records, acks=acks, is_awaited=is_awaited)
     if broker.log_manager.is_resting:
         broker.log_manager.stir()
-    if partition.log.high_watermark > info[1] or acks == 0 or (acks == 1 and not partition.syncs):
+    if (
+        partition.log.offsets.high_watermark > info[1]
+        or acks == 0
+        or (acks == 1 and not partition.syncs)
+    ):
         return info
     return manager.await_append(timeout_ms, partition, info)
 
@@ -285,7 +289,9 @@ def _append(
     answer = _written(data.index, info)
     if acks != 0:
         required_offset = info.last_offset + 1
-        if partition.log.high_watermark < required_offset and (acks == -1 or partition.syncs):
+        if partition.log.offsets.high_watermark < required_offset and (
+            acks == -1 or partition.syncs
+        ):
             produce.appended.append(AppendedPartition(partition, required_offset, answer))
     return answer
 

@@ -136,7 +136,7 @@ def _append(
     manager = broker.replica_manager
     partition = manager.partition(topic, index)
     info = manager.append_marker(partition, batch, transaction_version=version)
-    if partition.log.high_watermark > info.last_offset:
+    if partition.log.offsets.high_watermark > info.last_offset:
         return None
     waiting = manager.await_append(_TIMEOUT_MS, partition, info)
     return waiting if isinstance(waiting, Pending) else None

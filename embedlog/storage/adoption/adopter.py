@@ -15,6 +15,7 @@ from embedlog.storage.adoption.commit_file import DONE, PREPARED, UNDONE, Commit
 from embedlog.storage.adoption.placing import place
 from embedlog.storage.adoption.staged_file import check_staged, may_be_renamed
 from embedlog.storage.events import events
+from embedlog.storage.replica.truncation import truncate_to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Adopter:
                 for staged in manifest.files
             }
             for target in targets.values():
-                target.log.flush()  # the most of it while others may still append
+                target.log.durability.flush()  # the most of it while others may still append
             with _Locked(targets):
                 pieces = self._assign(manifest, targets, renamed)
                 commit = self._prepare(manifest, pieces, targets)
@@ -160,9 +161,9 @@ class Adopter:
         ends: dict[TopicPartition, int] = {}
         for topic_partition, target in targets.items():
             log = target.log
-            if log.is_swapping:
+            if log.chain.is_swapping:
                 raise errors.KafkaStorageError(f"{topic_partition}: compaction is at its files")
-            log.flush()
+            log.durability.flush()
             ends[topic_partition] = log.log_end_offset
         pieces = []
         for staged in manifest.files:
@@ -204,10 +205,10 @@ class Adopter:
                     place(target.log, piece, path, leader_epoch=target.leader_epoch)
             for target in targets.values():
                 log = target.log
-                log.flush()
-                if log.published is not None:
+                log.durability.flush()
+                if log.offsets.published is not None:
                     # Readers of other processes still end before the commit; see `commit_file`.
-                    log.published.store(log.log_end_offset)
+                    log.offsets.published.store(log.log_end_offset)
         except BaseException as error:
             self._undo(commit, targets)
             if isinstance(error, OSError):
@@ -215,7 +216,7 @@ class Adopter:
             raise
         self._decide(commit, targets, DONE)
         for target in targets.values():
-            target.log.commit(target.log.config.durability == "fsync")
+            target.log.offsets.commit(target.log.config.durability == "fsync")
         self._remove_staged(commit.pieces)
 
     def _undo(self, commit: Commit, targets: Mapping[TopicPartition, Target]) -> None:
@@ -226,9 +227,9 @@ class Adopter:
             for topic_partition, target in targets.items():
                 log = target.log
                 if log.log_end_offset > starts[topic_partition]:
-                    log.truncate_to(starts[topic_partition])
-                if log.published is not None:
-                    log.published.store(log.high_watermark)
+                    truncate_to(log, starts[topic_partition])
+                if log.offsets.published is not None:
+                    log.offsets.published.store(log.offsets.high_watermark)
             is_cut = True
         finally:
             if not is_cut:
@@ -247,7 +248,7 @@ class Adopter:
 
     def _refuse_writes(self, targets: Mapping[TopicPartition, Target], reason: str) -> None:
         for target in targets.values():
-            target.log.poison(errors.KafkaStorageError(reason))
+            target.log.health.poison(errors.KafkaStorageError(reason))
 
     # After a crash
 

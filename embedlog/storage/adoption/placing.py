@@ -12,6 +12,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.storage.adoption.staged_file import read_batches, stamp
 from embedlog.storage.indexes.transaction import TransactionIndex
+from embedlog.storage.replica.truncation import truncate_to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def place(log: Log, piece: Piece, path: str, *, leader_epoch: int) -> None:
     if log.log_end_offset >= piece.end_offset:
         return
     if log.log_end_offset > piece.base_offset:
-        log.truncate_to(piece.base_offset)
+        truncate_to(log, piece.base_offset)
     assert log.log_end_offset == piece.base_offset, (log, piece)
     try:
         if piece.is_renamed:
@@ -42,7 +43,7 @@ def place(log: Log, piece: Piece, path: str, *, leader_epoch: int) -> None:
         else:
             _append(log, path, leader_epoch)
     except OSError as error:
-        raise log.refused(error) from error
+        raise log.health.refused(error) from error
     if log.log_end_offset != piece.end_offset:
         raise errors.KafkaStorageError(
             f"{path}: {log.topic_partition} ends at {log.log_end_offset}, not {piece.end_offset}"
@@ -51,8 +52,8 @@ def place(log: Log, piece: Piece, path: str, *, leader_epoch: int) -> None:
 
 def _rename(log: Log, piece: Piece, path: str, leader_epoch: int) -> None:
     files = log.files
-    if leader_epoch > log.latest_epoch:
-        log.assign_epoch(leader_epoch)
+    if leader_epoch > log.epochs.latest:
+        log.epochs.assign(leader_epoch)
     log.roll()
     empty = log.segments[-1]
     assert empty.size == 0, empty
@@ -61,12 +62,12 @@ def _rename(log: Log, piece: Piece, path: str, leader_epoch: int) -> None:
         file,
         path,
         base_offset=piece.base_offset,
-        leader_epoch=log.latest_epoch,
+        leader_epoch=log.epochs.latest,
         index_interval=log.config.index_interval_bytes,
     )
     file.sync()
     file.close()
-    segment = log.new_segment(piece.base_offset)
+    segment = log.chain.new(piece.base_offset)
     empty.file.part_with()
     files.rename(path, segment.path)
     segment.file.capacity = scan.size
@@ -81,7 +82,7 @@ def _rename(log: Log, piece: Piece, path: str, leader_epoch: int) -> None:
 
 def _append(log: Log, path: str, leader_epoch: int) -> None:
     file = log.files.open(path, writable=False)
-    now_ms = log.wall_ms()
+    now_ms = log.clock.wall_ms()
     for _, batch in read_batches(file, file.size(), path):
         sent = b"".join((_NO_OFFSET, batch[len(_NO_OFFSET) :]))
         log.append_as_leader(sent, leader_epoch=leader_epoch, now_ms=now_ms)

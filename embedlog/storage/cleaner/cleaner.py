@@ -23,7 +23,7 @@ from embedlog.storage.cleaner.output import SegmentTooLarge
 from embedlog.storage.cleaner.round import CleaningRound, LogChanged
 from embedlog.storage.cleaner.settings import DefaultSettings as DefaultSettings
 from embedlog.storage.events import events
-from embedlog.storage.log_state import HARMLESS_ERRORS
+from embedlog.storage.log_health import HARMLESS_ERRORS
 from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
@@ -88,7 +88,7 @@ class LogCleaner:
                 if round is None:
                     return
                 self._continue(round)
-                if round.log.is_swapping:
+                if round.log.chain.is_swapping:
                     return
                 is_over = self._round is None
                 is_complete = is_over and round.is_complete
@@ -166,7 +166,7 @@ class LogCleaner:
                 # No room, or too many open files: perhaps not next time.
                 self._end_round()
                 return self._settings.log_cleaner_backoff_ms
-        if round.log.is_swapping:
+        if round.log.chain.is_swapping:
             return self._settings.log_cleaner_backoff_ms  # the disk is full just now
         moved = round.size_read + round.size_written - size
         return max(1, int(moved * 1000 / self._settings.log_cleaner_io_max_bytes_per_second))

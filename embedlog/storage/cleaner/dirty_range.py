@@ -60,12 +60,12 @@ def dirty_range(log: Log, now_ms: int) -> DirtyRange:
     """
     config = log.config
     segments = log.segments
-    first_dirty = log.cleaned_offset
+    first_dirty = log.offsets.cleaned_offset
     # Outside the log: records were deleted below, or the end was lost. Then all of it is dirty.
-    if not log.log_start_offset <= first_dirty <= segments[-1].next_offset:
-        first_dirty = log.log_start_offset
+    if not log.offsets.log_start_offset <= first_dirty <= segments[-1].next_offset:
+        first_dirty = log.offsets.log_start_offset
     unseen = segments_from(segments, first_dirty)
-    limit = log.last_stable_offset
+    limit = log.offsets.last_stable_offset
     waits = []
     if config.min_compaction_lag_ms > 0:
         young = _first_younger(unseen[:-1], now_ms - config.min_compaction_lag_ms)

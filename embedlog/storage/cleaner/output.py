@@ -67,7 +67,7 @@ class CleanedOutput:
         self._log = log
         self._is_decided = False
         self._is_volatile = log.config.durability == "memory"
-        self.segment = segment = log.new_segment(base_offset)
+        self.segment = segment = log.chain.new(base_offset)
         segment.aborted.index = aborted
         self._path = segment.path + suffix
         self._file: File = log.files.open(self._path, create=True)
@@ -123,14 +123,14 @@ class CleanedOutput:
 
         Requires: the partition lock, and that `former` is part of the log, in a row and not
         written to. Behind the deciding step the swap can only be completed: when the disk runs
-        short `log.is_swapping` stays set, and the call is to be made again. Another error or an
+        short `is_swapping` stays set, and the call is to be made again. Another error or an
         interrupt there poisons the log: the next open completes what was begun.
 
         Raises:
             KafkaStorageError: the disk refuses.
         """
         log, segment = self._log, self.segment
-        if log.is_swapping and not self._is_decided:
+        if log.chain.is_swapping and not self._is_decided:
             raise KafkaStorageError(f"{segment.path}: another swap of {log} is under way")
         is_left = False
         try:
@@ -138,23 +138,23 @@ class CleanedOutput:
                 self._decide(former)
             useless = self._complete(former)
         except OSError as error:
-            refusal = log.refused(error)
+            refusal = log.health.refused(error)
             is_left = log.failure is None
             raise refusal from error
         finally:
-            if log.is_swapping and not is_left:
-                log.poison(KafkaStorageError(f"the swap of {segment.path} was interrupted"))
+            if log.chain.is_swapping and not is_left:
+                log.health.poison(KafkaStorageError(f"the swap of {segment.path} was interrupted"))
         self._store_indexes()
         return useless
 
     def _decide(self, former: tuple[Segment, ...]) -> None:
         for old in former:
             old.file.part_with()
-        self._log.is_swapping = self._is_decided = True
+        self._log.chain.is_swapping = self._is_decided = True
         try:
             self._log.files.rename(self._path, self.segment.path + paths.SWAP)
         except OSError:
-            self._log.is_swapping = self._is_decided = False
+            self._log.chain.is_swapping = self._is_decided = False
             raise
 
     def _complete(self, former: tuple[Segment, ...]) -> list[str]:
@@ -164,8 +164,8 @@ class CleanedOutput:
             files.sync_directory(log.directory)
         useless = _put_away(former)
         files.rename(segment.path + paths.SWAP, segment.path)
-        log.swap_in(segment, former)
-        log.is_swapping = False
+        log.chain.swap_in(segment, former)
+        log.chain.is_swapping = False
         return useless
 
     def _store_indexes(self) -> None:

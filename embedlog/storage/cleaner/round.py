@@ -19,7 +19,7 @@ from embedlog.storage.cleaner.transactions import CleanedTransactions
 from embedlog.storage.indexes.offset import ENTRY_SIZE, RELATIVE_OFFSET_MAX
 from embedlog.storage.indexes.time import ENTRY_SIZE as TIME_ENTRY_SIZE
 from embedlog.storage.producers.append import load_aborted_in_slices
-from embedlog.storage.reader import cut, verify
+from embedlog.storage.reader import cut
 from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch, iter_batches
 
 TYPE_CHECKING = False
@@ -83,7 +83,7 @@ class CleaningRound:
         self._slices = self._run()
 
     def step(self) -> bool:
-        """Do one slice; say whether the round is complete: then `log.cleaned_offset` has moved.
+        """Do one slice; say whether the round is complete: then `cleaned_offset` has moved.
 
         Raises:
             LogChanged: the round is over, incomplete.
@@ -120,12 +120,12 @@ class CleaningRound:
                 files, directory = self.log.files, self.log.directory
                 for _ in load_aborted_in_slices(files, directory, self.log.segments, segment):
                     yield self.size_read
-            aborted += self.log.aborted_transactions(segment.base_offset, segment.next_offset)
+            aborted += self.log.transactions.aborted(segment.base_offset, segment.next_offset)
             yield self.size_read
         yield from self._fill_map(set(aborted))
         if self.log.config.durability != "memory":
             # What is mapped makes older records go, so a loss of power must not take it.
-            self.log.sync(self._end)
+            self.log.durability.sync(self._end)
             yield self.size_read
         transactions = CleanedTransactions(set(aborted))
         self._sources = tuple(s for s in self._sources if s.base_offset < self._end)
@@ -142,7 +142,7 @@ class CleaningRound:
                 filtered.protect(
                     {
                         producer.producer_id: (producer.last_data_offset, producer.producer_epoch)
-                        for producer in self.log.active_producers()
+                        for producer in list(self.log.transactions.producers)
                     }
                 )
             self._output = output = CleanedOutput(
@@ -160,7 +160,7 @@ class CleaningRound:
             end, _ = cut(
                 segment, position, size, offset=offset, max_bytes=_VERIFY_SIZE, min_one=True
             )
-            offset = verify(self.log, segment, position, end, offset)
+            offset = self.log.reader.verify(segment, position, end, offset)
             position = end
             yield self.size_read
 
@@ -211,9 +211,9 @@ class CleaningRound:
             return
         # Before the first swap: what a loss of power then shows is no damage.
         with log.lock:
-            if log.cleaned_offset < 0:
-                log.cleaned_offset = self._first_dirty
-            log.gaps_below = max(log.gaps_below, self._sources[-1].next_offset)
+            if log.offsets.cleaned_offset < 0:
+                log.offsets.cleaned_offset = self._first_dirty
+            log.offsets.gaps_below = max(log.offsets.gaps_below, self._sources[-1].next_offset)
         self._checkpoint()
         self._is_announced = True
 
@@ -225,13 +225,13 @@ class CleaningRound:
             try:
                 useless = output.swap_in(group)
             except KafkaStorageError:
-                if not log.is_swapping:
+                if not log.chain.is_swapping:
                     raise
                 return False
             self._output = None
             self._sources = self._sources[len(group) :]
             if not self._sources:
-                log.cleaned_offset = self._end
+                log.offsets.cleaned_offset = self._end
         self._remove(useless, log.config.file_delete_delay_ms)
         return True
 

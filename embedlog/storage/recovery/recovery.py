@@ -29,8 +29,8 @@ from embedlog.storage import paths
 from embedlog.storage.batch_walk import walk
 from embedlog.storage.degradation import CUT, Degradation
 from embedlog.storage.events import events
-from embedlog.storage.log_state import SYNC_WINDOW_SIZE
-from embedlog.storage.opening import create_log, make_log, make_segment
+from embedlog.storage.log_durability import SYNC_WINDOW_SIZE
+from embedlog.storage.opening import create_log, make_log, make_segment, mark_opened
 from embedlog.storage.recovery.sweep import quarantine_segments, quarantine_tail, sweep_directory
 from embedlog.storage.recovery.torn_write import content_size, is_torn
 from embedlog.storage.segment import UNKNOWN, Segment
@@ -74,7 +74,7 @@ def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool 
     if epochs is None or not (is_exact or _may_be_true(opening, epochs, segments)):
         epochs = _rebuild_epochs(segments)
     log = make_log(opening, segments, epochs, checkpoint)
-    log.mark_opened(recovered=recovered, failure=failure or opening.damage)
+    mark_opened(log, recovered=recovered, failure=failure or opening.damage)
     opening.is_recovered = recovered
     _tell_opened(log, recovered=recovered)
     return log
@@ -334,7 +334,7 @@ def _tell_opened(log: Log, *, recovered: bool) -> None:
         events.info(
             "%s was recovered after an unclean shutdown: offsets %d to %d in %d segments",
             log.topic_partition,
-            log.log_start_offset,
+            log.offsets.log_start_offset,
             log.log_end_offset,
             len(log.segments),
         )

@@ -66,7 +66,7 @@ class Replacer:
         if replacement.is_roll:
             with log.lock:
                 log.roll()
-            return (log.log_start_offset, log.log_end_offset)
+            return (log.offsets.log_start_offset, log.log_end_offset)
         ready: list[_Ready] = []
         try:
             for file in replacement.files:
@@ -89,7 +89,7 @@ class Replacer:
             return
         log, ready = self._pending
         with log.lock:
-            if log.failure is None and log.is_swapping:
+            if log.failure is None and log.chain.is_swapping:
                 self._remove(ready.output.swap_in((ready.former,)))
         self._pending = None
 
@@ -127,7 +127,7 @@ class Replacer:
         """The closed segment that a file is for."""
         for segment in log.segments[:-1]:
             if segment.base_offset == file.base_offset:
-                if segment.next_offset > log.high_watermark:
+                if segment.next_offset > log.offsets.high_watermark:
                     raise _changed(log, file, "it reaches over the high watermark")
                 if segment.size != file.former_size:
                     raise _changed(log, file, f"it has {segment.size} bytes")
@@ -160,7 +160,7 @@ class Replacer:
     def _swap(self, log: Log, ready: list[_Ready]) -> tuple[int, int]:
         count = len(ready)
         with log.lock:
-            if log.is_swapping:
+            if log.chain.is_swapping:
                 raise errors.KafkaStorageError(
                     f"{log.topic_partition}: compaction is at its files; run the job again"
                 )
@@ -171,16 +171,16 @@ class Replacer:
                     )
             span = (ready[0].former.base_offset, ready[-1].former.next_offset)
             if any(each.has_gaps for each in ready):
-                if log.cleaned_offset < 0:
+                if log.offsets.cleaned_offset < 0:
                     # A log whose gaps are forgotten is asked whether it was ever compacted.
-                    log.cleaned_offset = log.segments[0].base_offset
-                log.allow_gaps_below(span[1])
+                    log.offsets.cleaned_offset = log.segments[0].base_offset
+                log.offsets.allow_gaps_below(span[1])
             while ready:
                 each = ready[0]
                 try:
                     useless = each.output.swap_in((each.former,))
                 except errors.KafkaStorageError as error:
-                    if log.is_swapping:
+                    if log.chain.is_swapping:
                         del ready[0]
                         if log.failure is None:
                             self._pending = (log, each)

@@ -11,42 +11,51 @@ from wire.records.errors import CorruptBatch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import Buffer
-    from embedlog.storage.log_state import LogState
+    from embedlog.storage.log import Log
 
 
-def append_batches(
-    log: LogState, records: Buffer, leader_epoch: int | None, now_ms: int
+def append_as_follower(
+    log: Log, records: Buffer, *, leader_epoch: int | None = None, now_ms: int | None = None
 ) -> LogAppendInfo:
-    """See `Log.append_as_follower`. Requires: the partition lock."""
+    """Append batches as a leader has stamped them, offsets and epochs included.
+
+    Batches of an epoch above `leader_epoch`, the follower's own, are left out with all that follow
+    them (KAFKA-18723). An incomplete batch at the end is ignored. `now_ms` is wall time. Requires:
+    the partition lock.
+
+    Raises:
+        CorruptMessage: a wrong checksum or structure. Nothing was appended.
+        UnknownServerError: offsets that do not increase, or begin below the log's end. The same.
+        KafkaStorageError: the disk refuses; batches before that are in the log.
+    """
+    log.check_usable()
+    if now_ms is None:
+        now_ms = log.clock.wall_ms()
     view = memoryview(records)
     start = log.log_end_offset
     batches = _checked(log, view, start, leader_epoch)
     if not batches:
-        return LogAppendInfo((start, start - 1, -1, log.log_start_offset, False, -1, 0))
-    if log.gaps_below != EVERYWHERE and _has_gap(batches, start):
-        log.allow_gaps_below(EVERYWHERE)  # once: the leader's may be anywhere
+        return LogAppendInfo((start, start - 1, -1, log.offsets.log_start_offset, False, -1, 0))
+    if log.offsets.gaps_below != EVERYWHERE and _has_gap(batches, start):
+        log.offsets.allow_gaps_below(EVERYWHERE)  # once: the leader's may be anywhere
+    for batch in batches:
+        if batch.partition_leader_epoch > log.epochs.latest:
+            log.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
+        log.writer.append(
+            log.segments[-1],
+            (batch.buffer,),
+            batch.size,
+            first_offset=batch.base_offset,
+            last_offset=batch.last_offset,
+            latest=batch.max_timestamp,
+            now_ms=now_ms,
+        )
+        log.transactions.replay(batch, log.offsets.high_watermark)
+    first_offset, last_offset = batches[0].base_offset, batches[-1].last_offset
     size = sum(batch.size for batch in batches)
-    last_offset = batches[-1].last_offset
     latest = max(batch.max_timestamp for batch in batches)
-    for batch in batches:
-        if batch.partition_leader_epoch > log.latest_epoch:
-            log.assign_epoch(batch.partition_leader_epoch, batch.base_offset)
-    first_offset = batches[0].base_offset
-    segment = log.segment_for(size, first_offset, last_offset, latest, now_ms)
-    _, position, largest, holder = segment.end
-    log.write(segment, (view[:size],), size)
-    for batch in batches:
-        if batch.max_timestamp > largest:
-            largest, holder = batch.max_timestamp, batch.last_offset
-    segment.end = (last_offset + 1, position + size, largest, holder)
-    if position == 0:
-        segment.limits.first_timestamp = batches[0].max_timestamp
-    interval = log.config.index_interval_bytes
-    for batch in batches:
-        segment.indexes.count(batch.last_offset, position, batch.size, interval, segment.end)
-        position += batch.size
-        log.replay(batch)
-    return LogAppendInfo((first_offset, last_offset, -1, log.log_start_offset, False, latest, size))
+    start_offset = log.offsets.log_start_offset
+    return LogAppendInfo((first_offset, last_offset, -1, start_offset, False, latest, size))
 
 
 def _has_gap(batches: list[RecordBatch], offset: int) -> bool:
@@ -58,7 +67,7 @@ def _has_gap(batches: list[RecordBatch], offset: int) -> bool:
 
 
 def _checked(
-    log: LogState, view: memoryview, next_offset: int, leader_epoch: int | None
+    log: Log, view: memoryview, next_offset: int, leader_epoch: int | None
 ) -> list[RecordBatch]:
     """The whole batches of `view` up to the first of a later epoch, all of them good."""
     batches: list[RecordBatch] = []

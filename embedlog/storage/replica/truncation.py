@@ -20,27 +20,33 @@ from embedlog.storage.segment import base_offset_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.runtime.files import File
-    from embedlog.storage.log_state import LogState
+    from embedlog.storage.log import Log
     from embedlog.storage.segment import Segment
 
 _COPY_SIZE = 1 << 20
 
 
-def truncate_to(log: LogState, offset: int) -> bool:
-    """See `Log.truncate_to`. Requires: the partition lock."""
+def truncate_to(log: Log, offset: int) -> bool:
+    """Drop the records from `offset` on (from the beginning of its batch); say if any were.
+
+    Requires: the partition lock.
+
+    Raises:
+        KafkaStorageError: the disk refuses; less may have been cut, from the end on.
+    """
+    log.check_usable()
     if offset >= log.log_end_offset:
-        if log.leader_epochs.truncate_from_end(log.log_end_offset):
-            log.epochs_changed()
+        log.epochs.truncate_from_end(log.log_end_offset)
         return False
     segments = log.segments
     if offset < segments[0].base_offset:
-        truncate_fully(log, offset)
+        truncate_fully_and_start_at(log, offset)
         return True
     _check_settled(log)
     kept = segments[bisect_right(segments, offset, key=base_offset_of) - 1]
     position = kept.indexes.position_of(offset, kept.size)
-    with log.sync_lock:  # a sync that is under way shall not promise what goes
-        log.before_truncation(offset)
+    with log.durability.lock:  # a sync that is under way shall not promise what goes
+        log.offsets.before_truncation(offset)
         left = segments
         try:
             shortened, file = _copy(log, kept, position)
@@ -52,7 +58,7 @@ def truncate_to(log: LogState, offset: int) -> bool:
             left = (*left[:-1], shortened)
             file.close()
         except OSError as error:
-            raise log.refused(error) from error
+            raise log.health.refused(error) from error
         finally:
             # Also when it was cut short: the log has what the directory has.
             if left is not segments:
@@ -60,16 +66,23 @@ def truncate_to(log: LogState, offset: int) -> bool:
     return True
 
 
-def truncate_fully(log: LogState, offset: int) -> None:
-    """See `Log.truncate_fully_and_start_at`. Requires: the partition lock."""
+def truncate_fully_and_start_at(log: Log, offset: int) -> None:
+    """Drop everything and go on as an empty log at `offset`.
+
+    Requires: the partition lock.
+
+    Raises:
+        KafkaStorageError: the disk refuses; less may have been dropped, from the end on.
+    """
+    log.check_usable()
     _check_settled(log)
-    with log.sync_lock:
+    with log.durability.lock:
         # The start offset first: if the segments go and a crash follows, the log restarts there.
-        former, log.log_start_offset = log.log_start_offset, offset
+        former, log.offsets.log_start_offset = log.offsets.log_start_offset, offset
         try:
-            log.before_truncation(offset)
+            log.offsets.before_truncation(offset)
         except KafkaStorageError:
-            log.log_start_offset = former
+            log.offsets.log_start_offset = former
             raise
         left = segments = log.segments
         try:
@@ -81,33 +94,48 @@ def truncate_fully(log: LogState, offset: int) -> None:
                 left[-1].file.remove()
                 left = left[:-1]
         except OSError as error:
-            raise log.refused(error) from error
+            raise log.health.refused(error) from error
         finally:
             # Also when it was cut short: the log has what the directory has.
             if left:
-                log.log_start_offset = former
+                log.offsets.log_start_offset = former
                 if left is not segments:
                     log.replace_segments(left)
-        segment = log.new_segment(offset)
+        segment = log.chain.new(offset)
         try:
             segment.file.create()  # or else the next write does it
         except OSError as error:
-            raise log.refused(error) from error
+            raise log.health.refused(error) from error
         finally:
-            log.start_over(segment)
+            _start_over(log, segment)
 
 
-def _check_settled(log: LogState) -> None:
+def _start_over(log: Log, segment: Segment) -> None:
+    """Go on as an empty log: without epochs, without producers.
+
+    Requires: the log's directory holds no snapshot of producers.
+
+    Raises:
+        KafkaStorageError: the disk refuses. It is done but for what the next append stores.
+    """
+    log.epochs.clear()
+    log.transactions.applied_offset = -1
+    log.offsets.log_start_offset = segment.base_offset
+    log.replace_segments((segment,))
+    log.epochs.store()
+
+
+def _check_settled(log: Log) -> None:
     """Refuse while compaction puts a segment in place that may hold what is to be cut."""
-    if log.is_swapping:
+    if log.chain.is_swapping:
         raise KafkaStorageError(
             f"{log.topic_partition}: a compacted segment is yet to take its place"
         )
 
 
-def _copy(log: LogState, former: Segment, position: int) -> tuple[Segment, File]:
+def _copy(log: Log, former: Segment, position: int) -> tuple[Segment, File]:
     """A segment of the batches of `former` before `position`, in a file with a temporary name."""
-    segment = log.new_segment(former.base_offset)
+    segment = log.chain.new(former.base_offset)
     file = log.files.open(segment.path + paths.TEMPORARY, create=True)
     file.truncate(0)
     for start in range(0, position, _COPY_SIZE):

@@ -191,15 +191,15 @@ class Checkpoints:
         for topic_partition, log in logs.items():
             if log.failure is not None:
                 continue  # what was promised before is what recovery must look for
-            self._recovery_points[topic_partition] = log.synced_offset
-            if log.cleaned_offset >= 0:
-                self._cleaned[topic_partition] = log.cleaned_offset
-            if log.gaps_below > 0:
-                self._gaps[topic_partition] = log.gaps_below
+            self._recovery_points[topic_partition] = log.durability.synced_offset
+            if log.offsets.cleaned_offset >= 0:
+                self._cleaned[topic_partition] = log.offsets.cleaned_offset
+            if log.offsets.gaps_below > 0:
+                self._gaps[topic_partition] = log.offsets.gaps_below
             else:
                 self._gaps.pop(topic_partition, None)
-            if log.log_start_offset > log.segments[0].base_offset or log.doomed:
-                self._start_offsets[topic_partition] = log.log_start_offset
+            if log.offsets.log_start_offset > log.segments[0].base_offset or log.chain.doomed:
+                self._start_offsets[topic_partition] = log.offsets.log_start_offset
             else:
                 self._start_offsets.pop(topic_partition, None)
         is_new = bool(self._gaps or GAPS in self._written) and self.write_gaps()
@@ -212,7 +212,7 @@ class Checkpoints:
     def write_high_watermarks(self, logs: Mapping[TopicPartition, Log]) -> bool:
         """Store high watermarks."""
         for topic_partition, log in logs.items():
-            self._high_watermarks[topic_partition] = log.high_watermark
+            self._high_watermarks[topic_partition] = log.offsets.high_watermark
         return self._write(HIGH_WATERMARKS, self._high_watermarks)
 
     def _told_start_offset(self, topic_partition: TopicPartition) -> int:

@@ -105,7 +105,7 @@ def test_it_is_on_the_disk_when_it_returns(tmp_path: Path) -> None:
         log = cluster.broker.replica_manager.partition("one", 0).log
         for offset in range(3):
             assert producer.append("one", b"v").offset == offset
-            assert log.synced_offset == log.high_watermark == offset + 1
+            assert log.durability.synced_offset == log.offsets.high_watermark == offset + 1
 
 
 def test_a_topic_that_was_made_anew_takes_it(cluster: embedlog.Cluster) -> None:

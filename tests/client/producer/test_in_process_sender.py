@@ -173,7 +173,7 @@ def test_an_awaited_record_is_synced_when_its_result_is_there(tmp_path: Any) -> 
         for offset in range(3):
             assert producer.send("one", b"v").result().offset == offset
             log = cluster.broker.replica_manager.partition("one", 0).log
-            assert log.synced_offset == log.high_watermark == offset + 1
+            assert log.durability.synced_offset == log.offsets.high_watermark == offset + 1
 
 
 def test_records_of_a_batch_that_waits_for_the_disk_are_told_when_it_is_synced(

@@ -202,7 +202,7 @@ class World:
         index = partition_of(transactional_id, len(topic.partitions))
         partition = self.cluster.broker.replica_manager.partition(TRANSACTIONS_TOPIC, index)
         log = partition.log
-        read = log.read(0, max_bytes=1 << 24, end_offset=log.log_end_offset)
+        read = log.reader.read(0, max_bytes=1 << 24, end_offset=log.log_end_offset)
         found = []
         records = RecordFormat(TRANSACTION_RECORD_TYPES)
         for batch in iter_batches(read.records):

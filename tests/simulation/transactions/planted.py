@@ -14,7 +14,8 @@ from embedlog.coordinator.transaction import initialize, markers, registration
 from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
 from embedlog.coordinator.transaction.transaction_shard import TransactionShard
 from embedlog.pending import completed
-from embedlog.storage.log import Log
+from embedlog.storage.log_offsets import LogOffsets
+from embedlog.storage.log_transactions import LogTransactions
 from embedlog.storage.producers.state import ProducerStateManager
 from embedlog.storage.validation.origin import AppendOrigin
 from wire.records.control import ControlType
@@ -99,10 +100,10 @@ BUGS = (
     Bug(
         "open transactions do not hold the last stable offset back",
         lambda: patch.object(
-            Log, "last_stable_offset", property(lambda log: log.high_watermark), create=True
+            LogOffsets, "last_stable_offset", property(lambda offsets: offsets.high_watermark)
         ),
     ),
-    _instead(Log, "aborted_transactions", nobody_learns_what_was_aborted),
+    _instead(LogTransactions, "aborted", nobody_learns_what_was_aborted),
     _instead(initialize, "_taken_over", who_takes_over_gets_the_same_epoch),
     _instead(write_txn_markers, "build_end_transaction_marker", every_marker_commits),
     _instead(TransactionShard, "loaded", decisions_are_forgotten_at_a_restart),

@@ -87,7 +87,7 @@ class TransactionWorld(SimWorld):
         for topic, count in PARTITIONS.items():
             for index in range(count):
                 log = self._cluster.broker.replica_manager.partition(topic, index).log
-                if log.last_stable_offset < log.log_end_offset:
+                if log.offsets.last_stable_offset < log.log_end_offset:
                     found.append((topic, index))
         return found
 

@@ -78,7 +78,7 @@ def test_retention_waits_for_the_archive(spark: Any, tmp_path: Path) -> None:
             for pin in (log / ".exchange" / "pins").glob("*"):
                 pin.unlink()
             cluster.maintain()
-            return int(partition.log.log_start_offset)
+            return int(partition.log.offsets.log_start_offset)
 
         assert start() == 0
 

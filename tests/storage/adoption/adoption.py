@@ -66,7 +66,7 @@ class Owner:
         )
         self.adopter.resume()
         for log in self.logs.values():
-            log.commit(log.config.durability == "fsync")
+            log.offsets.commit(log.config.durability == "fsync")
 
     def adopt(self, id: str, files: Sequence[StagedFile], **which: object):
         """Adopt some staged files."""
@@ -75,6 +75,6 @@ class Owner:
     def seen(self) -> dict[TopicPartition, list[bytes]]:
         """What readers of this process see."""
         return {
-            each: values(log)[: log.high_watermark - log.log_start_offset]
+            each: values(log)[: log.offsets.high_watermark - log.offsets.log_start_offset]
             for each, log in self.logs.items()
         }

@@ -32,7 +32,7 @@ def test_records_get_the_offsets_behind_the_logs_ends_in_the_order_of_the_files(
     assert values(owner.logs[B]) == [b"x"]
     for log in owner.logs.values():
         check(log)
-    assert owner.logs[A].synced_offset >= 6
+    assert owner.logs[A].durability.synced_offset >= 6
 
 
 @both
@@ -77,7 +77,7 @@ def test_a_look_up_by_offset_and_time_finds_adopted_records(smallest: int) -> No
     owner.adopt("m", writer.finish())
     log = owner.logs[A]
     assert values(log, 37)[0] == b"37"
-    assert log.fetch_offset(NOW - 50 + 20) == (NOW - 30, 20, 0)
+    assert log.reader.fetch_offset(NOW - 50 + 20) == (NOW - 30, 20, 0)
     check(log)
     owner.manager.close()
     check(Owner(owner.disk.survivor()).logs[A])
@@ -181,7 +181,7 @@ def test_the_high_watermark_ends_before_a_commit_until_it_is_done() -> None:
     begin = owner.disk.begin
 
     def watched(call: str, path: str) -> int | None:
-        seen.append([log.high_watermark for log in owner.logs.values()])
+        seen.append([log.offsets.high_watermark for log in owner.logs.values()])
         return begin(call, path)
 
     owner.disk.begin = watched

@@ -31,11 +31,11 @@ class Story:
         """Write something, have a first commit behind it, and stage the second one."""
         owner = Owner(disk, **self.settings)
         append(owner.logs[A], b"a0")
-        owner.logs[A].commit(False)
+        owner.logs[A].offsets.commit(False)
         self.submit(owner, 1, {C: [[b"c0"]]})
         for log in owner.logs.values():
-            log.flush()
-            log.commit(True)
+            log.durability.flush()
+            log.offsets.commit(True)
         owner.manager.checkpoint()
         return owner
 
@@ -188,8 +188,8 @@ def test_a_commit_that_was_refused_does_not_take_what_others_append_for_its_own(
             with suppress(KafkaError):
                 for number in range(9):
                     append(log, b"other%d" % number)
-                log.flush()
-                log.commit(True)
+                log.durability.flush()
+                log.offsets.commit(True)
         again = Owner(disk.survivor(), **story.settings)
         if all(log.failure is None for log in again.logs.values()):
             story.go_on(again)

@@ -49,7 +49,7 @@ class Compacted:
 
     def commit(self) -> None:
         """Let the high watermark follow."""
-        self.log.update_high_watermark(self.log.log_end_offset)
+        self.log.offsets.update_high_watermark(self.log.log_end_offset)
 
     def clean(self, each: Callable[[], object] = lambda: None) -> None:
         """Let the cleaner do all there is to do now; `each` is called after every slice."""
@@ -100,8 +100,8 @@ def rows(log: Log) -> list[Row]:
 
 def committed_rows(log: Log) -> list[Row]:
     """What a read_committed reader shows, told of aborted transactions as in a fetch answer."""
-    end = log.last_stable_offset
-    aborted = log.aborted_transactions(log.log_start_offset, end)
+    end = log.offsets.last_stable_offset
+    aborted = log.transactions.aborted(log.offsets.log_start_offset, end)
     waiting = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
     skipped: set[int] = set()
     found: list[Row] = []
@@ -122,9 +122,9 @@ def committed_rows(log: Log) -> list[Row]:
 def batches_read(log: Log) -> list[RecordBatch]:
     """Every batch, read as a consumer reads: span by span, from where the last one ended."""
     found: list[RecordBatch] = []
-    offset = log.log_start_offset
+    offset = log.offsets.log_start_offset
     while offset < log.log_end_offset:
-        read = log.read(offset, max_bytes=300, end_offset=log.log_end_offset)
+        read = log.reader.read(offset, max_bytes=300, end_offset=log.log_end_offset)
         for one in iter_batches(read.records):
             assert isinstance(one, RecordBatch)
             found.append(one)
@@ -138,7 +138,12 @@ def batches_read(log: Log) -> list[RecordBatch]:
 def check_compacted(log: Log) -> None:
     """Raise unless everything holds that must hold of a compacted log."""
     expected = log.segments[0].base_offset
-    assert expected <= log.log_start_offset <= log.last_stable_offset <= log.high_watermark
+    assert (
+        expected
+        <= log.offsets.log_start_offset
+        <= log.offsets.last_stable_offset
+        <= log.offsets.high_watermark
+    )
     for segment, following in zip(log.segments, log.segments[1:], strict=False):
         assert segment.next_offset <= following.base_offset
     for segment in log.segments:
@@ -170,7 +175,7 @@ def stored_batches(log: Log) -> list[RecordBatch]:
         one
         for segment in log.segments
         for one in iter_batches(segment.file.view(0, segment.size))
-        if isinstance(one, RecordBatch) and one.last_offset >= log.log_start_offset
+        if isinstance(one, RecordBatch) and one.last_offset >= log.offsets.log_start_offset
     ]
 
 

@@ -14,6 +14,8 @@ from embedlog.storage.cleaner.dirty_range import dirty_range
 from embedlog.storage.cleaner.round import CleaningRound
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
+from embedlog.storage.replica.append import append_as_follower
+from embedlog.storage.replica.truncation import truncate_fully_and_start_at, truncate_to
 from embedlog.storage.retention import delete_old_segments
 from embedlog.storage.state_files.checkpoint_files import decode_offsets
 from tests.storage.cleaner.compaction import (
@@ -37,7 +39,7 @@ def test_the_last_record_of_each_key_stays_at_its_offset() -> None:
         topic.put((f"k{number % 4}", f"v{number}"))
     topic.clean()
     assert rows(topic.log) == [(n, b"k%d" % (n % 4), b"v%d" % n) for n in range(26, 30)]
-    assert topic.log.cleaned_offset == 30
+    assert topic.log.offsets.cleaned_offset == 30
     check_compacted(topic.log)
 
 
@@ -70,10 +72,10 @@ def test_nothing_above_the_high_watermark_counts() -> None:
     topic = Compacted()
     for number in range(12):
         append(topic.log, b"%d" % number * 50, keys=[b"k"])
-    topic.log.update_high_watermark(5)
-    segment = topic.log.segment_of(5)
+    topic.log.offsets.update_high_watermark(5)
+    segment = topic.log.chain.holding(5)
     topic.clean()
-    assert topic.log.cleaned_offset == segment.base_offset
+    assert topic.log.offsets.cleaned_offset == segment.base_offset
     offsets = [offset for offset, _, _ in rows(topic.log)]
     assert offsets == list(range(segment.base_offset - 1, 12))
 
@@ -265,7 +267,7 @@ def test_the_batch_at_the_end_of_a_round_stays_and_tells_readers_where_the_log_e
     topic.commit()
     topic.clean()
     assert [one.last_offset for one in stored_batches(topic.log)] == [0, 1, 2]
-    topic.log.producers.truncate()
+    topic.log.transactions.producers.truncate()
     topic.runtime.clock.advance(HOUR_MS)
     topic.put(("k", "w"))
     topic.put(("k", None))
@@ -285,15 +287,15 @@ def test_a_round_waits_for_the_dirty_ratio() -> None:
     for number in range(8):
         topic.put((f"k{number}", "v" * 100))
     topic.clean()
-    assert topic.log.cleaned_offset == 8
+    assert topic.log.offsets.cleaned_offset == 8
     for number in range(3):
         topic.put((f"k{number}", "w" * 100))
     topic.clean()
-    assert topic.log.cleaned_offset == 8
+    assert topic.log.offsets.cleaned_offset == 8
     for number in range(8):
         topic.put((f"k{number}", "w" * 100))
     topic.clean()
-    assert topic.log.cleaned_offset == 19
+    assert topic.log.offsets.cleaned_offset == 19
 
 
 def test_min_compaction_lag_protects_what_is_young() -> None:
@@ -325,7 +327,7 @@ def test_the_dirtiest_log_comes_first() -> None:
     def fill(log: Log, count: int) -> None:
         for number in range(count):
             append(log, b"v" * 100, keys=[b"k%d" % number])
-        log.update_high_watermark(log.log_end_offset)
+        log.offsets.update_high_watermark(log.log_end_offset)
         log.roll()
 
     fill(topic.log, 8)
@@ -335,7 +337,8 @@ def test_the_dirtiest_log_comes_first() -> None:
     fill(other, 6)
     seen: list[tuple[int, int]] = []
     topic.wait(
-        2 * BACKOFF_MS, lambda: seen.append((topic.log.cleaned_offset, other.cleaned_offset))
+        2 * BACKOFF_MS,
+        lambda: seen.append((topic.log.offsets.cleaned_offset, other.offsets.cleaned_offset)),
     )
     assert list(dict.fromkeys(seen)) == [(8, 8), (8, 14), (10, 14)]
 
@@ -399,9 +402,9 @@ def test_the_speed_limit_spreads_a_round_over_time() -> None:
         topic.put(("k", f"{number:04}" * 2500))
     topic.log.roll()
     topic.wait(BACKOFF_MS + 10_000)
-    assert topic.log.cleaned_offset < 60
+    assert topic.log.offsets.cleaned_offset < 60
     topic.wait(30_000)
-    assert topic.log.cleaned_offset == 60
+    assert topic.log.offsets.cleaned_offset == 60
 
 
 def test_a_map_that_is_full_takes_several_rounds_to_the_same_end() -> None:
@@ -410,9 +413,9 @@ def test_a_map_that_is_full_takes_several_rounds_to_the_same_end() -> None:
     for number in range(60):
         topic.put((f"k{number % 20}", f"{number}"), (f"j{number % 7}", f"{number}"))
     ends: list[int] = []
-    topic.clean(lambda: ends.append(topic.log.cleaned_offset))
+    topic.clean(lambda: ends.append(topic.log.offsets.cleaned_offset))
     assert len(set(ends)) > 5
-    assert topic.log.cleaned_offset == 120
+    assert topic.log.offsets.cleaned_offset == 120
     expected = {n * 2: b"k%d" % (n % 20) for n in range(40, 60)}
     expected |= {n * 2 + 1: b"j%d" % (n % 7) for n in range(53, 60)}
     assert {offset: key for offset, key, _ in rows(topic.log)} == expected
@@ -443,10 +446,10 @@ def test_small_segments_are_grouped_up_to_segment_bytes() -> None:
 def test_a_group_spans_no_more_offsets_than_an_index_can_tell() -> None:
     topic = Compacted(segment_bytes=1 << 20)
     log = topic.log
-    log.truncate_fully_and_start_at(0)
+    truncate_fully_and_start_at(log, 0)
     for base in (0, 2**31 - 5, 2**31 + 10):
         one = RecordBatch(bytearray(_batch_at(base)))
-        log.append_as_follower(bytes(one.buffer), leader_epoch=0)
+        append_as_follower(log, bytes(one.buffer), leader_epoch=0)
         log.roll()
     topic.commit()
     topic.clean()
@@ -480,7 +483,7 @@ def test_an_index_is_stored_and_needs_no_rebuilding() -> None:
         assert files.read(segment.file.sidecar(".timeindex")) == stored[segment.base_offset][1]
         segment.indexes.rebuild(segment.size, 100)
         assert segment.indexes.load(segment.size)[0].encode() == stored[segment.base_offset][0]
-    assert again.fetch_offset(NOW) == (NOW, 1, 0)
+    assert again.reader.fetch_offset(NOW) == (NOW, 1, 0)
 
 
 def test_old_message_formats_are_rewritten_in_the_present_one() -> None:
@@ -512,7 +515,7 @@ def test_readers_of_former_segments_go_on_reading_them() -> None:
         topic.put((f"k{number % 4}", f"v{number}"))
     topic.log.roll()
     former = topic.log.segments
-    view = topic.log.read(0, max_bytes=1 << 20, end_offset=30).records
+    view = topic.log.reader.read(0, max_bytes=1 << 20, end_offset=30).records
     content = bytes(view)
     sizes = [segment.size for segment in former]
     contents = [bytes(segment.file.view(0, segment.size)) for segment in former[:2]]
@@ -538,9 +541,9 @@ def test_a_truncation_below_what_was_cleaned_makes_it_dirty_again() -> None:
     for number in range(20):
         topic.put((f"k{number % 4}", f"v{number}" * 20))
     topic.clean()
-    assert topic.log.cleaned_offset == 20
-    topic.log.truncate_to(17)
-    assert topic.log.cleaned_offset == 17
+    assert topic.log.offsets.cleaned_offset == 20
+    truncate_to(topic.log, 17)
+    assert topic.log.offsets.cleaned_offset == 17
     stored = decode_offsets(topic.log.files.read(f"{DATA}/cleaner-offset-checkpoint"), "")
     assert stored[PARTITION] == 17
     topic.put(("k0", "x"))
@@ -563,9 +566,9 @@ def test_a_log_that_changes_during_a_round_is_left_as_it_is(change: str) -> None
         if not any(name.endswith(".cleaned") for name in names):
             return
         if change == "truncate":
-            log.truncate_to(25)
-        elif change == "retention" and log.log_start_offset == 0:
-            log.increment_log_start_offset(9)
+            truncate_to(log, 25)
+        elif change == "retention" and log.offsets.log_start_offset == 0:
+            log.offsets.increment_log_start_offset(9)
             assert delete_old_segments(log, topic.now_ms) > 0
         elif change == "delete":
             topic.manager.delete(PARTITION)
@@ -598,8 +601,8 @@ def test_a_change_between_the_last_look_and_the_swap_is_noticed() -> None:
         def __enter__(self) -> None:
             self.entered += 1
             if self.entered == 2:  # first the producers are asked for, then comes the swap
-                log.truncate_to(5)
-                log.update_high_watermark(5)
+                truncate_to(log, 5)
+                log.offsets.update_high_watermark(5)
 
         def __exit__(self, *_: object) -> None:
             pass
@@ -639,7 +642,7 @@ def test_compact_and_delete_together_drop_what_is_old_and_clean_the_rest() -> No
     for number in range(12):
         topic.put((f"k{number % 3}", "new" * 50), timestamps=topic.now_ms)
     topic.wait(400_000)
-    assert topic.log.log_start_offset == topic.log.segments[0].base_offset == 6
+    assert topic.log.offsets.log_start_offset == topic.log.segments[0].base_offset == 6
     topic.clean()
     assert [offset for offset, _, _ in rows(topic.log)] == [15, 16, 17]
 
@@ -649,13 +652,13 @@ def test_a_log_start_offset_inside_a_cleaned_segment_is_kept() -> None:
     for number in range(20):
         topic.put((f"k{number}", "v" * 30))
     topic.clean()
-    topic.log.increment_log_start_offset(7)
+    topic.log.offsets.increment_log_start_offset(7)
     topic.put(("k9", "w"))
     topic.clean()
-    assert topic.log.log_start_offset == 7
+    assert topic.log.offsets.log_start_offset == 7
     assert [offset for offset, _, _ in rows(topic.log)][:3] == [7, 8, 10]
     again = topic.reopened(cleanly=False)
-    assert again.log.log_start_offset == 7
+    assert again.log.offsets.log_start_offset == 7
     assert rows(again.log) == rows(topic.log)
 
 
@@ -676,7 +679,7 @@ def test_a_restart_goes_on_where_the_last_round_ended() -> None:
         topic.put((f"k{number % 4}", f"v{number}"))
     topic.clean()
     again = topic.reopened()
-    assert again.log.cleaned_offset == 30
+    assert again.log.offsets.cleaned_offset == 30
     assert dirty_range(again.log, again.now_ms).first_dirty == 30
     again.wait(2 * BACKOFF_MS)
     assert rows(again.log) == [(n, b"k%d" % (n % 4), b"v%d" % n) for n in range(26, 30)]
@@ -698,8 +701,8 @@ def test_a_deleted_topic_leaves_no_cleaned_offset_to_its_successor() -> None:
         topic.put(("k", f"{number}"))
     topic.clean()
     topic.manager.delete(PARTITION)
-    assert topic.manager.get_or_create(PARTITION, topic.config).cleaned_offset == -1
-    assert topic.reopened().log.cleaned_offset == -1
+    assert topic.manager.get_or_create(PARTITION, topic.config).offsets.cleaned_offset == -1
+    assert topic.reopened().log.offsets.cleaned_offset == -1
 
 
 def test_aborted_transactions_of_a_loaded_segment_are_found_in_slices() -> None:

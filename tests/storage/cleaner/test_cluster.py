@@ -47,7 +47,7 @@ def test_a_compacted_topic_is_cleaned_while_clients_wait() -> None:
             while len(found) < 30 - first_active + 3:
                 found += [record.offset for record in consumer.poll(1000)]
         assert found == [*range(first_active - 3, 30)]
-        assert log.cleaned_offset == first_active
+        assert log.offsets.cleaned_offset == first_active
 
 
 def test_committed_offsets_take_room_for_the_last_commit_only() -> None:
@@ -71,7 +71,7 @@ def test_committed_offsets_take_room_for_the_last_commit_only() -> None:
             consumer.poll(60_000)
         assert log.size < before / 4
         check_compacted(log)
-        kept = [offset for offset, _, _ in rows(log) if offset < log.cleaned_offset]
+        kept = [offset for offset, _, _ in rows(log) if offset < log.offsets.cleaned_offset]
         assert len(kept) == 2
     with _open(sim_runtime(files=runtime.files.survivor()), **settings) as cluster:
         ask(cluster, FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)

@@ -46,7 +46,7 @@ class Story:
         topic.log.roll()
         topic.put(("end", "end"))
         if self.settings["durability"] == "fsync":
-            topic.log.flush()
+            topic.log.durability.flush()
         topic.manager.checkpoint()
         topic.manager.checkpoint_high_watermarks()
         return topic
@@ -150,7 +150,7 @@ def test_a_loss_of_power_at_durability_os_takes_nothing_that_had_been_written_ba
     for call in calls[::step]:
         disk = SimFiles()
         topic = story.begin(disk)
-        topic.log.flush()
+        topic.log.durability.flush()
         topic.manager.checkpoint()
         for name in ("", "data", topic.log.directory):
             disk.sync_directory(name)
@@ -246,7 +246,7 @@ def test_an_interrupt_anywhere_in_a_round_loses_nothing(step: int) -> None:
         assert latest(committed_rows(topic.log)) == known
         if topic.log.failure is None:
             topic.wait(2 * BACKOFF_MS)
-            assert topic.log.cleaned_offset == topic.log.segments[-1].base_offset
+            assert topic.log.offsets.cleaned_offset == topic.log.segments[-1].base_offset
             assert topic.manager.uncleanable == {}
             check_compacted(topic.log)
         else:

@@ -98,11 +98,11 @@ class Model:
 
     def committed(self) -> list[Row]:
         """What a read_committed reader of an uncompacted log would see."""
-        end = self.topic.log.last_stable_offset
+        end = self.topic.log.offsets.last_stable_offset
         return [row for n, row in self.records.items() if n < end and n not in self.aborted]
 
     def clean_committed(self) -> list[int]:
-        return [n for n, _, _ in self.committed() if n < self.topic.log.cleaned_offset]
+        return [n for n, _, _ in self.committed() if n < self.topic.log.offsets.cleaned_offset]
 
     def check_reader(self, known: dict) -> None:
         """At any moment a reader of everything knows the same."""
@@ -115,7 +115,7 @@ class Model:
         offsets = [offset for offset, _, _ in found]
         assert offsets == sorted(set(offsets))
         assert all(self.records[row[0]] == row for row in found)
-        end = max(log.cleaned_offset, 0)
+        end = max(log.offsets.cleaned_offset, 0)
         dirty = [row for n, row in self.records.items() if n >= end]
         assert [row for row in found if row[0] >= end] == dirty
         last = {self.records[n][1]: n for n in self.clean_committed()}
@@ -156,7 +156,7 @@ def test_cleaning_again_what_is_clean_changes_nothing(script: list[tuple]) -> No
     log.roll()
     found = []
     for _ in range(3):
-        log.cleaned_offset = 0
+        log.offsets.cleaned_offset = 0
         model.topic.clean_at_once()
         found.append((rows(log), [bytes(one.buffer) for one in stored_batches(log)]))
     assert found[0][0] == found[1][0]
@@ -174,7 +174,10 @@ def test_a_restart_finds_the_same_records_and_producers(script: list[tuple], cle
     model.clean()
     log = model.topic.log
     expected = rows(log)
-    producers = {one.producer_id: (one.producer_epoch, one.last_sequence) for one in log.producers}
+    producers = {
+        one.producer_id: (one.producer_epoch, one.last_sequence)
+        for one in log.transactions.producers
+    }
     open_transactions = {n: one.current_txn_first_offset for n, one in _by_id(log).items()}
     if not cleanly:
         for name in log.files.list(log.directory):
@@ -183,7 +186,8 @@ def test_a_restart_finds_the_same_records_and_producers(script: list[tuple], cle
     model.topic = again = model.topic.reopened(cleanly=cleanly)
     assert rows(again.log) == expected
     found = {
-        one.producer_id: (one.producer_epoch, one.last_sequence) for one in again.log.producers
+        one.producer_id: (one.producer_epoch, one.last_sequence)
+        for one in again.log.transactions.producers
     }
     assert found == producers
     assert {n: one.current_txn_first_offset for n, one in _by_id(again.log).items()} == (
@@ -195,4 +199,4 @@ def test_a_restart_finds_the_same_records_and_producers(script: list[tuple], cle
 
 
 def _by_id(log):
-    return {one.producer_id: one for one in log.producers}
+    return {one.producer_id: one for one in log.transactions.producers}

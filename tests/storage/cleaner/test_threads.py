@@ -41,7 +41,7 @@ class Scene:
             keys = [b"k%d" % random.below(KEYS) for _ in range(1 + random.below(20))]
             with self.log.lock:
                 first = append(self.log, *([b"%d" % number] * len(keys)), keys=keys)
-                self.log.update_high_watermark(self.log.log_end_offset)
+                self.log.offsets.update_high_watermark(self.log.log_end_offset)
                 self.written.update((key, first + n) for n, key in enumerate(keys))
 
     def read(self) -> None:
@@ -53,7 +53,7 @@ class Scene:
             offset, last = 0, -1
             while offset < end:
                 max_bytes = (100, 1000, 50_000)[random.below(3)]
-                found = self.log.read(offset, max_bytes=max_bytes, end_offset=end)
+                found = self.log.reader.read(offset, max_bytes=max_bytes, end_offset=end)
                 for one in iter_batches(found.records):
                     assert one.is_valid_crc()
                     for record in one.records():
@@ -100,6 +100,6 @@ def test_readers_see_a_whole_log_while_it_is_written_and_cleaned(
     for thread in threads:
         thread.join()
     assert not scene.errors, scene.errors
-    assert scene.log.cleaned_offset > 0
+    assert scene.log.offsets.cleaned_offset > 0
     assert scene.reads > 0
     scene.manager.close()

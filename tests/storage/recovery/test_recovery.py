@@ -11,9 +11,11 @@ from embedlog.runtime.randomness import seeded
 from embedlog.storage.gaps import write_gaps
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
+from embedlog.storage.log_durability import SYNC_WINDOW_SIZE
 from embedlog.storage.log_manager import LogManager
-from embedlog.storage.log_state import SYNC_WINDOW_SIZE
+from embedlog.storage.replica.truncation import truncate_fully_and_start_at
 from embedlog.storage.segment_scan import has_good_batch_after
+from embedlog.storage.shutdown import close_log
 from embedlog.storage.tasks import CHECKPOINT_INTERVAL_MS
 from embedlog.testing import SimFiles, sim_runtime
 from tests.storage.logs import (
@@ -269,8 +271,8 @@ def test_damage_below_the_recovery_point_is_rot_however_near_the_end() -> None:
     log = new_log(durability="fsync")
     append(log, b"a")
     append(log, b"b")
-    log.sync(2)
-    log._checkpoint()
+    log.durability.sync(2)
+    log.offsets.checkpoint()
     disk = _killed(log)
     _flip(disk, FIRST, log.size - 1)
     again = _open(disk, durability="fsync")
@@ -282,8 +284,8 @@ def test_synced_data_that_is_missing_is_rot() -> None:
     log = new_log(durability="fsync")
     append(log, b"a")
     append(log, b"b")
-    log.sync(2)
-    log._checkpoint()
+    log.durability.sync(2)
+    log.offsets.checkpoint()
     disk = _killed(log)
     disk.open(FIRST).truncate(batches(log)[0].size)
     again = _open(disk, durability="fsync")
@@ -295,8 +297,8 @@ def test_rot_is_still_rot_after_a_close() -> None:
     log = new_log(durability="fsync")
     append(log, b"a")
     append(log, b"b")
-    log.sync(2)
-    log._checkpoint()
+    log.durability.sync(2)
+    log.offsets.checkpoint()
     disk = _killed(log)
     _flip(disk, FIRST, log.size - 1)
     owner = manager(disk, config=LogConfig(durability="fsync"))
@@ -327,10 +329,10 @@ def test_an_unclean_open_begins_a_leader_epoch_and_a_clean_one_does_not() -> Non
     owner = manager(disk)
     again = owner.get(PARTITION)
     assert again is not None
-    assert again.leader_epochs.entries == [(4, 0), (5, 1)]
+    assert again.epochs.cache.entries == [(4, 0), (5, 1)]
     owner.close()
     clean = _open(disk)
-    assert clean.leader_epochs.entries == [(4, 0), (5, 1)]
+    assert clean.epochs.cache.entries == [(4, 0), (5, 1)]
 
 
 def test_what_was_recovered_is_synced_before_it_is_shown() -> None:
@@ -339,7 +341,7 @@ def test_what_was_recovered_is_synced_before_it_is_shown() -> None:
     disk = _killed(log)
     again = _open(disk, durability="fsync")
     assert values(again) == [b"written, not synced"]
-    assert again.synced_offset == 1
+    assert again.durability.synced_offset == 1
 
 
 def _three_batches() -> tuple[LogManager, Log]:
@@ -390,7 +392,7 @@ def test_every_flipped_bit_of_a_closed_log_is_found_by_its_readers() -> None:
             found: list[bytes] = []
             with pytest.raises(CorruptRecord) as caught:
                 for offset in range(3):
-                    read = again.read(offset, max_bytes=1, end_offset=again.log_end_offset)
+                    read = again.reader.read(offset, max_bytes=1, end_offset=again.log_end_offset)
                     found.append(bytes(read.records))
                     assert read.next_offset == offset + 1
             assert found == sent[: len(found)]
@@ -410,28 +412,28 @@ def _log_with_everything() -> tuple[SimFiles, dict[str, object]]:
         append(log, b"t", producer=(number, 0, 0), transactional=True, epoch=number // 3)
         append_marker(log, number, committed=number % 2 == 0)
     append(log, b"open", producer=(99, 0, 0), transactional=True)
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
     owner.close()
     return log.files.survivor(), settings
 
 
 def _state(disk: SimFiles, settings: dict[str, object]) -> object:
     log = _open(disk, **settings)
-    log.update_high_watermark(log.log_end_offset)
+    log.offsets.update_high_watermark(log.log_end_offset)
     check(log)
     end = log.log_end_offset
     return (
         values(log),
-        [(one.producer_id, one.first_offset) for one in log.aborted_transactions(0, end)],
-        [log.fetch_offset(NOW + time) for time in range(6)],
-        log.fetch_offset(-3),
-        log.last_stable_offset,
+        [(one.producer_id, one.first_offset) for one in log.transactions.aborted(0, end)],
+        [log.reader.fetch_offset(NOW + time) for time in range(6)],
+        log.reader.fetch_offset(-3),
+        log.offsets.last_stable_offset,
         sorted(
             (one.producer_id, one.producer_epoch, one.last_sequence, one.current_txn_first_offset)
-            for one in log.active_producers()
+            for one in list(log.transactions.producers)
         ),
-        log.leader_epochs.entries,
-        log.log_start_offset,
+        log.epochs.cache.entries,
+        log.offsets.log_start_offset,
     )
 
 
@@ -476,8 +478,8 @@ def test_a_damaged_recovery_point_makes_recovery_read_more_not_less() -> None:
     log = new_log()
     append(log, b"a")
     append(log, b"b")
-    log.flush()
-    log._checkpoint()
+    log.durability.flush()
+    log.offsets.checkpoint()
     append(log, b"torn")
     disk = _killed(log)
     _flip(disk, FIRST, log.size - 1)
@@ -519,7 +521,7 @@ def test_the_output_of_a_compaction_takes_the_place_of_what_it_was_made_from() -
     log = new_log(segment_bytes=300, cleanup_policy="compact")
     for number in range(6):
         append(log, b"%d" % number * 100, keys=[b"k"])
-    log.close()
+    close_log(log)
     disk = log.files.survivor()
     # Compaction kept the last record of the first three segments, under the first one's name.
     kept = disk.read(f"{DIRECTORY}/{2:020d}.log")
@@ -529,7 +531,7 @@ def test_the_output_of_a_compaction_takes_the_place_of_what_it_was_made_from() -
     again = _open(disk, segment_bytes=300, cleanup_policy="compact")
     assert [segment.base_offset for segment in again.segments] == [0, 3, 4, 5]
     assert [record.offset for one in batches(again) for record in one.records()] == [2, 3, 4, 5]
-    assert again.read(0, max_bytes=1, end_offset=6).next_offset == 3
+    assert again.reader.read(0, max_bytes=1, end_offset=6).next_offset == 3
 
 
 def test_records_below_the_start_offset_are_not_shown_after_a_restart() -> None:
@@ -537,10 +539,10 @@ def test_records_below_the_start_offset_are_not_shown_after_a_restart() -> None:
     log = owner.get_or_create(PARTITION)
     for value in (b"a", b"b", b"c"):
         append(log, value)
-    log.update_high_watermark(3)
-    log.increment_log_start_offset(2)
+    log.offsets.update_high_watermark(3)
+    log.offsets.increment_log_start_offset(2)
     again = _open(_killed(log))
-    assert again.log_start_offset == 2
+    assert again.offsets.log_start_offset == 2
     assert values(again) == [b"c"]
 
 
@@ -548,12 +550,12 @@ def test_a_log_that_ends_below_its_start_offset_restarts_there() -> None:
     owner = manager()
     log = owner.get_or_create(PARTITION)
     append(log, b"a")
-    log.truncate_fully_and_start_at(70)
+    truncate_fully_and_start_at(log, 70)
     disk = _killed(log)
     disk.remove(f"{DIRECTORY}/{70:020d}.log")
     disk.open(FIRST, create=True).write([bytes(batches(new_log_with_a())[0].buffer)], 0)
     again = _open(disk)
-    assert (again.log_start_offset, again.log_end_offset) == (70, 70)
+    assert (again.offsets.log_start_offset, again.log_end_offset) == (70, 70)
     assert len(_quarantined(disk)) == 1
     assert append(again, b"b") == 70
 
@@ -570,7 +572,7 @@ def test_a_directory_without_segments_is_an_empty_log() -> None:
     remove_tree(disk, DIRECTORY)
     disk.make_directory(DIRECTORY)
     again = _open(disk)
-    assert (again.log_start_offset, again.log_end_offset) == (0, 0)
+    assert (again.offsets.log_start_offset, again.log_end_offset) == (0, 0)
     append(again, b"a")
     check(again)
 
@@ -579,14 +581,14 @@ def test_a_reader_is_told_of_the_rot_and_neither_waits_nor_starts_over() -> None
     log = new_log(durability="fsync")
     append(log, b"a")
     append(log, b"b")
-    log.sync(2)
-    log._checkpoint()
+    log.durability.sync(2)
+    log.offsets.checkpoint()
     disk = _killed(log)
     _flip(disk, FIRST, log.size - 1)
     again = _open(disk, durability="fsync")
     for offset in (1, 2):
         with pytest.raises(CorruptRecord):
-            again.read(offset, max_bytes=100, end_offset=again.log_end_offset)
+            again.reader.read(offset, max_bytes=100, end_offset=again.log_end_offset)
 
 
 def test_snapshots_of_lost_records_are_not_believed_once_others_are_there() -> None:
@@ -599,10 +601,10 @@ def test_snapshots_of_lost_records_are_not_believed_once_others_are_there() -> N
     disk.open(FIRST).truncate(0)
     again = _open(disk)
     assert again.log_end_offset == 0
-    assert again.active_producers() == []
+    assert list(again.transactions.producers) == []
     append(again, b"of nobody")
     append(again, b"of nobody")
-    assert _open(disk.survivor()).active_producers() == []
+    assert list(_open(disk.survivor()).transactions.producers) == []
 
 
 def test_a_log_whose_producers_are_not_known_takes_no_more() -> None:
@@ -636,7 +638,7 @@ def test_at_os_segments_that_are_full_get_a_recovery_point() -> None:
     last = log.segments[-1].base_offset
     assert last >= 5
     runtime.scheduler.run_for(2 * CHECKPOINT_INTERVAL_MS + 1000)
-    assert log.synced_offset == last
+    assert log.durability.synced_offset == last
     for name in ("", DATA):
         runtime.files.sync_directory(name)  # the level leaves that to the system
     for image in runtime.files.crash_images(seeded(1), 20):

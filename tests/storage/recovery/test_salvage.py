@@ -27,7 +27,7 @@ def _written(**settings: object) -> tuple[SimFiles, list[tuple[int, int, str]]]:
     log = owner.get_or_create(PARTITION)
     for number in range(COUNT):
         append(log, b"value %d " % number * 5, epoch=number // 10)
-    log.flush()
+    log.durability.flush()
     owner.checkpoint()
     places = []
     for segment in log.segments:

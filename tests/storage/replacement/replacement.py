@@ -32,7 +32,7 @@ class Owned:
 
     def commit(self) -> None:
         """Let the high watermark follow."""
-        self.log.commit(False)
+        self.log.offsets.commit(False)
 
     def fill(self) -> None:
         """Plain records, an idempotent producer, transactions of both ends, a null key."""
@@ -51,11 +51,11 @@ class Owned:
             if number in (9, 15):
                 append_marker(log, 11, committed=number == 15)
             if number == 12:
-                log.assign_epoch(1)
+                log.epochs.assign(1)
         log.roll()
         append(log, b"active", keys=[ERASED], epoch=1)
         if self.config.durability == "fsync":
-            log.flush()
+            log.durability.flush()
         self.commit()
         self.manager.checkpoint()
 

@@ -32,7 +32,7 @@ class Story:
         self.before = rows(owned.log)
         self.active = owned.log.segments[-1].base_offset
         self.after = without(self.before, ERASED, below=self.active)
-        self.aborted = owned.log.aborted_transactions(0, owned.log.log_end_offset)
+        self.aborted = owned.log.transactions.aborted(0, owned.log.log_end_offset)
         assert self.aborted
         assert len(self.after) < len(self.before)
         self.committed = without(committed_rows(owned.log), ERASED, below=self.active)
@@ -41,7 +41,7 @@ class Story:
         owned = Owned(durability=self.durability)
         owned.fill()
         # What is rewritten was on the disk before: its loss would be another story.
-        owned.log.flush()
+        owned.log.durability.flush()
         owned.manager.checkpoint()
         for name in ("", "data", owned.log.directory):
             owned.disk.sync_directory(name)
@@ -72,7 +72,7 @@ class Story:
         self.go_on(owned)
         assert rows(log) == self.after
         assert committed_rows(log) == self.committed
-        assert log.aborted_transactions(0, log.log_end_offset) == self.aborted
+        assert log.transactions.aborted(0, log.log_end_offset) == self.aborted
         check_compacted(log)
         append(log, b"next")
         owned.manager.close()
@@ -144,7 +144,7 @@ def test_a_disk_that_refuses_for_once_loses_nothing(errno: int, step: int) -> No
         if owned.log.failure is None:
             pending += owned.replacer.is_pending
             owned.replacer.complete()
-            assert not owned.log.is_swapping
+            assert not owned.log.chain.is_swapping
             story.go_on(owned)
             assert rows(owned.log) == story.after
         story.check(owned.disk.survivor())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from embedlog.errors import CorruptRecord, KafkaStorageError, UnknownTopicOrPartition
-from embedlog.storage.log_state import LogState
+from embedlog.storage.log import Log
 from embedlog.storage.replacement.manifest import Replacement, ReplacingFile, decode
 from embedlog.storage.replacement.replacer import Replacer
 from embedlog.storage.replacement.rewriting import Rewriter, Rules, SegmentWriter
@@ -31,7 +31,7 @@ def owned() -> Owned:
     return one
 
 
-def _producers(log: LogState) -> list[tuple[int, ...]]:
+def _producers(log: Log) -> list[tuple[int, ...]]:
     return [
         (
             one.base_offset,
@@ -57,7 +57,7 @@ def test_an_erased_key_is_gone_from_closed_segments_and_all_else_is_as_it_was(
     active = log.segments[-1].base_offset
     before, producers = rows(log), _producers(log)
     committed = without(committed_rows(log), ERASED, below=active)
-    aborted = log.aborted_transactions(0, log.log_end_offset)
+    aborted = log.transactions.aborted(0, log.log_end_offset)
     assert aborted
     assert len(owned.rewrite(Rules(erased=[ERASED]))) == len(log.segments) - 1
     for each in (owned, _reopened(owned)):
@@ -65,7 +65,7 @@ def test_an_erased_key_is_gone_from_closed_segments_and_all_else_is_as_it_was(
         assert rows(each.log) == expected != before
         assert committed_rows(each.log) == committed
         assert _producers(each.log) == producers
-        assert each.log.aborted_transactions(0, each.log.log_end_offset) == aborted
+        assert each.log.transactions.aborted(0, each.log.log_end_offset) == aborted
         check_compacted(each.log)
         assert each.findings() == []
     assert not any(b"k1" in each.file.view(0, each.size).tobytes() for each in log.segments[:-1])
@@ -85,20 +85,20 @@ def test_a_producer_goes_on_where_it_was(owned: Owned) -> None:
     assert again.log.log_end_offset == end + 2
     append_marker(again.log, 11, committed=False)
     again.commit()
-    assert again.log.last_stable_offset == again.log.log_end_offset
+    assert again.log.offsets.last_stable_offset == again.log.log_end_offset
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
 def test_compression_changes_no_record(owned: Owned, codec: int) -> None:
     before = rows(owned.log)
-    gaps_below = owned.log.gaps_below
+    gaps_below = owned.log.offsets.gaps_below
     owned.rewrite(Rules(codec=codec))
     closed = owned.log.segments[-1].base_offset
     found = [one for one in batches_read(owned.log) if one.base_offset < closed]
     assert {one.codec for one in found if not one.is_control} == {codec}
     assert {one.codec for one in found if one.is_control} == {Codec.NONE}
     assert rows(_reopened(owned).log) == rows(owned.log) == before
-    assert owned.log.gaps_below == gaps_below == 0
+    assert owned.log.offsets.gaps_below == gaps_below == 0
     assert owned.findings() == []
 
 
@@ -147,7 +147,7 @@ def test_a_segment_of_the_same_size_with_other_batches_is_refused(owned: Owned) 
 
 def test_a_segment_that_retention_removed_refuses_all(owned: Owned) -> None:
     files = owned.stage(Rules(erased=[ERASED]))
-    owned.log.increment_log_start_offset(owned.log.segments[1].base_offset)
+    owned.log.offsets.increment_log_start_offset(owned.log.segments[1].base_offset)
     owned.log.replace_segments(owned.log.segments[1:])
     before = rows(owned.log)
     with pytest.raises(KafkaStorageError, match="no closed segment"):
@@ -204,7 +204,7 @@ def test_the_staged_files_are_gone_afterwards(owned: Owned) -> None:
 
 
 def test_a_reader_keeps_what_it_was_given(owned: Owned) -> None:
-    read = owned.log.read(0, max_bytes=200, end_offset=owned.log.log_end_offset)
+    read = owned.log.reader.read(0, max_bytes=200, end_offset=owned.log.log_end_offset)
     before = read.records.tobytes()
     owned.rewrite(Rules(erased=[ERASED], codec=Codec.GZIP))
     assert read.records.tobytes() == before
@@ -228,10 +228,10 @@ def test_manifests_of_both_kinds_are_told_apart() -> None:
 
 def test_nothing_is_swapped_in_while_compaction_is_at_its_files(owned: Owned) -> None:
     files, before = owned.stage(Rules(erased=[ERASED])), rows(owned.log)
-    owned.log.is_swapping = True
+    owned.log.chain.is_swapping = True
     with pytest.raises(KafkaStorageError, match="compaction is at its files"):
         owned.replace(files)
-    owned.log.is_swapping = False
+    owned.log.chain.is_swapping = False
     assert rows(owned.log) == before
     assert not [each for each in owned.disk.list(owned.log.directory) if "cleaned" in each]
     owned.replace(files)
@@ -266,5 +266,5 @@ def test_a_round_of_compaction_that_was_overtaken_begins_again() -> None:
     assert slices >= 100
     assert topic.manager.uncleanable == {}
     assert latest(rows(topic.log)) == latest_before
-    assert topic.log.cleaned_offset == topic.log.segments[-1].base_offset
+    assert topic.log.offsets.cleaned_offset == topic.log.segments[-1].base_offset
     check_compacted(topic.log)

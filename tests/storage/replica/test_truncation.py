@@ -11,6 +11,8 @@ from embedlog.runtime.files import File
 from embedlog.runtime.randomness import seeded
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
+from embedlog.storage.replica.truncation import truncate_fully_and_start_at, truncate_to
+from embedlog.storage.shutdown import close_log
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.storage.logs import (
     NOW,
@@ -33,12 +35,12 @@ def test_a_cut_at_any_offset_leaves_the_batches_before_it(target: int) -> None:
     for number in range(5):
         append(log, b"%da" % number * 30, b"%db" % number * 30, timestamps=NOW + number)
     sent = values(log)
-    view = log.read(8, max_bytes=1000, end_offset=10).records
+    view = log.reader.read(8, max_bytes=1000, end_offset=10).records
     content = bytes(view)
-    log.update_high_watermark(10)
-    assert log.truncate_to(target) == (target < 10)
+    log.offsets.update_high_watermark(10)
+    assert truncate_to(log, target) == (target < 10)
     kept = min(target // 2 * 2, 10)  # to the beginning of the batch that holds the target
-    assert log.log_end_offset == log.high_watermark == kept
+    assert log.log_end_offset == log.offsets.high_watermark == kept
     assert values(log) == sent[:kept]
     assert bytes(view) == content
     check(log)
@@ -53,22 +55,22 @@ def test_epochs_and_producers_are_cut_with_the_log() -> None:
     append(log, b"b", epoch=2, producer=(7, 0, 1), transactional=True)
     append_marker(log, 7, committed=False)
     append(log, b"c", epoch=3, producer=(8, 0, 0))
-    log.update_high_watermark(4)
-    log.truncate_to(2)
-    assert log.leader_epochs.entries == [(1, 0), (2, 1)]
-    assert [entry.producer_id for entry in log.active_producers()] == [7]
-    assert log.last_stable_offset == 1
-    assert log.aborted_transactions(0, 2) == []
+    log.offsets.update_high_watermark(4)
+    truncate_to(log, 2)
+    assert log.epochs.cache.entries == [(1, 0), (2, 1)]
+    assert [entry.producer_id for entry in list(log.transactions.producers)] == [7]
+    assert log.offsets.last_stable_offset == 1
+    assert log.transactions.aborted(0, 2) == []
     append_marker(log, 7, committed=False)
-    assert len(log.aborted_transactions(0, 3)) == 1
+    assert len(log.transactions.aborted(0, 3)) == 1
 
 
 def test_a_cut_at_or_behind_the_end_only_tidies_the_epochs() -> None:
     log = new_log()
     append(log, b"a", epoch=1)
-    log.assign_epoch(2)
-    assert not log.truncate_to(1)
-    assert log.leader_epochs.entries == [(1, 0)]
+    log.epochs.assign(2)
+    assert not truncate_to(log, 1)
+    assert log.epochs.cache.entries == [(1, 0)]
     assert values(log) == [b"a"]
 
 
@@ -76,21 +78,25 @@ def test_a_full_truncation_restarts_elsewhere() -> None:
     log = new_log(**SETTINGS)
     for number in range(5):
         append(log, b"%d" % number * 200, producer=(7, 0, number))
-    log.update_high_watermark(5)
-    log.truncate_fully_and_start_at(100)
-    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (100, 100, 100)
-    assert log.leader_epochs.entries == []
-    assert log.active_producers() == []
+    log.offsets.update_high_watermark(5)
+    truncate_fully_and_start_at(log, 100)
+    assert (log.offsets.log_start_offset, log.offsets.high_watermark, log.log_end_offset) == (
+        100,
+        100,
+        100,
+    )
+    assert log.epochs.cache.entries == []
+    assert list(log.transactions.producers) == []
     assert append(log, b"a") == 100
     check(log)
 
 
 def test_a_cut_below_the_first_segment_restarts_there() -> None:
     log = new_log()
-    log.truncate_fully_and_start_at(50)
+    truncate_fully_and_start_at(log, 50)
     append(log, b"a")
-    log.truncate_to(20)
-    assert (log.log_start_offset, log.log_end_offset) == (20, 20)
+    truncate_to(log, 20)
+    assert (log.offsets.log_start_offset, log.log_end_offset) == (20, 20)
 
 
 def test_a_crash_at_any_call_of_a_truncation_leaves_a_log_between_before_and_after() -> None:
@@ -101,7 +107,7 @@ def test_a_crash_at_any_call_of_a_truncation_leaves_a_log_between_before_and_aft
         log = owner.get_or_create(PARTITION)
         for number in range(6):
             append(log, b"%d" % number * 180)
-        log.sync(6)
+        log.durability.sync(6)
         owner.checkpoint()
         return log, values(log)
 
@@ -112,7 +118,7 @@ def test_a_crash_at_any_call_of_a_truncation_leaves_a_log_between_before_and_aft
         start = disk.calls
         disk.crash(start + call, after=call % 2 == 1)
         try:
-            log.truncate_to(2)
+            truncate_to(log, 2)
         except SimulatedCrash:
             again = manager(disk.survivor(), config=config).get(PARTITION)
             assert again is not None
@@ -144,7 +150,7 @@ def test_a_full_truncation_that_runs_short_at_any_call_is_done_by_the_next(
         failing = disk.calls + call
         disk.fail(failing, code)
         try:
-            log.truncate_fully_and_start_at(offset)
+            truncate_fully_and_start_at(log, offset)
         except KafkaStorageError:
             assert log.failure is None, disk.trace[-1]
             kept = values(log)
@@ -152,26 +158,26 @@ def test_a_full_truncation_that_runs_short_at_any_call_is_done_by_the_next(
             again = new_log(disk=disk.survivor(), **SETTINGS)
             assert again.failure is None
             assert values(again) in (kept, kept[offset:])
-            log.truncate_fully_and_start_at(offset)
+            truncate_fully_and_start_at(log, offset)
         else:
             if disk.calls <= failing:
                 break
-        assert (log.log_start_offset, log.log_end_offset) == (offset, offset)
-        assert log.leader_epochs.entries == []
-        assert log.active_producers() == []
+        assert (log.offsets.log_start_offset, log.log_end_offset) == (offset, offset)
+        assert log.epochs.cache.entries == []
+        assert list(log.transactions.producers) == []
         assert append(log, b"on", epoch=9) == offset
         check(log)
         for survivor in (disk.survivor(), _closed(log)):
             again = new_log(disk=survivor, **SETTINGS)
             assert values(again, offset) == [b"on"]
-            assert again.leader_epochs.entries[0] == (9, offset)
-            assert again.active_producers() == []
+            assert again.epochs.cache.entries[0] == (9, offset)
+            assert list(again.transactions.producers) == []
         call += 1
     assert call > 10
 
 
 def _closed(log: Log) -> SimFiles:
-    log.close()
+    close_log(log)
     files = log.files
     assert isinstance(files, SimFiles)
     return files.survivor()
@@ -191,7 +197,7 @@ def test_a_log_whose_only_file_cannot_be_made_makes_it_with_the_next_write() -> 
 
     disk.open = refuse  # type: ignore[method-assign]
     with pytest.raises(KafkaStorageError):
-        log.truncate_fully_and_start_at(7)
+        truncate_fully_and_start_at(log, 7)
     assert (log.failure, log.log_end_offset) == (None, 7)
     assert not [name for name in disk.list(log.directory) if name.endswith(".log")]
     assert values(new_log(disk=disk.survivor(), **SETTINGS), 7) == []
@@ -199,7 +205,7 @@ def test_a_log_whose_only_file_cannot_be_made_makes_it_with_the_next_write() -> 
         append(log, b"b")
     del disk.open
     assert append(log, b"b") == 7
-    log.flush()
+    log.durability.flush()
     assert values(log) == [b"b"]
     images = [*disk.crash_images(seeded(3), 4)]
     assert [values(new_log(disk=image, **SETTINGS)) for image in images] == [[b"b"]] * 4

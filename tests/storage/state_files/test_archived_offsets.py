@@ -39,7 +39,7 @@ def _log(cluster: embedlog.Cluster) -> Any:
 
 def _start(cluster: embedlog.Cluster) -> int:
     cluster.maintain()
-    start: int = _log(cluster).log_start_offset
+    start: int = _log(cluster).offsets.log_start_offset
     return start
 
 
@@ -50,7 +50,7 @@ def _publish(path: Path, offset: int, archive: str = "a") -> None:
 
 def test_what_is_not_archived_stays(cluster: embedlog.Cluster, tmp_path: Path) -> None:
     assert _start(cluster) == 0, "nothing is archived yet"
-    assert cluster.broker.replica_manager.partition("goes", 0).log.log_start_offset == 10
+    assert cluster.broker.replica_manager.partition("goes", 0).log.offsets.log_start_offset == 10
     for offset, start in ((9, 0), (10, 10), (25, 20), (30, 30)):
         _publish(tmp_path, offset)
         assert _start(cluster) == start

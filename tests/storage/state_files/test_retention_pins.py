@@ -28,7 +28,7 @@ def _owner(**settings: object) -> tuple[SimRuntime, LogManager, Log]:
     for _ in range(5):
         append(log, b"x" * 120, timestamps=OLD, keys=[b"k"])
     assert len(log.segments) == 5
-    log.update_high_watermark(5)
+    log.offsets.update_high_watermark(5)
     return runtime, manager, log
 
 
@@ -41,11 +41,11 @@ def test_retention_keeps_what_is_pinned_until_it_is_released() -> None:
     runtime, manager, log = _owner()
     pin = RetentionPin(runtime, DATA, {PARTITION: 2}, 10 * INTERVAL_MS)
     _retain(runtime, manager)
-    assert log.log_start_offset == 2
+    assert log.offsets.log_start_offset == 2
     pin.release()
     pin.release()
     _retain(runtime, manager)
-    assert log.log_start_offset == 5
+    assert log.offsets.log_start_offset == 5
     assert runtime.files.list(layout.part(DATA, layout.PINS)) == []
 
 
@@ -57,9 +57,9 @@ def test_the_lowest_of_several_pins_counts_and_other_partitions_do_not() -> None
         RetentionPin(runtime, DATA, {("other", 0): 0}, 10 * INTERVAL_MS),
     ):
         _retain(runtime, manager)
-        assert log.log_start_offset == 1
+        assert log.offsets.log_start_offset == 1
     _retain(runtime, manager)
-    assert log.log_start_offset == 5
+    assert log.offsets.log_start_offset == 5
 
 
 def test_a_pin_ends_by_itself_unless_it_is_renewed() -> None:
@@ -67,12 +67,12 @@ def test_a_pin_ends_by_itself_unless_it_is_renewed() -> None:
     pin = RetentionPin(runtime, DATA, {PARTITION: 1}, INTERVAL_MS + 60_000)
     for _ in range(3):
         _retain(runtime, manager)
-        assert log.log_start_offset == 1
+        assert log.offsets.log_start_offset == 1
         pin.renew()
     _retain(runtime, manager)
-    assert log.log_start_offset == 1
+    assert log.offsets.log_start_offset == 1
     _retain(runtime, manager)
-    assert log.log_start_offset == 5
+    assert log.offsets.log_start_offset == 5
 
 
 def test_the_close_of_an_owner_keeps_what_is_pinned() -> None:
@@ -80,13 +80,13 @@ def test_the_close_of_an_owner_keeps_what_is_pinned() -> None:
     runtime.clock.advance(10_000)
     with RetentionPin(runtime, DATA, {PARTITION: 4}, INTERVAL_MS):
         manager.finish_before_close()
-    assert log.log_start_offset == 4
+    assert log.offsets.log_start_offset == 4
 
 
 def test_records_that_somebody_deletes_go_though_they_are_pinned() -> None:
     runtime, manager, log = _owner()
     with RetentionPin(runtime, DATA, {PARTITION: 0}, 10 * INTERVAL_MS):
-        log.increment_log_start_offset(3)
+        log.offsets.increment_log_start_offset(3)
         _retain(runtime, manager)
         assert log.segments[0].base_offset == 3
 
@@ -126,4 +126,4 @@ def test_pins_that_the_disk_refuses_to_tell_hold_as_they_were() -> None:
 
         files.list = refuse
         _retain(runtime, manager)
-        assert log.log_start_offset == 2
+        assert log.offsets.log_start_offset == 2

@@ -24,9 +24,9 @@ def disk(request: pytest.FixtureRequest) -> SimFiles:
     log = owner.get_or_create(PARTITION)
     for number in range(100):
         append(log, b"%d" % number)
-    log.flush()
-    log.update_high_watermark(100)
-    log.increment_log_start_offset(10)
+    log.durability.flush()
+    log.offsets.update_high_watermark(100)
+    log.offsets.increment_log_start_offset(10)
     owner.close()
     return log.files.survivor()
 
@@ -54,7 +54,7 @@ def test_every_flipped_bit_of_the_checkpoint_does_no_harm(disk: SimFiles, path: 
         changed[bit // 8] ^= 1 << bit % 8
         _replace(damaged, path, bytes(changed))
         owner, log = _open(damaged)
-        assert (log.log_start_offset, log.log_end_offset) == (10, 100), bit
+        assert (log.offsets.log_start_offset, log.log_end_offset) == (10, 100), bit
         assert values(log) == [b"%d" % number for number in range(10, 100)]
         owner.close()
         assert decode_offsets(damaged.read(TEXT), TEXT) == {PARTITION: 10}
@@ -71,7 +71,7 @@ def test_without_the_sealed_form_the_epochs_tell_what_was_deleted(
     elif told:
         _replace(disk, TEXT, told)
     owner, log = _open(disk)
-    assert (log.log_start_offset, log.log_end_offset) == (10, 100)
+    assert (log.offsets.log_start_offset, log.log_end_offset) == (10, 100)
     assert owner.health() == []
 
 
@@ -82,7 +82,7 @@ def test_a_start_offset_that_nothing_vouches_for_takes_no_records_away(disk: Sim
             disk.remove(f"{DIRECTORY}/{name}")
     _replace(disk, TEXT, b"0\n1\nevents 0 300\n")
     owner, log = _open(disk)
-    assert (log.log_start_offset, log.log_end_offset) == (0, 100)
+    assert (log.offsets.log_start_offset, log.log_end_offset) == (0, 100)
     (news,) = owner.health()
     assert news.kind == "damaged"
     assert "says 300" in news.reason
@@ -97,14 +97,14 @@ def test_a_log_that_is_loaded_later_still_has_its_witnesses(disk: SimFiles) -> N
     owner.checkpoint()
     owner.close()
     _, log = _open(disk)
-    assert log.log_start_offset == 10
+    assert log.offsets.log_start_offset == 10
 
 
 def test_what_kafka_deleted_stays_deleted(disk: SimFiles) -> None:
     """Kafka writes the text forms only: of the checkpoint, and of the epochs of the log."""
     _replace(disk, TEXT, b"0\n1\nevents 0 55\n")
     _, log = _open(disk.survivor())
-    assert log.log_start_offset == 10
+    assert log.offsets.log_start_offset == 10
     _replace(disk, f"{DIRECTORY}/{LEADER_EPOCHS}", b"0\n1\n0 55\n")
     owner, log = _open(disk)
     assert values(log) == [b"%d" % number for number in range(55, 100)]
@@ -121,5 +121,5 @@ def test_a_log_that_ends_below_its_start_offset_is_told(disk: SimFiles) -> None:
         if name.startswith("recovery-point") or "clean" in name:
             disk.remove(f"{DATA}/{name}")
     owner, log = _open(disk)
-    assert (log.log_start_offset, log.log_end_offset) == (10, 10)
+    assert (log.offsets.log_start_offset, log.log_end_offset) == (10, 10)
     assert [news.kind for news in owner.health()] == ["cut"]

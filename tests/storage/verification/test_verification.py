@@ -25,9 +25,9 @@ def disk() -> SimFiles:
         append(log, b"value %d" % number * 5, epoch=number // 4)
     append(log, b"aborted", producer=(9, 0, 0), transactional=True, epoch=2)
     append_marker(log, 9, committed=False)
-    log.flush()
-    log.commit(True)
-    log.increment_log_start_offset(2)
+    log.durability.flush()
+    log.offsets.commit(True)
+    log.offsets.increment_log_start_offset(2)
     owner.close()
     return disk
 
@@ -101,7 +101,7 @@ def test_interleaved_transactions_are_sound_and_a_wrong_entry_of_any_is_found() 
         sequences[producer] += 1
         if number % 4 == 3:
             append_marker(log, 7 + number // 4 % 3, committed=number % 8 == 7)
-    log.commit(True)
+    log.offsets.commit(True)
     owner.close()
     assert _findings(disk) == []
     found = [f"{DIRECTORY}/{name}" for name in disk.list(DIRECTORY) if name.endswith(".txnindex")]
@@ -120,7 +120,7 @@ def test_a_text_that_differs_from_its_twin_is_damage_only_where_it_was_closed() 
     owner = manager(disk)
     log = owner.get_or_create(PARTITION)
     append(log, b"a")
-    log.flush()
+    log.durability.flush()
     owner.checkpoint()
     killed = disk.survivor()
     owner.close()

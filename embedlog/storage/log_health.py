@@ -1,0 +1,100 @@
+"""Whether a log takes writes, and what its disk has refused."""
+
+from __future__ import annotations
+
+from errno import EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM, ENOSPC
+
+from embedlog import errors
+from embedlog.errors import CorruptRecord
+from embedlog.storage import events
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.common import TopicPartition
+    from embedlog.runtime import Clock
+
+HARMLESS_ERRORS = (ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM)
+"""Something ran short: what was asked for was not done, and may be asked for again."""
+
+
+class LogHealth:
+    """Read and told by any thread; once there is a `failure` it stays.
+
+    After a failed sync or an I/O error a log is poisoned: it refuses writes for good and goes on
+    answering reads. A full disk poisons nothing.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_tell_from_ms",
+        "_topic_partition",
+        "damage",
+        "disk_error",
+        "failed_since_ms",
+        "failure",
+    )
+
+    def __init__(self, topic_partition: TopicPartition, clock: Clock) -> None:
+        self._topic_partition = topic_partition
+        self._clock = clock
+        self.failure: BaseException | None = None
+        """Why the log refuses writes; None while it takes them."""
+        self.failed_since_ms = -1
+        """When something failed, as wall time."""
+        self.damage: tuple[int, CorruptRecord] | None = None
+        """When a reader came upon rot, as wall time, and which it was."""
+        self.disk_error: OSError | None = None
+        """What the disk last refused a write with; the log may have gone on since."""
+        self._tell_from_ms = 0
+
+    def check(self) -> None:
+        """Go on if the log takes writes.
+
+        Raises:
+            KafkaStorageError: it does not.
+        """
+        if self.failure is not None:
+            raise self._refusal()
+
+    def check_rot(self) -> None:
+        """Raise if the log ends where rot begins: a reader must not wait there, nor start over."""
+        if isinstance(self.failure, CorruptRecord):
+            raise self.failure
+
+    def retire(self, reason: BaseException) -> None:
+        """Refuse writes from here on: nothing has failed, and somebody has closed the log."""
+        if self.failure is None:
+            self.failure = reason
+
+    def refuse(self, failure: BaseException) -> None:
+        """Refuse writes from here on, as what was found cannot be appended to."""
+        self.failure, self.failed_since_ms = failure, self._clock.wall_ms()
+
+    def poison(self, error: Exception) -> errors.KafkaError:
+        """Refuse writes from here on, for `error`; return what to raise."""
+        if isinstance(error, OSError):
+            self.disk_error = error
+        if self.failure is None:
+            self.refuse(error)
+            events.poisoned(self._topic_partition, error)
+        return self._refusal()
+
+    def refused(self, error: OSError) -> errors.KafkaError:
+        """The error to raise for a failed file call; poisons the log unless it is harmless."""
+        self.disk_error = error
+        if error.errno not in HARMLESS_ERRORS:
+            return self.poison(error)
+        now_ms, known = self._clock.monotonic_ms(), self._topic_partition
+        self._tell_from_ms = events.write_refused(known, error, now_ms, self._tell_from_ms)
+        return errors.KafkaStorageError(f"{self._topic_partition}: {error}")
+
+    def note_damage(self, damage: CorruptRecord) -> None:
+        """A reader came upon rot in what is published: say so once."""
+        if self.damage is None or str(self.damage[1]) != str(damage):
+            self.damage = (self._clock.wall_ms(), damage)
+            events.events.error("%s is damaged: %s", self._topic_partition, damage)
+
+    def _refusal(self) -> errors.KafkaError:
+        return errors.KafkaStorageError(
+            f"{self._topic_partition} refuses writes since an earlier failure: {self.failure}"
+        )
