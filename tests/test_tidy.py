@@ -71,7 +71,6 @@ STILL_MANY_ATTRIBUTES = {
     "Metadata",
     "NetworkClient",
     "NodeConnection",
-    "Opening",
     "SegmentCheck",
     "Verification",
 }

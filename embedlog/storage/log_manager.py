@@ -458,11 +458,11 @@ class LogManager:
         log.topic_id = self._read_topic_id(log)
         self._unloaded.discard(topic_partition)
         self._logs[topic_partition] = log
-        if opening.is_recovered:
+        if opening.found.is_recovered:
             self.recovered_count += 1
-            self.cut_size += opening.cut_size
-        if opening.degradations:
-            self.found[topic_partition] = opening.degradations
+            self.cut_size += opening.found.cut_size
+        if opening.found.degradations:
+            self.found[topic_partition] = opening.found.degradations
         return log
 
     def _make(self, topic_partition: TopicPartition) -> Log:

@@ -20,15 +20,30 @@ if TYPE_CHECKING:
     from embedlog.storage.open_files import OpenFiles
 
 
+class Found:
+    """What the opening of a log found."""
+
+    __slots__ = ("cut_size", "damage", "degradations", "is_recovered")
+
+    def __init__(self) -> None:
+        self.is_recovered = False
+        """Its batches were read, as it was not closed cleanly."""
+        self.cut_size = 0
+        """Bytes that were put aside."""
+        self.damage: CorruptRecord | None = None
+        """What was found damaged, and may not be cut."""
+        self.degradations: list[Degradation] = []
+        """What people should know of how the log was opened."""
+
+
 class Opening:
-    """What is known of a log before it is opened, and what opening it found.
+    """What is known of a log before it is opened, and in `found` what opening it found.
 
     `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, 0 when
     they do not say; `cleaned_offset` too, -1 when the log was never compacted. Offsets below
     `gaps_below` need not be contiguous (`gaps`). The start offset is
     that of the sealed checkpoint, `told_start_offset` that of the text, -1 for an unknown one,
     until `start_offset` has decided.
-    `is_recovered` and `cut_size`, in bytes, are what opening it found.
     `clean`: it was closed, and everything is there. `same_boot`: the machine has not restarted
     since the log was written, so no write is missing but the end of the last one.
     """
@@ -37,13 +52,10 @@ class Opening:
         "clean",
         "cleaned_offset",
         "config",
-        "cut_size",
-        "damage",
-        "degradations",
         "directory",
+        "found",
         "gaps_below",
         "high_watermark",
-        "is_recovered",
         "log_start_offset",
         "open_files",
         "recovery_point",
@@ -82,12 +94,7 @@ class Opening:
         self.gaps_below = gaps_below
         self.same_boot = same_boot
         self.told_start_offset = log_start_offset
-        self.is_recovered = False
-        self.cut_size = 0
-        self.damage: CorruptRecord | None = None
-        """What was found damaged, and may not be cut."""
-        self.degradations: list[Degradation] = []
-        """What people should know of how the log was opened."""
+        self.found = Found()
 
 
 def create_log(opening: Opening, checkpoint: Callable[[], None]) -> Log:
@@ -183,7 +190,7 @@ def _load_producers(
         )
     except CorruptRecord as error:
         # Nobody knows which records were sent before: the log can be read, and takes no more.
-        opening.damage = error
+        opening.found.damage = error
         producers.truncate()
 
 

@@ -74,8 +74,8 @@ def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool 
     if epochs is None or not (is_exact or _may_be_true(opening, epochs, segments)):
         epochs = _rebuild_epochs(segments)
     log = make_log(opening, segments, epochs, checkpoint)
-    mark_opened(log, recovered=recovered, failure=failure or opening.damage)
-    opening.is_recovered = recovered
+    mark_opened(log, recovered=recovered, failure=failure or opening.found.damage)
+    opening.found.is_recovered = recovered
     _tell_opened(log, recovered=recovered)
     return log
 
@@ -85,7 +85,7 @@ def _start_over(opening: Opening, segments: list[Segment], checkpoint: Callable[
     end, start = segments[-1].next_offset, opening.log_start_offset
     reason = f"the log ends at {end}, records below {start} were deleted: it begins there, empty"
     events.warning("%s: %s", opening.topic_partition, reason)
-    opening.degradations.append(
+    opening.found.degradations.append(
         Degradation(
             CUT,
             str(opening.topic_partition),
@@ -250,8 +250,8 @@ def _recover(
 def _cut(opening: Opening, error: CorruptRecord, segment: Segment, later: list[Segment]) -> None:
     wall_ms = opening.runtime.clock.wall_ms()
     size, news = _tell_cut(opening.topic_partition, error, segment, later, wall_ms=wall_ms)
-    opening.cut_size += size
-    opening.degradations.append(news)
+    opening.found.cut_size += size
+    opening.found.degradations.append(news)
     # From the end on: whenever that is interrupted, what is left has the same first bad byte.
     quarantine_segments(opening.open_files.files, later)
     quarantine_tail(opening.open_files.files, segment)

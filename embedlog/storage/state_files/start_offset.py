@@ -45,7 +45,7 @@ def settle_start_offset(opening: Opening, epochs: LeaderEpochs | None, end: int 
         reason = f"{told}, the first leader epoch begins at {first}, and the log ends at {end}"
         _tell(opening, reason)
         if first == UNKNOWN:
-            opening.degradations.append(
+            opening.found.degradations.append(
                 Degradation(
                     DAMAGED,
                     str(opening.topic_partition),
