@@ -162,21 +162,18 @@ class VerificationState:
     """What the leader knew of a producer when the coordinator said that its append belongs to an
     open transaction. It guards that append: a marker that comes between ends what was verified.
 
-    `lowest_sequence` is the lowest first sequence seen since: a higher one must not overtake it.
     `supports_epoch_bump` marks a client of transactions version 2, which starts at sequence 0.
     """
 
-    __slots__ = ("entry", "is_open", "lowest_sequence", "supports_epoch_bump")
+    __slots__ = ("entry", "is_open", "supports_epoch_bump")
 
     def __init__(
         self,
         *,
-        lowest_sequence: int,
         supports_epoch_bump: bool,
         entry: ProducerStateEntry | None = None,
         is_open: bool = False,
     ) -> None:
-        self.lowest_sequence = lowest_sequence
         self.supports_epoch_bump = supports_epoch_bump
         self.entry = entry
         """The producer's, None when nothing was known of it. An append or a marker replaces it."""

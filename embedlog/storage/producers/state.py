@@ -27,6 +27,7 @@ from embedlog.storage.producers.entry import (
     NO_OFFSET,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
+    NO_SEQUENCE,
     SEQUENCE_COUNT,
     CompletedTransaction,
     Duplicate,
@@ -74,7 +75,15 @@ class ProducerStateManager:
     `expiration_ms` is producer.id.expiration.ms; `name` is the partition, for error messages.
     """
 
-    __slots__ = ("_completed", "_entries", "_open", "count_max", "expiration_ms", "name")
+    __slots__ = (
+        "_completed",
+        "_entries",
+        "_lowest_sequences",
+        "_open",
+        "count_max",
+        "expiration_ms",
+        "name",
+    )
 
     def __init__(
         self, expiration_ms: int, name: object = "", *, count_max: int = PRODUCER_COUNT_MAX
@@ -92,6 +101,10 @@ class ProducerStateManager:
         # They end in any order, and each append asks for the first: an ordered map from the
         # first one on.
         self._completed: dict[int, CompletedTransaction] = {}
+        # Of batches that were to be verified, and after which nothing was appended yet: the lowest
+        # first sequence by producer id and epoch. One that comes behind a refused one is refused
+        # too, or the log would have a gap. By epoch, so that a zombie shuts nobody out.
+        self._lowest_sequences: dict[tuple[int, int], int] = {}
 
     # Reading
 
@@ -110,7 +123,8 @@ class ProducerStateManager:
     ) -> VerificationState:
         """What guards a transactional append while the coordinator is asked about it.
 
-        It need not be asked where the transaction is open already (`is_open`).
+        It need not be asked where the transaction is open already (`is_open`). `sequence` is the
+        batch's first one, -1 for none.
 
         Raises:
             InvalidProducerEpoch: a later epoch was seen here, whatever the coordinator may say.
@@ -121,11 +135,15 @@ class ProducerStateManager:
                 f"Epoch of producer {producer_id} in partition {self.name} is {producer_epoch}, "
                 f"which is smaller than the last seen epoch {entry.producer_epoch}"
             )
+        is_open = self.has_open_transaction(producer_id, producer_epoch)
+        if not is_open and sequence != NO_SEQUENCE:
+            lowest = self._lowest_sequences
+            if len(lowest) >= self.count_max:
+                del lowest[next(iter(lowest))]
+            key = producer_id, producer_epoch
+            lowest[key] = min(sequence, lowest.get(key, sequence))
         return VerificationState(
-            lowest_sequence=sequence,
-            supports_epoch_bump=supports_epoch_bump,
-            entry=entry,
-            is_open=self.has_open_transaction(producer_id, producer_epoch),
+            supports_epoch_bump=supports_epoch_bump, entry=entry, is_open=is_open
         )
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
@@ -205,7 +223,9 @@ class ProducerStateManager:
                     self._check_guard(entry, epoch, verification)
             if origin == AppendOrigin.CLIENT:
                 if verification is not None:
-                    self._check_verified_sequence(entry, sequence, first_offset, verification)
+                    self._check_verified_sequence(
+                        entry, epoch, sequence, first_offset, verification
+                    )
                 self._check_sequence(entry, epoch, sequence, first_offset)
         transaction_start = entry.current_txn_first_offset
         if batch.is_transactional:
@@ -285,6 +305,9 @@ class ProducerStateManager:
         """
         entry = update.entry
         self._entries[entry.producer_id] = entry
+        if self._lowest_sequences:
+            for key in [key for key in self._lowest_sequences if key[0] == entry.producer_id]:
+                del self._lowest_sequences[key]
         completed = update.completed
         if completed is None:
             if entry.current_txn_first_offset != NO_OFFSET:
@@ -388,6 +411,7 @@ class ProducerStateManager:
         self._entries.clear()
         self._open.clear()
         self._completed.clear()
+        self._lowest_sequences.clear()
 
     def forget_transactions_below(self, offset: int) -> None:
         """Forget ended transactions whose marker lies below `offset`.
@@ -460,6 +484,7 @@ class ProducerStateManager:
     def _check_verified_sequence(
         self,
         entry: ProducerStateEntry,
+        epoch: int,
         sequence: int,
         offset: int,
         verification: VerificationState,
@@ -470,10 +495,11 @@ class ProducerStateManager:
                 "seq. number). Expected sequence 0 for transactions v2 idempotent producer with "
                 "no existing state."
             )
-        if sequence > verification.lowest_sequence:
+        lowest = self._lowest_sequences.get((entry.producer_id, epoch), sequence)
+        if sequence > lowest:
             raise errors.OutOfOrderSequenceNumber(
                 f"Out of order sequence number for {self._at(entry, offset)}: {sequence} (incoming "
-                f"seq. number), {verification.lowest_sequence} (earliest seen sequence)"
+                f"seq. number), {lowest} (earliest seen sequence)"
             )
 
     def _check_sequence(

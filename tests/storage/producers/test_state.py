@@ -244,22 +244,43 @@ def test_any_run_of_consecutive_batches_is_accepted_and_its_tail_recognised(firs
 
 
 def test_an_append_may_not_overtake_the_lowest_sequence_seen(log):
-    seen = VerificationState(lowest_sequence=0, supports_epoch_bump=False)
+    first, second = (
+        log.state.begin_verification(7, 0, sequence, supports_epoch_bump=False)
+        for sequence in (0, 1)
+    )
     with pytest.raises(errors.OutOfOrderSequenceNumber) as caught:
-        log.append(1, transactional=True, verification=seen)
+        log.append(1, transactional=True, verification=second)
     assert "0 (earliest seen sequence)" in str(caught.value)
-    assert log.append(0, transactional=True, verification=seen) == 0
+    assert log.append(0, transactional=True, verification=first) == 0
+    # Both were verified while nothing was there: the second follows the first.
+    assert log.append(1, transactional=True, verification=second) == 1
+
+
+def test_a_refused_batch_of_another_epoch_shuts_nobody_out(log):
+    log.state.begin_verification(7, 1, 0, supports_epoch_bump=True)
+    seen = log.state.begin_verification(7, 0, 3, supports_epoch_bump=False)
+    assert log.append(3, transactional=True, verification=seen) == 0
+
+
+def test_of_refused_batches_no_more_are_remembered_than_of_producers():
+    log = Partition()
+    state = log.state
+    state.count_max = 4
+    for producer_id in range(9):
+        state.begin_verification(producer_id, 0, 0, supports_epoch_bump=False)
+    late = state.begin_verification(0, 0, 1, supports_epoch_bump=False)
+    assert log.append(1, producer_id=0, transactional=True, verification=late) == 0
+    late = state.begin_verification(8, 0, 1, supports_epoch_bump=False)
+    with pytest.raises(errors.OutOfOrderSequenceNumber):
+        log.append(1, producer_id=8, transactional=True, verification=late)
 
 
 def test_a_transactions_v2_producer_without_state_starts_at_zero(log):
-    seen = VerificationState(lowest_sequence=5, supports_epoch_bump=True)
+    seen = VerificationState(supports_epoch_bump=True)
     with pytest.raises(errors.OutOfOrderSequenceNumber) as caught:
         log.append(5, verification=seen)
     assert "Expected sequence 0" in str(caught.value)
-    assert (
-        log.append(5, verification=VerificationState(lowest_sequence=5, supports_epoch_bump=False))
-        == 0
-    )
+    assert log.append(5, verification=VerificationState(supports_epoch_bump=False)) == 0
 
 
 # Transactions
