@@ -101,6 +101,18 @@ NOT_RECORDED = (
         "Kafka takes it for a repeated end and gives a zombie its successor's epoch; it is fenced",
     ),
     (
+        "a transactional Produce that is refused, then one of another epoch or version",
+        "Kafka judges it by the refused one; here by its own version, and refusals of its epoch",
+    ),
+    (
+        "aborted transactions of a Fetch that ends before the log does",
+        "Kafka also names some behind it, up to its next index entry; here those of the answer",
+    ),
+    (
+        "OffsetFetch by name, of a topic that was made anew while the broker did not look",
+        "Kafka goes by the name; an offset that was committed for another topic id is none",
+    ),
+    (
         "Produce 0-2 and Fetch 0-3",
         "Kafka 4.4 refuses them; embedlog answers by the rules of 3.x, for older clients",
     ),
