@@ -73,8 +73,8 @@ class OpenFiles:
     def _open_own(self, segment: Opened, create: bool) -> File:
         """The segment's own file, also when its name is given to another one meanwhile.
 
-        `Segment.part_with`, or `is_gone`, comes before that: a segment that has not parted with its
-        name once the name was opened was still its owner then.
+        `SegmentFile.part_with`, or `is_gone`, comes before that: a segment that has not parted with
+        its name once the name was opened was still its owner then.
         """
         if segment.kept is None and not segment.is_gone:
             try:
