@@ -74,7 +74,7 @@ def test_each_partition_has_an_answer_of_its_own(client: Client) -> None:
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert codes == {(topic[0], 0): 0, (topic[0], 7): unknown, ("nothing", 0): unknown}
     log = client.broker.replica_manager.partition(topic[0], 0).log
-    assert (log.last_stable_offset, log.log_end_offset) == (2, 2)
+    assert (log.offsets.last_stable_offset, log.log_end_offset) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_refused_marker_writes_nothing(
     open_transaction(client, topic)
     client.call(markers((9, 4), (topic, 0), coordinator_epoch=5), 1)
     log = client.broker.replica_manager.partition(topic[0], 0).log
-    assert (log.last_stable_offset, log.log_end_offset) == (2, 2)
+    assert (log.offsets.last_stable_offset, log.log_end_offset) == (2, 2)
     late = markers(producer, (topic, 0), coordinator_epoch=coordinator_epoch)
     (marker,) = client.call(late, 1).markers
     assert marker.topics[0].partitions[0].error_code == refusal
