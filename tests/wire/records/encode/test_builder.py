@@ -21,6 +21,7 @@ from tests.wire.records.batches import (
 )
 from wire.records import BatchBuilder, RecordBatch, build_batch, size_upper_bound, tuples
 from wire.records.encode.builder import PATCHED_SIZE_MIN, renumbered
+from wire.records.encode.joins import encode_record, encode_records
 
 
 @pytest.mark.slow
@@ -55,6 +56,21 @@ def test_offset_deltas_of_three_bytes(count: int, shape: str) -> None:
     built = build(arguments)
     assert built[61:] == plain_payload(arguments)
     assert tuples(RecordBatch(built)) == expected_records(arguments)
+
+
+@pytest.mark.parametrize("keys", [None, b"key"])
+@pytest.mark.parametrize("distinct", [1, 75, 76, 300])
+def test_timestamps_that_repeat_and_that_differ(keys: bytes | None, distinct: int) -> None:
+    """300 records, so that offset deltas take one byte and two; a quarter of 300 is 75."""
+    deltas = [-(index % distinct) * 77 for index in range(300)]
+    keyed = None if keys is None else [keys] * 300
+    made = b"".join(encode_records([b"value"] * 300, keyed, deltas, None))
+    assert made == b"".join(
+        encode_record(
+            offset_delta=index, timestamp_delta=delta, key=keys, value=b"value", headers=None
+        )
+        for index, delta in enumerate(deltas)
+    )
 
 
 @pytest.mark.parametrize("size", [0, 63, 64, 8191, 8192, 1 << 20, (1 << 20) + 1])
