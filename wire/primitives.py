@@ -1,10 +1,9 @@
 """The variable-length integers that lengths, counts and tags are made of.
 
     unsigned varint   7 bits per byte, least significant group first, at most 5 bytes
-    zig-zag           a signed number n as n << 1 ^ n >> 63, so that small negatives stay short
 
-Fixed-size types are `struct` formats (`wire.layout.FORMATS`); strings, bytes and arrays are a
-length and its content.
+The signed ones of records are in `wire.records.varint`. Fixed-size types are `struct`
+formats (`wire.layout.FORMATS`); strings, bytes and arrays are a length and its content.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ STRING_SIZE_MAX = 32767
 """Bytes of a string, which an int16 had to count; compact strings kept the limit."""
 
 UVARINT_SIZE_MAX = 5
-VARLONG_SIZE_MAX = 10
 
 ONE_BYTE = tuple([bytes((value,)) for value in range(128)])
 """The unsigned varints below 128."""
@@ -80,31 +78,3 @@ def continue_uvarint(buffer: Payload, position: int, first: int) -> tuple[int, i
             return value | group << shift, position
         value |= (group & 127) << shift
     raise MalformedMessage(f"varint before {position} is longer than {UVARINT_SIZE_MAX} bytes")
-
-
-def zigzag(value: int) -> bytes:
-    """Encode a signed varint or varlong, as record fields have them.
-
-    >>> zigzag(-1).hex(), zigzag(64).hex()
-    ('01', '8001')
-    """
-    return uvarint(value << 1 if value >= 0 else (-value << 1) - 1)
-
-
-def read_zigzag(buffer: Payload, position: int) -> tuple[int, int]:
-    """Return (value, position after it) of a signed varint or varlong.
-
-    Raises:
-        MalformedMessage: the number does not end within 10 bytes, or the buffer does.
-    """
-    value = 0
-    try:
-        for shift in range(0, 7 * VARLONG_SIZE_MAX, 7):
-            group = buffer[position]
-            position += 1
-            value |= (group & 127) << shift
-            if group < 128:
-                return value >> 1 ^ -(value & 1), position
-    except IndexError:
-        raise MalformedMessage(f"varint before {position} is cut off") from None
-    raise MalformedMessage(f"varint before {position} is longer than {VARLONG_SIZE_MAX} bytes")
