@@ -1,11 +1,11 @@
-"""`python -m tests.benchmarks [process|timers|direct|tcp|clients|groups|spark|scale ...]`."""
+"""`python -m tests.benchmarks [process|timers|direct|tcp|clients|transactions|groups ...]`."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 
-NAMES = ("process", "timers", "direct", "tcp", "groups", "spark", "scale")
+NAMES = ("process", "timers", "direct", "tcp", "transactions", "groups", "spark", "scale")
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or NAMES:

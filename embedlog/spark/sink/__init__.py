@@ -12,6 +12,5 @@ A stream's batch is committed once per (query id, batch id), a batch job once pe
 `txnVersion`) where these are given, and else once per job that succeeds. See
 `embedlog.storage.adoption` for what readers see, and when.
 
-Over the wire a task that is run again sends its rows again: idempotence ends with its producer. The
-broker has no transactions, which would be the way to exactly once there.
+Over the wire a task that is run again sends its rows again: idempotence ends with its producer.
 """
