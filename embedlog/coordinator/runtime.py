@@ -244,18 +244,29 @@ class CoordinatorRuntime(Generic[S]):
             raise errors.NotCoordinator()
         shard = self._load(slot)
         write.context = slot.context
-        write.result = result = write.operation(shard)
-        if result.records or result.marker is not None:
-            try:
+        try:
+            write.result = result = write.operation(shard)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                # Ctrl-C: nobody knows how far it came. The next request loads the shard anew.
+                slot.unload(errors.NotCoordinator())
+            raise
+        try:
+            if result.records or result.marker is not None:
                 self._append(slot, shard, result)
-            except EmbedlogError as error:
-                told = as_coordinator_error(error)
-                write.appended(told)
-                raise told from error
-        write.end_offset = slot.end_offset
-        if slot.partition.log.offsets.high_watermark >= slot.end_offset:
-            write.is_committed = True
-            write.appended(None)
+            write.end_offset = slot.end_offset
+            if slot.partition.log.offsets.high_watermark >= slot.end_offset:
+                write.is_committed = True
+                write.appended(None)
+        except EmbedlogError as error:
+            told = as_coordinator_error(error)
+            write.appended(told)
+            raise told from error
+        except BaseException:
+            # Ctrl-C, too: what was appended is in the log, and who waits to hear of it is not.
+            if result.on_append is not None:
+                slot.unload(errors.NotCoordinator())
+            raise
 
     def _append(self, slot: _Slot[S], shard: S, result: Result[T]) -> None:
         partition = slot.partition

@@ -99,10 +99,11 @@ class TransactionMarkers:
 
     def tell(self, shard: TransactionShard, transaction: Transaction) -> None:
         """Tell the partitions of a decided transaction, now and until all have it."""
-        decided = _Decided(shard, transaction)
         key = _key(transaction)
         with self._lock:
-            self._decided[key] = decided
+            decided = self._decided.get(key)
+            if decided is None or decided.shard is not shard:
+                decided = self._decided[key] = _Decided(shard, transaction)
         self._ask(decided)
 
     def run_once(self, _now_ms: int) -> int | None:
@@ -127,15 +128,20 @@ class TransactionMarkers:
             if decided.is_asked or _key(decided.transaction) not in self._decided:
                 return
             decided.is_asked = True
-        decided.untold = {place for place in decided.untold if self._exists(*place)}
-        if not decided.untold:
-            self._complete(decided)
-            return
-        answer = self._send(_request(decided))
-        if isinstance(answer, Pending):
-            answer.add_callback(lambda pending: self._answered(decided, pending))
-        else:
-            self._take(decided, answer)
+        try:
+            decided.untold = {place for place in decided.untold if self._exists(*place)}
+            if not decided.untold:
+                self._complete(decided)
+                return
+            answer = self._send(_request(decided))
+            if isinstance(answer, Pending):
+                answer.add_callback(lambda pending: self._answered(decided, pending))
+            else:
+                self._take(decided, answer)
+        except BaseException:
+            # Ctrl-C: it is asked again, and who has the marker already says so.
+            self._again(decided)
+            raise
 
     def _answered(self, decided: _Decided, pending: Pending[WriteTxnMarkersResponse]) -> None:
         error = pending.error()

@@ -127,11 +127,17 @@ class TransactionShard:
     # By the clock
 
     def abort_timed_out(self) -> Result[None]:
-        """Fence and abort what has been open for longer than its producer had asked for."""
+        """Fence and abort what has been open for longer than its producer had asked for.
+
+        What is decided is told once more, lest Ctrl-C has come between the decision and that.
+        """
         interval_ms = (
             self.context.config.transaction_abort_timed_out_transaction_cleanup_interval_ms
         )
         self.context.timer.schedule(_TIMEOUTS, interval_ms, self.abort_timed_out)
+        for transaction in self.transactions.values():
+            if transaction.is_prepared:
+                self._tell(transaction)
         now_ms = self.context.wall_ms()
         version = self.transaction_version()
         return self._transit_all(

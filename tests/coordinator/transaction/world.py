@@ -148,9 +148,7 @@ class World:
             v3_and_below_transactional_id=transactional_id,
             v3_and_below_producer_id=producer[0],
             v3_and_below_producer_epoch=producer[1],
-            v3_and_below_topics=[
-                AddPartitionsToTxnTopic(name=topic, partitions=list(partitions))
-            ],
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=list(partitions))],
         )
         (found,) = self.ask(request, version).results_by_topic_v3_and_below
         return [each.partition_error_code for each in found.results_by_partition]
