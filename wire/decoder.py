@@ -296,23 +296,13 @@ class _Decoder:
             self.source.line(f"{targets[0]} = buf[pos]")
             self.source.line("pos += 1")
             return
-        unpack_from, size = _unpacker(codes)
-        unpack = self.source.constant("unpack_" + codes.replace("?", "t"), unpack_from)
+        unpack = self.source.struct_method("unpack_from", codes)
         comma = "," if len(targets) == 1 else ""
         self.source.line(f"{', '.join(targets)}{comma} = {unpack}(buf, pos)")
-        self.source.line(f"pos += {size}")
+        self.source.line(f"pos += {struct.calcsize('>' + codes)}")
 
 
 _ZERO_UUID = bytes(16)
-_unpackers: dict[str, tuple[Any, int]] = {}
-
-
-def _unpacker(codes: str) -> tuple[Any, int]:
-    found = _unpackers.get(codes)
-    if found is None:
-        layout = struct.Struct(">" + codes)
-        found = _unpackers[codes] = layout.unpack_from, layout.size
-    return found
 
 
 # What the generated functions call.

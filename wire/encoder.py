@@ -24,10 +24,6 @@ from wire.primitives import ONE_BYTE, STRING_SIZE_MAX, uvarint
 from wire.schema import DEFAULT, Field, Payload
 from wire.source import Run, Source
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 BY_REFERENCE_SIZE_MIN = 1024
 """Below this a copy costs less than one more buffer in a gather write."""
 
@@ -294,19 +290,8 @@ class _Encoder:
         if codes == "x":
             self.source.line(f'{self.append}(b"\\0")')
             return
-        name = "pack_" + codes.replace("?", "t")
-        pack = self.source.constant(name, _packer(codes))
+        pack = self.source.struct_method("pack", codes)
         self.source.line(f"{self.append}({pack}({', '.join(values)}))")
-
-
-_packers: dict[str, Any] = {}
-
-
-def _packer(codes: str) -> Any:
-    pack = _packers.get(codes)
-    if pack is None:
-        pack = _packers[codes] = struct.Struct(">" + codes).pack
-    return pack
 
 
 # What the generated functions call.

@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_layouts: dict[tuple[type[Any], int], Layout] = {}
-
 
 def interpret(message: Any, version: int) -> bytes:
     """Return the bytes of a message, as `wire.encode` does. Requires: it has that version.
@@ -27,10 +25,10 @@ def interpret(message: Any, version: int) -> bytes:
         UnsupportedField: a field that is not ignorable has a value this version cannot carry.
         InvalidMessage: a value does not fit its type.
     """
-    key = type(message), version
-    found = _layouts.get(key)
+    cls = type(message)
+    found = cls.__layouts__.get(version)
     if found is None:
-        found = _layouts[key] = layout(*key)
+        found = cls.__layouts__[version] = layout(cls, version)
     try:
         return _struct(found, message, version)
     except (struct.error, TypeError, AttributeError, UnicodeEncodeError) as error:

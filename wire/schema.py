@@ -234,6 +234,7 @@ class Message:
     __declaration__: Declaration | None = None
     __encoders__: dict[int, Any] = {}
     __decoders__: dict[int, Any] = {}
+    __layouts__: dict[int, Any] = {}
     __hash__ = None  # type: ignore[assignment]
 
     unknown_tags: dict[int, bytes]
@@ -434,6 +435,7 @@ def message(
         )
         made.__encoders__ = {}
         made.__decoders__ = {}
+        made.__layouts__ = {}
         typed: type[T] = made
         return typed
 

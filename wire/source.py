@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from struct import Struct
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
@@ -40,6 +42,13 @@ class Source:
             number += 1
             unique = f"{name}_{number}"
         return unique
+
+    def struct_method(self, method: str, codes: str) -> str:
+        """Make `pack` or `unpack_from` of the struct with these codes known; return its name."""
+        name = f"{method}_{codes.replace('?', 't')}"
+        if name not in self.constants:
+            self.constants[name] = getattr(Struct(">" + codes), method)
+        return name
 
     def text(self) -> str:
         return "\n".join(self.lines) + "\n"

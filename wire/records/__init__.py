@@ -1,7 +1,7 @@
 """The bytes of record batches: build, read, check, compress; magic 2, and reading magic 0 and 1.
 
     format.py       the layout, drawn once             batch.py     RecordBatch, a view; stamp
-    known.py        what is remembered of shapes       legacy_conversion.py   to them and back
+    known.py        what is remembered of shapes       legacy_conversion.py   to magic 0 and 1
     record.py       one record as a tuple              control.py   transaction markers
     compression.py  the codecs, framed as Kafka's      crc32c.py    the checksum
     retain.py       a batch with fewer records         legacy.py    magic 0 and 1
@@ -16,9 +16,11 @@
         choose.py   batch -> rows -> tuples            columns.py   batch -> numpy columns
         scan.py     what a broker checks and learns
         fast/       the forms of reading that measurements pay for, each an equal parse of the loop:
-            uniform/    batches of records of one size, compared whole
-            strides/    fields an even distance apart, taken as columns
-            chain/      any lengths: a chain of table look-ups, then numpy
+            uniform.py   batches of records of one size, compared whole
+            runs.py      fields an even distance apart, taken as columns
+            layouts.py   runs as they were in the batch before, compared whole
+            chain.py     any lengths: a chain of table look-ups, then numpy
+            lockstep.py  many small batches in columns, record after record
 
 Nothing here does I/O, and numpy and the codecs are imported by the first call that needs them.
 """
@@ -39,7 +41,7 @@ from wire.records.batch import (
 from wire.records.crc32c import crc32c
 from wire.records.decode.choose import scan, tuples
 from wire.records.decode.scan import ScanResult
-from wire.records.encode.builder import BatchBuilder, build_batch, size_upper_bound
+from wire.records.encode.builder import build_batch
 from wire.records.errors import (
     CorruptBatch,
     CorruptPayload,
@@ -55,7 +57,6 @@ __all__ = [
     "DECOMPRESSED_SIZE_MAX",
     "HEADER_SIZE",
     "LOG_OVERHEAD",
-    "BatchBuilder",
     "Codec",
     "CorruptBatch",
     "CorruptPayload",
@@ -71,7 +72,6 @@ __all__ = [
     "crc32c",
     "iter_batches",
     "scan",
-    "size_upper_bound",
     "stamp",
     "tuples",
 ]

@@ -66,7 +66,6 @@ __all__ = [
     "TIMESTAMP_TYPE_BIT",
     "TRANSACTIONAL_BIT",
     "TimestampType",
-    "decrement_sequence",
     "increment_sequence",
     "iter_batches",
     "stamp",
@@ -260,11 +259,6 @@ class RecordBatch:
 def increment_sequence(sequence: int, increment: int) -> int:
     """Return the sequence `increment` after `sequence`; after 2147483647 comes 0."""
     return (sequence + increment) & SEQUENCE_MAX
-
-
-def decrement_sequence(sequence: int, decrement: int) -> int:
-    """Return the sequence `decrement` before `sequence`; before 0 comes 2147483647."""
-    return (sequence - decrement) & SEQUENCE_MAX
 
 
 def iter_batches(

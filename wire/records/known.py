@@ -38,6 +38,8 @@ class Known:
     __slots__ = (
         "layout_sightings",
         "layouts",
+        "offset_columns",
+        "offset_deltas",
         "offsets_templates",
         "ready_parts",
         "shape_readers",
@@ -55,6 +57,8 @@ class Known:
         """The part of these that begins with the offset delta."""
         self.ready_parts: Kept[int, tuple[list[Any], int]] = Kept(8)
         """By the size of the values: the parts of the count that was last. 16 B a record."""
+        self.offset_deltas: list[bytes] = []
+        """The varints of 0, 1, 2, ..., up to 65,536; grown by replacement, 36 B each."""
         # Decoding, by the size of all records together and their number where nothing else is said.
         self.shapes: Kept[tuple[int, int], Any] = Kept(512)
         """`Shape`s of up to 150 B a record."""
@@ -68,11 +72,13 @@ class Known:
         """Such batches that were met, once or more."""
         self.unpackers: Kept[tuple[int, tuple[tuple[int, int], ...], int], Any] = Kept(256)
         """By stride, places and sizes of fields, and number of records: the `Struct`."""
+        self.offset_columns: Kept[tuple[int, int], bytes] = Kept(16)
+        """By size and place: that byte of every offset delta of so many bytes, up to 123 KB."""
 
     def forget(self) -> None:
         """Forget all, as if nothing had been met."""
-        for name in self.__slots__:
-            getattr(self, name).clear()
+        # Anew, not cleared: another thread may be about to cut a list that it found here.
+        Known.__init__(self)
 
 
 KNOWN = Known()

@@ -1,53 +1,18 @@
-"""Magic 0 and 1 to magic 2 and back, as brokers do for clients of those days."""
+"""Magic 2 to magic 0 and 1, as brokers do for clients of those days."""
 
 from __future__ import annotations
 
 from wire.records.batch import RecordBatch, iter_batches
 from wire.records.decode.choose import tuples
-from wire.records.encode.builder import build_batch
-from wire.records.errors import InvalidRecord, UnsupportedCodec
-from wire.records.format import (
-    Codec,
-    TimestampType,
-)
+from wire.records.errors import UnsupportedCodec
+from wire.records.format import Codec
 from wire.records.legacy import LegacyBatch, encode_message, encode_wrapper
-from wire.records.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wire.records.record import Buffer
-
-
-def up_convert(buffer: Buffer) -> bytes:
-    """Return an old message set (Produce 0-2) as one batch of magic 2, offsets from 0 on.
-
-    The batch is compressed as the wrapper was. Checksums are checked.
-
-    Raises:
-        CorruptBatch, InvalidRecord, CorruptPayload, TooLarge, UnsupportedCodec: as reading it.
-            InvalidRecord also for a set without a message, and for a batch of magic 2.
-    """
-    records: list[Record] = []
-    codec = Codec.NONE
-    timestamp_type = TimestampType.CREATE_TIME
-    for batch in iter_batches(buffer):
-        if batch.magic == 2:
-            raise InvalidRecord(-1, "a batch of magic 2 in a message set")
-        batch.check_crc()
-        records += batch.records()
-        codec = batch.codec or codec
-        timestamp_type = max(timestamp_type, batch.timestamp_type)
-    if not records:
-        raise InvalidRecord(-1, "a message set without a message")
-    return build_batch(
-        [record.value for record in records],
-        keys=[record.key for record in records],
-        timestamps=[record.timestamp for record in records],
-        codec=codec,
-        timestamp_type=timestamp_type,
-    )
 
 
 def down_convert(view: Buffer, *, magic: int, first_offset: int) -> bytes:

@@ -14,6 +14,7 @@ from _operator import itemgetter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any, Final
 
     Buffer = bytes | bytearray | memoryview
     Header = tuple[str, bytes | None]
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     _RecordBase = tuple[int, int, bytes | None, bytes | None, Headers]
 else:
     _RecordBase = tuple
+
+
+def item(index: int) -> Any:
+    """A field of a tuple, by its name."""
+    return property(itemgetter(index))
 
 
 class Record(_RecordBase):
@@ -35,39 +41,16 @@ class Record(_RecordBase):
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        @property
-        def offset(self) -> int:
-            """The number of the record in its partition."""
-            ...
-
-        @property
-        def timestamp(self) -> int:
-            """Milliseconds since the epoch, -1 when the record has none."""
-            ...
-
-        @property
-        def key(self) -> bytes | None:
-            """The key, None when null."""
-            ...
-
-        @property
-        def value(self) -> bytes | None:
-            """The value, None for a tombstone."""
-            ...
-
-        @property
-        def headers(self) -> Headers:
-            """The (name, value) pairs, in order."""
-            ...
-
-    else:
-        offset = property(itemgetter(0))
-        timestamp = property(itemgetter(1))
-        key = property(itemgetter(2))
-        value = property(itemgetter(3))
-        headers = property(itemgetter(4))
+    offset: Final[int] = item(0)
+    """The number of the record in its partition."""
+    timestamp: Final[int] = item(1)
+    """Milliseconds since the epoch, -1 when the record has none."""
+    key: Final[bytes | None] = item(2)
+    """The key, None when null."""
+    value: Final[bytes | None] = item(3)
+    """The value, None for a tombstone."""
+    headers: Final[Headers] = item(4)
+    """The (name, value) pairs, in order."""
 
     def __repr__(self) -> str:
         offset, timestamp, key, value, headers = self

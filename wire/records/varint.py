@@ -9,9 +9,11 @@ of seven bits, lowest first, the top bit of a byte saying that another follows.
 
 from __future__ import annotations
 
+from itertools import repeat
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 MAX_VARINT_SIZE = 5
 MAX_VARLONG_SIZE = 10
@@ -119,3 +121,14 @@ def timestamps_of(base_timestamp: int, deltas: Sequence[int]) -> list[int]:
     if base_timestamp + min(deltas) >= INT64_MIN and base_timestamp + max(deltas) <= INT64_MAX:
         return [base_timestamp + delta for delta in deltas]
     return [int64(base_timestamp + delta) for delta in deltas]
+
+
+def timestamps_with(base_timestamp: int, deltas: bytes) -> Iterable[int]:
+    """As `timestamps_of`, of deltas that are a byte each as varints.
+
+    Without deltas it repeats the base timestamp without end: all records have it.
+    """
+    if not deltas:
+        return repeat(base_timestamp)
+    stamp_of = {raw: int64(base_timestamp + SMALL_NUMBERS[raw]) for raw in set(deltas)}
+    return list(map(stamp_of.__getitem__, deltas))

@@ -6,8 +6,6 @@ that costs 35-165 ns a record, while encoding one by one costs 600.
 
 from __future__ import annotations
 
-from _operator import itemgetter
-
 from embedlog.client.producer.sizes import (
     BATCH_OVERHEAD,
     SMALL_SLACK,
@@ -18,6 +16,7 @@ from embedlog.client.producer.sizes import (
 from embedlog.common import deque
 from wire.records.encode.builder import build_batch, renumbered
 from wire.records.encode.built import BuiltBatch, NotPlain
+from wire.records.record import item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,11 +42,6 @@ else:
     _RecordMetadataBase = _BatchMetadataBase = tuple
 
 _NO_NUMBERS = (-1, -1, -1)
-
-
-def item(index: int) -> Any:
-    """A field of a tuple, by its name."""
-    return property(itemgetter(index))
 
 
 class RecordMetadata(_RecordMetadataBase):

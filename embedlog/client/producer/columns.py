@@ -13,7 +13,7 @@ from itertools import accumulate
 from embedlog.client.arguments import several, timestamp_ms
 from embedlog.client.producer.batch import BatchRecords, ProducerBatch
 from embedlog.client.producer.records import checked_headers
-from embedlog.client.producer.sizes import BATCH_OVERHEAD, headers_size
+from embedlog.client.producer.sizes import BATCH_OVERHEAD, RECORD_OVERHEAD, headers_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from embedlog.client.producer.records import Given
 
 
-_RECORD_OVERHEAD = 36
 _TYPICAL_OVERHEAD = 16
 _PLAIN = {bytes, type(None)}
 _INT = {int}
@@ -130,9 +129,9 @@ class Columns:
     def pieces(self, size_max: int) -> list[Columns]:
         """Cut so that no piece takes more than `size_max` bytes, unless one record does."""
         count = len(self.values)
-        if count * _RECORD_OVERHEAD + self.payload_size + BATCH_OVERHEAD <= size_max:
+        if count * RECORD_OVERHEAD + self.payload_size + BATCH_OVERHEAD <= size_max:
             return [self]
-        ends = list(accumulate(map(_RECORD_OVERHEAD.__add__, self._record_sizes())))
+        ends = list(accumulate(map(RECORD_OVERHEAD.__add__, self._record_sizes())))
         pieces: list[Columns] = []
         start, done = 0, 0
         while start < count:

@@ -455,7 +455,7 @@ class Destinations:
         self.waited_ns = 0
         """For metadata, in all."""
         metadata.on_news = self._renew
-        metadata.topics_in_use = self._topics_in_use
+        metadata.wanted.in_use = self._topics_in_use
 
     def close(self) -> None:
         """Find nothing any more: every look-up raises ClosedError, also one that waits."""
@@ -576,7 +576,7 @@ class Destinations:
         if error is not None:
             raise error
         if is_refused():
-            metadata.forget([name])
+            metadata.wanted.forget([name])
             code = metadata.errors[name].code
             text = "and sending to it makes none (auto.create.topics.enable=false)"
             raise error_for(code, f"there is no topic {name!r}, {text}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog.client.arguments import shown
 from embedlog.client.errors import SerializationError
-from embedlog.client.producer.batch import item
+from wire.records.record import item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from _operator import add
 
 from embedlog import errors
+from wire.records.varint import varint_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ SMALL_OVERHEAD = 12
 delta 2, key length 1, value length 2, header count, and one to spare."""
 SMALL_SLACK = 5
 """At least 7 of those 12 are needed."""
-_LARGE_OVERHEAD = 36
+RECORD_OVERHEAD = 36
 """The most that can surround a key and a value: 21 of the record, 5 for each of three lengths."""
 _RECORD_OVERHEAD_MAX = 21
 _HEADER_OVERHEAD = 10
@@ -72,7 +73,7 @@ def record_size(key: bytes | None, value: bytes | None, headers: Headers | None)
     size = len(value) if value is not None else 0
     if key is not None:
         size += len(key)
-    size += SMALL_OVERHEAD if size <= SMALL_VALUE_MAX else _LARGE_OVERHEAD
+    size += SMALL_OVERHEAD if size <= SMALL_VALUE_MAX else RECORD_OVERHEAD
     return size + headers_size(headers) if headers else size
 
 
@@ -113,13 +114,13 @@ def exact_record_size(
     """The bytes of record `index` of a batch whose first one is `delta` ms older."""
     body = (
         1  # attributes
-        + _varint_size(delta)
-        + _varint_size(index)
+        + varint_size(delta)
+        + varint_size(index)
         + _field_size(key)
         + _field_size(value)
         + _headers_exact_size(headers)
     )
-    return body + _varint_size(body)
+    return body + varint_size(body)
 
 
 def _ordinary_size(
@@ -163,7 +164,7 @@ def _ordinary_size(
 
 
 def _headers_exact_size(headers: Headers) -> int:
-    size = _varint_size(len(headers))
+    size = varint_size(len(headers))
     for name, value in headers:
         size += _field_size(name.encode()) + _field_size(value)
     return size
@@ -174,10 +175,4 @@ def _field_size(data: bytes | None) -> int:
     if data is None:
         return 1
     size = len(data)
-    return size + (1 if size < 64 else 2 if size < 8_192 else _varint_size(size))
-
-
-def _varint_size(number: int) -> int:
-    """Bytes of a signed varint: 7 bits each, one bit in all for the sign."""
-    bits = (number if number >= 0 else ~number).bit_length() + 1
-    return (bits + 6) // 7
+    return size + (1 if size < 64 else 2 if size < 8_192 else varint_size(size))

@@ -6,26 +6,23 @@ is a view of its bytes, nothing copied.
 
 from __future__ import annotations
 
-from wire.records.decode.fast.chain.varying import cut
-from wire.records.decode.fast.strides.runs import field_of
+from wire.records.decode.fast.chain import cut
+from wire.records.decode.fast.runs import field_of
 from wire.records.format import TimestampType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from wire.records.decode.fast.chain.varying import FieldArrays
-    from wire.records.decode.fast.strides.runs import Run
+    from wire.records.decode.fast.chain import FieldArrays
+    from wire.records.decode.fast.runs import Run
     from wire.records.format import Batch
     from wire.records.record import Buffer
 
     Int64s = NDArray[np.int64]
-
-_arange: tuple[Any, Any] | None = None
 
 
 class RecordColumns:
@@ -122,14 +119,12 @@ class RecordColumns:
         return self._column(name, lambda: per_run(self.runs, self.count, RUN_PLACES[name]))
 
     def _make_offsets(self) -> Int64s:
+        import numpy as np
+
         base_offset = self._batch.base_offset
         if self._arrays is not None:
-            import numpy as np
-
             return self._arrays.offset_deltas + np.int64(base_offset)
-        arange, int64 = _arange or _load_arange()
-        column: Int64s = arange(base_offset, base_offset + self.count, 1, int64)
-        return column
+        return np.arange(base_offset, base_offset + self.count, dtype=np.int64)
 
     def _make_timestamps(self) -> Int64s:
         import numpy as np
@@ -152,19 +147,14 @@ def per_run(runs: list[Run], count: int, column_of: Callable[[Run], Int64s | int
     return column
 
 
-def _load_arange() -> tuple[Any, Any]:
-    # Kept, as an import statement and a look-up of the type take half as long as what follows.
-    global _arange  # noqa: PLW0603
-    import numpy as np
-
-    _arange = np.arange, np.dtype(np.int64)
-    return _arange
-
-
 def _deltas(run: Run) -> Int64s | int:
     import numpy as np
 
-    return np.fromiter(run.deltas(), np.int64, run.count) if run.raw_deltas else run.delta
+    deltas = run.varying_deltas
+    if type(deltas) is bytes and deltas:
+        raw = np.frombuffer(deltas, np.uint8).astype(np.int64)
+        return (raw >> 1) ^ -(raw & 1)
+    return np.array(deltas, np.int64) if deltas else run.delta
 
 
 def _positions(run: Run, at: int) -> Int64s:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from itertools import islice, repeat
 
-from wire.records.decode.fast.strides.runs import field_of, keys_and_values
+from wire.records.decode.fast.runs import field_of, keys_and_values
 from wire.records.decode.loop import parse_records, read_headers
 from wire.records.format import TimestampType
-from wire.records.varint import int64, timestamps_of
+from wire.records.varint import int64, timestamps_of, timestamps_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TypeVar
 
-    from wire.records.decode.fast.chain.varying import FieldArrays
-    from wire.records.decode.fast.strides.runs import Run
+    from wire.records.decode.fast.chain import FieldArrays
+    from wire.records.decode.fast.runs import Run
     from wire.records.format import Batch
     from wire.records.known import Known
     from wire.records.record import Buffer, Headers, RecordTuple
@@ -128,7 +128,7 @@ def run_rows(batch: Batch, data: bytes | memoryview, runs: list[Run], known: Kno
     timestamps: Iterable[int]
     if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:
         timestamps = repeat(batch.max_timestamp)
-    elif any(run.raw_deltas or run.delta != runs[0].delta for run in runs):
+    elif any(run.varying_deltas or run.delta != runs[0].delta for run in runs):
         timestamps = [stamp for run in runs for stamp in _timestamps(batch.base_timestamp, run)]
     else:
         timestamps = repeat(int64(batch.base_timestamp + runs[0].delta))
@@ -148,16 +148,17 @@ def run_rows(batch: Batch, data: bytes | memoryview, runs: list[Run], known: Kno
 
 
 def _timestamps(base_timestamp: int, run: Run) -> Iterable[int]:
-    if not run.raw_deltas:
+    deltas = run.varying_deltas
+    if not deltas:
         return repeat(int64(base_timestamp + run.delta), run.count)
-    stamps = timestamps_of(base_timestamp, list(run.decoded_deltas.values()))
-    stamp_of = dict(zip(run.decoded_deltas, stamps, strict=True))
-    return map(stamp_of.__getitem__, run.raw_deltas)
+    if type(deltas) is bytes:
+        return timestamps_with(base_timestamp, deltas)
+    return timestamps_of(base_timestamp, deltas)
 
 
 def field_rows(batch: Batch, data: bytes | memoryview, fields: FieldArrays) -> Rows:
     """The records of a batch whose fields are at these places."""
-    from wire.records.decode.fast.chain.varying import cut
+    from wire.records.decode.fast.chain import cut
 
     timestamps: Iterable[int]
     if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from wire.records.decode.loop import NO_HEADER_LIMIT, parse_in_parts, parse_records
-from wire.records.varint import distinct, int64, timestamps_of
+from wire.records.varint import INT64_MAX, INT64_MIN, distinct, int64, timestamps_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wire.records.decode.fast.chain.varying import FieldArrays
-    from wire.records.decode.fast.strides.runs import Run
+    from wire.records.decode.fast.chain import FieldArrays
+    from wire.records.decode.fast.runs import Run
 
 
 _PART_COUNT = 8_192
@@ -72,7 +72,9 @@ def scan_runs(runs: list[Run], base_timestamp: int) -> ScanResult:
     latest = earliest = int64(base_timestamp + runs[0].delta)
     for run in runs:
         deltas = run.distinct_deltas()
-        stamps = timestamps_of(base_timestamp, deltas)
+        stamps = [base_timestamp + min(deltas), base_timestamp + max(deltas)]
+        if stamps[0] < INT64_MIN or stamps[1] > INT64_MAX:
+            stamps = timestamps_of(base_timestamp, deltas)  # those between wrap around, too
         latest, earliest = max(latest, *stamps), min(earliest, *stamps)
     return ScanResult(
         latest,

@@ -1,18 +1,17 @@
-"""Building record batches of magic 2, from columns or record by record."""
+"""Building record batches of magic 2 from columns."""
 
 from __future__ import annotations
 
 from io import BytesIO
 
 from wire.records.crc32c import crc32c
-from wire.records.encode.joins import encode_headers, encode_records
+from wire.records.encode.joins import encode_records
 from wire.records.format import (
     ATTRIBUTES_POSITION,
     CHECKED_HEAD,
     CONTROL_BIT,
     CRC_POSITION,
     FRAME_HEAD,
-    HEADER_SIZE,
     LOG_OVERHEAD,
     PRODUCER,
     PRODUCER_POSITION,
@@ -24,16 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wire.records.record import Buffer, Headers
-
-# length 5, attributes 1, timestamp delta 10, offset delta 5
-RECORD_OVERHEAD_MAX = 21
-FIELD_OVERHEAD_MAX = 5
-
-# The length of an ordinary record's fields below which these hold, see BatchBuilder.append:
-# length 2, attributes 1, timestamp delta 1, offset delta 2, key length 2, value length 2, headers 1
-ORDINARY_SIZE_MAX = 8000
-ORDINARY_COUNT_MAX = 8192
-ORDINARY_OVERHEAD = 11
 
 # From here patching the checksum into the joined bytes is cheaper than joining them once more.
 PATCHED_SIZE_MIN = 8 << 10
@@ -168,128 +157,3 @@ def _pack_frame(base_offset: int, leader_epoch: int, rest: Buffer) -> bytes:
     """Return the header up to its checksum, which is of the `rest`."""
     length = ATTRIBUTES_POSITION - LOG_OVERHEAD + len(rest)
     return FRAME_HEAD.pack(base_offset, length, leader_epoch, 2, crc32c(rest))
-
-
-def size_upper_bound(key: Buffer | None, value: Buffer | None, headers: Headers | None) -> int:
-    """Return a size that a batch of this one record, uncompressed, does not exceed."""
-    return HEADER_SIZE + record_size_upper_bound(key, value, headers)
-
-
-def record_size_upper_bound(
-    key: Buffer | None, value: Buffer | None, headers: Headers | None
-) -> int:
-    """Return a size that this record does not exceed, at any place in a batch."""
-    size = RECORD_OVERHEAD_MAX + 2 * FIELD_OVERHEAD_MAX
-    if key is not None:
-        size += len(key)
-    if value is not None:
-        size += len(value)
-    return size + (len(encode_headers(headers)) if headers else 1)
-
-
-class BatchBuilder:
-    """Collects records one by one; `close` makes the batch.
-
-    Keys, values and headers are kept by reference until then, so they must not change. Not
-    thread-safe: one owner at a time.
-    """
-
-    __slots__ = (
-        "_codec",
-        "_first_timestamp",
-        "_headers",
-        "_keys",
-        "_level",
-        "_timestamps",
-        "_values",
-        "count",
-        "estimated_size",
-        "size_limit",
-    )
-
-    def __init__(
-        self, *, codec: int = 0, level: int | None = None, size_limit: int = 16384
-    ) -> None:
-        self._codec = codec
-        self._level = level
-        self._values: list[Buffer | None] = []
-        self._keys: list[Buffer | None] = []
-        self._timestamps: list[int] = []
-        self._headers: dict[int, Headers] = {}
-        self._first_timestamp = 0
-        self.size_limit = size_limit
-        self.count = 0
-        # Of the batch uncompressed; never less than its size, and more by a few bytes per record.
-        self.estimated_size = HEADER_SIZE
-
-    def append(
-        self,
-        timestamp: int,
-        key: Buffer | None,
-        value: Buffer | None,
-        headers: Headers | None = None,
-    ) -> int:
-        """Add a record and return its offset delta; `size_limit` is not enforced here."""
-        count = self.count
-        if count == 0:
-            self._first_timestamp = timestamp
-        size = 0 if value is None else len(value)
-        if key is not None:
-            size += len(key)
-        if (
-            size < ORDINARY_SIZE_MAX
-            and -64 <= timestamp - self._first_timestamp < 64
-            and count < ORDINARY_COUNT_MAX
-            and not headers
-        ):
-            self.estimated_size += size + ORDINARY_OVERHEAD
-        else:
-            self.estimated_size += record_size_upper_bound(key, value, headers)
-            if headers:
-                self._headers[count] = headers
-        self._values.append(value)
-        self._keys.append(key)
-        self._timestamps.append(timestamp)
-        self.count = count + 1
-        return count
-
-    def has_room_for(
-        self, key: Buffer | None, value: Buffer | None, headers: Headers | None = None
-    ) -> bool:
-        """Return whether the record fits into `size_limit`; the first one always does."""
-        if self.count == 0:
-            return True
-        bound = record_size_upper_bound(key, value, headers)
-        return self.estimated_size + bound <= self.size_limit
-
-    def close(
-        self,
-        *,
-        producer_id: int = -1,
-        producer_epoch: int = -1,
-        base_sequence: int = -1,
-        transactional: bool = False,
-        control: bool = False,
-        base_offset: int = 0,
-        leader_epoch: int = -1,
-        timestamp_type: int = 0,
-    ) -> bytes:
-        """Return the batch of the records so far; may be called again, with other sequences."""
-        keys = self._keys
-        headers = self._headers
-        return build_batch(
-            self._values,
-            keys=None if keys.count(None) == len(keys) else keys,
-            timestamps=self._timestamps,
-            headers=[headers.get(index) for index in range(self.count)] if headers else None,
-            codec=self._codec,
-            level=self._level,
-            base_offset=base_offset,
-            leader_epoch=leader_epoch,
-            timestamp_type=timestamp_type,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=base_sequence,
-            transactional=transactional,
-            control=control,
-        )

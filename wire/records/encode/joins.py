@@ -48,7 +48,7 @@ def encode_records(
             return _join_uniform(present_values, value_sizes[0], deltas, known)
         if deltas is None:
             tails = map(NO_KEY_TAILS.__getitem__, value_sizes)
-            offsets = _offset_deltas(count)
+            offsets = _offset_deltas(count, known)
             return _join_columns(NO_KEY_HEADS, value_sizes, [offsets, tails, present_values])
         columns = [map(NO_KEY_TAILS.__getitem__, value_sizes), present_values]
         sizes = map(add, map(FIELD_SIZES.__getitem__, value_sizes), repeat(1))
@@ -72,10 +72,10 @@ def encode_records(
             map(FIELD_SIZES.__getitem__, value_sizes),
         )
     if deltas is None:
-        return _join_columns(HEADS, list(sizes), [_offset_deltas(count), *columns])
+        return _join_columns(HEADS, list(sizes), [_offset_deltas(count, known), *columns])
     delta_varints = list(map(VARINTS.__getitem__, deltas))
     sizes = map(add, sizes, map(len, delta_varints))
-    columns = [delta_varints, _offset_deltas(count), *columns]
+    columns = [delta_varints, _offset_deltas(count, known), *columns]
     return _join_columns(HEADS_BEFORE_DELTA, list(sizes), columns)
 
 
@@ -346,8 +346,6 @@ NO_KEY_TAILS = _Table(lambda size: b"\x01" + encode_varint(size))
 # Keyed by the length of the value: all that stands before it in the one record of a batch.
 _LONE_HEADS = _Table(lambda size: NO_KEY_HEADS[1][size][1:] + b"\0" + NO_KEY_TAILS[size])
 
-_offset_delta_varints: list[bytes] = []
-
 
 def template(key_size: int, value_size: int, count: int, known: Known = KNOWN) -> list[bytes]:
     """Return all that stands before the keys of `count` records, or, without keys, the values."""
@@ -356,7 +354,7 @@ def template(key_size: int, value_size: int, count: int, known: Known = KNOWN) -
         return kept if len(kept) == count else kept[:count]
     size = FIELD_SIZES[key_size] + FIELD_SIZES[value_size]
     after = _after_offset(key_size, value_size)
-    offsets = _offset_deltas(_template_count(count))
+    offsets = _offset_deltas(_template_count(count), known)
     made = [
         HEADS[offset_size][size] + offset + after
         for start, stop, offset_size in offset_sizes(len(offsets))
@@ -384,7 +382,7 @@ def _offsets_template(key_size: int, value_size: int, count: int, known: Known) 
     if kept is not None and len(kept) >= count:
         return kept if len(kept) == count else kept[:count]
     after = _after_offset(key_size, value_size)
-    made = [offset + after for offset in _offset_deltas(_template_count(count))]
+    made = [offset + after for offset in _offset_deltas(_template_count(count), known)]
     if len(made) <= TEMPLATE_COUNT_MAX:
         known.offsets_templates.keep((key_size, value_size), made)
     return made[:count]
@@ -399,13 +397,12 @@ def _after_offset(key_size: int, value_size: int) -> bytes:
     return VARINTS[key_size] + (VARINTS[value_size] if key_size < 0 else b"")
 
 
-def _offset_deltas(count: int) -> list[bytes]:
+def _offset_deltas(count: int, known: Known) -> list[bytes]:
     """Return the varints of 0..count-1."""
-    global _offset_delta_varints  # noqa: PLW0603  grown by replacement, so it needs no lock
-    known = _offset_delta_varints
-    if len(known) < count:
-        wanted = max(count, min(2 * len(known), TABLE_SIZE_MAX), 64)
-        known = known + [encode_varint(delta) for delta in range(len(known), wanted)]
+    kept = known.offset_deltas
+    if len(kept) < count:
+        wanted = max(count, min(2 * len(kept), TABLE_SIZE_MAX), 64)
+        kept = kept + [encode_varint(delta) for delta in range(len(kept), wanted)]
         if count <= TABLE_SIZE_MAX:
-            _offset_delta_varints = known
-    return known if len(known) == count else known[:count]
+            known.offset_deltas = kept
+    return kept if len(kept) == count else kept[:count]

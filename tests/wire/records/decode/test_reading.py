@@ -20,8 +20,8 @@ from tests.wire.records.batches import (
 )
 from wire.records import InvalidRecord, RecordBatch, RecordsError, build_batch, scan, tuples
 from wire.records.decode.columns import RecordColumns
-from wire.records.decode.fast.chain.varying import find_fields
-from wire.records.decode.fast.strides.runs import find_runs
+from wire.records.decode.fast.chain import find_fields
+from wire.records.decode.fast.runs import find_runs
 from wire.records.decode.loop import parse_records
 from wire.records.decode.rows import plain_tuples
 from wire.records.decode.scan import ScanResult, scan_plainly

@@ -7,19 +7,15 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.wire.records.batches import (
     NOW,
     build,
     columns,
     expected_records,
-    fields,
-    headers,
     plain_payload,
-    timestamps,
 )
-from wire.records import BatchBuilder, RecordBatch, build_batch, size_upper_bound, tuples
+from wire.records import RecordBatch, build_batch, tuples
 from wire.records.encode.builder import PATCHED_SIZE_MIN, renumbered
 from wire.records.encode.joins import encode_record, encode_records
 
@@ -131,43 +127,6 @@ def test_compressed_batches_read_the_same(codec: int, arguments: dict[str, Any])
     assert tuples(batch) == expected_records(arguments)
 
 
-rows = st.lists(st.tuples(timestamps, fields, fields, st.none() | headers), min_size=1, max_size=80)
-
-
-@given(rows)
-@settings(max_examples=60)
-def test_builder_equals_build_batch_and_its_estimate_holds(rows: list[tuple[Any, ...]]) -> None:
-    builder = BatchBuilder()
-    for index, row in enumerate(rows):
-        before = builder.estimated_size
-        bound = size_upper_bound(*row[1:]) - 61
-        assert builder.append(*row) == index
-        assert builder.estimated_size - before <= bound
-    stamps, keys, values, header_column = (list(column) for column in zip(*rows, strict=True))
-    expected = build_batch(
-        values,
-        keys=keys,
-        timestamps=stamps,
-        headers=header_column,
-        producer_id=5,
-        producer_epoch=1,
-        base_sequence=10,
-    )
-    built = builder.close(producer_id=5, producer_epoch=1, base_sequence=10)
-    assert built == expected
-    assert builder.count == len(rows)
-    assert len(built) <= builder.estimated_size <= len(built) + 32 * len(rows)
-
-
-def test_closing_again_renumbers_sequences() -> None:
-    builder = BatchBuilder(codec=4)
-    builder.append(NOW, b"k", b"v")
-    first = RecordBatch(builder.close(producer_id=1, producer_epoch=0, base_sequence=0))
-    again = RecordBatch(builder.close(producer_id=2, producer_epoch=0, base_sequence=8))
-    assert (first.codec, first.base_sequence, again.base_sequence) == (4, 0, 8)
-    assert list(first.records()) == list(again.records())
-
-
 @pytest.mark.parametrize("count", [1, 2, 200])
 @pytest.mark.parametrize("codec", [0, 1])
 def test_a_renumbered_batch_is_the_one_built_with_those_numbers(count: int, codec: int) -> None:
@@ -183,21 +142,3 @@ def test_a_renumbered_batch_is_the_one_built_with_those_numbers(count: int, code
     assert renumbered(plain, *numbers.values()) == expected
     assert renumbered(expected, -1, -1, -1) == plain
     assert plain == kept, "who holds the bytes already sees them unchanged"
-
-
-def test_room_is_for_the_first_record_and_for_what_fits() -> None:
-    builder = BatchBuilder(size_limit=300)
-    assert builder.has_room_for(None, bytes(1000))
-    while builder.has_room_for(None, bytes(40)):
-        builder.append(NOW, None, bytes(40))
-    assert builder.count == 4
-    assert len(builder.close()) <= 300
-    assert builder.has_room_for(None, b"")
-
-
-@given(fields, fields, headers)
-def test_size_upper_bound_holds_at_the_worst_place(key: Any, value: Any, header: Any) -> None:
-    built = build_batch(
-        [value], keys=[key], timestamps=(1 << 62), headers=[header], base_offset=1 << 62
-    )
-    assert len(built) <= size_upper_bound(key, value, header)

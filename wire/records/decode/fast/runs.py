@@ -13,16 +13,17 @@ another length of key or value. Batches whose runs are short are left to others.
 
 from __future__ import annotations
 
-import sys
 from itertools import repeat
 from struct import Struct
 
 from wire.records.decode.loop import RECORD_SIZE_MIN
 from wire.records.known import KNOWN, Known
 from wire.records.varint import (
+    INT64_MAX,
     MAX_VARINT_SIZE,
     MAX_VARLONG_SIZE,
     SMALL,
+    SMALL_NUMBERS,
     Malformed,
     distinct,
     read_varint,
@@ -31,7 +32,6 @@ from wire.records.varint import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any
 
     from wire.records.record import Buffer
 
@@ -50,16 +50,17 @@ RUNS_FREE = 3
 # A column of bytes costs 0.7 ns per record, one of a memoryview 6.6: for small records a copy pays.
 COPY_RECORD_SIZE_MAX = 512
 COPY_SIZE_MAX = 64 << 10
-# Of large records the headers are copied, where there are so many that numpy is worth its import.
+# Of large records the headers are copied, where there are so many that numpy is worth its import:
+# of batches of 500 to 900 x 1 KiB, no two alike, a scan takes 1.6 times as long without.
 PACKED_COUNT_MIN = 400
 PACKED_SIZE_MAX = 64
 
+# From so many on, numpy decodes deltas of several bytes: 1,000 in 10 us, not 200.
+NUMPY_COUNT_MIN = 100
+
 # Records are unpacked so many at a time; runs break at 64 anyway.
 CHUNK = 64
-# From so many on, numpy cuts them out faster.
-GATHER_COUNT_MIN = 400
 
-_LOW_HALF = 0 if sys.byteorder == "little" else 1
 _HIGH_BYTES = bytes(range(0x80, 0x100))
 
 
@@ -68,22 +69,20 @@ class Run:
 
     The key and the value stand `key_at` and `value_at` bytes into a record, and are `key_size` and
     `value_size` bytes long (negative: null). `delta` is the timestamp delta of all, unless
-    `raw_deltas` has one for each, in a form that `decoded_deltas` maps to the number: bytes, or
-    else just those forms that occur.
+    `varying_deltas` has one for each: the numbers, or, if all take a byte, their varints as bytes.
     """
 
     __slots__ = (
         "count",
-        "decoded_deltas",
         "delta",
         "index",
         "key_at",
         "key_size",
         "position",
-        "raw_deltas",
         "stride",
         "value_at",
         "value_size",
+        "varying_deltas",
     )
 
     index: int
@@ -95,23 +94,15 @@ class Run:
     value_at: int
     value_size: int
     delta: int
-    raw_deltas: Sequence[Any]
-    decoded_deltas: dict[Any, int]
+    varying_deltas: Sequence[int]
 
-    def deltas(self) -> Iterable[int]:
-        """Return the timestamp deltas of the records, in order."""
-        if self.raw_deltas:
-            return map(self.decoded_deltas.__getitem__, self.raw_deltas)
-        return repeat(self.delta, self.count)
-
-    def distinct_deltas(self) -> list[int]:
-        """Return the timestamp deltas of the records, each once, in no order; there are few."""
-        if not self.raw_deltas:
-            return [self.delta]
-        decoded = self.decoded_deltas
-        if type(self.raw_deltas) is bytes:
-            return [decoded[raw] for raw in distinct(self.raw_deltas)]
-        return list(decoded.values())
+    def distinct_deltas(self) -> Sequence[int]:
+        """Return the timestamp deltas that occur, in no order; those of a byte once each."""
+        if not self.varying_deltas:
+            return (self.delta,)
+        if type(self.varying_deltas) is bytes:
+            return [SMALL_NUMBERS[raw] for raw in distinct(self.varying_deltas)]
+        return self.varying_deltas
 
 
 def in_fastest_form(payload: Buffer, count: int) -> bytes | memoryview:
@@ -124,7 +115,7 @@ def in_fastest_form(payload: Buffer, count: int) -> bytes | memoryview:
     return payload if type(payload) is memoryview else memoryview(payload)
 
 
-def find_runs(data: bytes | memoryview, count: int) -> list[Run] | None:
+def find_runs(data: bytes | memoryview, count: int, known: Known = KNOWN) -> list[Run] | None:
     """Return the runs that are the whole of `data`, or None when the plain loop must decide.
 
     A list means: `data` holds exactly `count` valid records without headers, with offset deltas
@@ -137,7 +128,7 @@ def find_runs(data: bytes | memoryview, count: int) -> list[Run] | None:
     while index < count:
         if len(runs) > RUNS_FREE + index // RUN_LENGTH_MIN:
             return None
-        run = _run_at(data, position, index, count)
+        run = _run_at(data, position, index, count, known)
         if run is None:
             return None
         runs.append(run)
@@ -146,7 +137,9 @@ def find_runs(data: bytes | memoryview, count: int) -> list[Run] | None:
     return runs if position == len(data) else None
 
 
-def _run_at(data: bytes | memoryview, position: int, index: int, count: int) -> Run | None:
+def _run_at(
+    data: bytes | memoryview, position: int, index: int, count: int, known: Known
+) -> Run | None:
     """Return the run that begins with record `index` at `position`, if it is a usual record."""
     try:
         length, body = read_varint(data, position, MAX_VARINT_SIZE)
@@ -196,7 +189,7 @@ def _run_at(data: bytes | memoryview, position: int, index: int, count: int) -> 
     _require_constants((data, position, stride), run, [stride - 1])
     heads = _heads(data, run)
     _require_constants(heads, run, constants)
-    _require_offsets(heads, run, at_offset, offset_size)
+    _require_offsets(heads, run, at_offset, offset_size, known)
     _require_deltas(heads, run, body + 1 - position, at_offset)
     return run
 
@@ -230,11 +223,11 @@ def _require_constants(heads: Heads, run: Run, places: list[int]) -> None:
             run.count -= len(column.lstrip(first))
 
 
-def _require_offsets(heads: Heads, run: Run, start: int, size: int) -> None:
+def _require_offsets(heads: Heads, run: Run, start: int, size: int, known: Known) -> None:
     """Cut the run to the records whose offset deltas follow each other."""
     first = run.index - OFFSET_STARTS[size]
     for place in range(size):
-        expected = _offset_column(size, place)[first : first + run.count]
+        expected = _offset_column(size, place, known)[first : first + run.count]
         column = _column(heads, start + place, run.count)
         if column != expected:
             run.count = _equal_count(column, expected)
@@ -249,31 +242,37 @@ def _require_deltas(heads: Heads, run: Run, start: int, stop: int) -> None:
         if column != column[:1] * run.count:
             # All bytes of a varint but the last one have the top bit set.
             run.count -= len(column.lstrip(SMALL if place == stop - 1 else _HIGH_BYTES))
-    run.raw_deltas, run.decoded_deltas = _varying(columns, run.count)
+    run.varying_deltas = _varying(columns, run.count)
 
 
-def _varying(columns: list[bytes], count: int) -> tuple[Sequence[Any], dict[Any, int]]:
-    """Return the first varints whose bytes are in `columns`, raw, and the number of each raw one.
-
-    Nothing if all are equal. There are few distinct ones, so only those are decoded.
-    """
+def _varying(columns: list[bytes], count: int) -> Sequence[int]:
+    """Return the first varints whose bytes are in `columns`, as `Run.varying_deltas` has them."""
     first = columns[0][:count]
     if len(columns) == 1:
-        if first == first[:1] * count:
-            return (), {}
-        return first, {raw: (raw >> 1) ^ -(raw & 1) for raw in distinct(first)}
-    if len(columns) == 2:
-        pairs = bytearray(2 * count)
-        pairs[_LOW_HALF::2] = first
-        pairs[1 - _LOW_HALF :: 2] = columns[1][:count]
-        if pairs == pairs[:2] * count:
-            return (), {}
-        raws = memoryview(pairs).cast("H").tolist()
-        return raws, {raw: (raw >> 8 << 6 | (raw & 0x7F) >> 1) ^ -(raw & 1) for raw in set(raws)}
-    varints = list(zip(*(column[:count] for column in columns), strict=True))
-    if varints.count(varints[0]) == count:
-        return (), {}
-    return varints, {raw: read_varint(bytes(raw), 0, MAX_VARLONG_SIZE)[0] for raw in set(varints)}
+        return () if first == first[:1] * count else first
+    deltas = (_decoded if count >= NUMPY_COUNT_MIN else _decoded_plainly)(columns, count)
+    return () if deltas.count(deltas[0]) == count else deltas
+
+
+def _decoded(columns: list[bytes], count: int) -> list[int]:
+    """The numbers of the first varints whose bytes are in `columns`; bits above 64 are dropped."""
+    import numpy as np
+
+    number = np.zeros(count, np.uint64)
+    for place, column in enumerate(columns):
+        octets = np.frombuffer(column, np.uint8, count).astype(np.uint64)
+        number |= (octets & np.uint64(0x7F)) << np.uint64(7 * place)
+    signs = (number & np.uint64(1)).view(np.int64)
+    deltas: list[int] = ((number >> np.uint64(1)).view(np.int64) ^ -signs).tolist()
+    return deltas
+
+
+def _decoded_plainly(columns: list[bytes], count: int) -> list[int]:
+    numbers = [octet & 0x7F for octet in columns[0][:count]]
+    for place, column in enumerate(columns[1:], 1):
+        shift = 7 * place
+        numbers = [n | (octet & 0x7F) << shift for n, octet in zip(numbers, column)]  # noqa: B905
+    return [(n >> 1 & INT64_MAX) ^ -(n & 1) for n in numbers]
 
 
 def _equal_count(left: bytes, right: bytes) -> int:
@@ -309,15 +308,7 @@ def field_of(
     """Return the field that stands `at` bytes into each record, as copies."""
     if size < 0:
         return repeat(None, run.count)
-    if run.count < GATHER_COUNT_MIN or size == 0:
-        return _unpack(data, run, ((at, size),), known)
-    import numpy as np
-
-    # One loop in C for all.
-    fields: list[bytes | None] = np.ndarray(
-        (run.count,), f"V{size}", data, run.position + at, (run.stride,)
-    ).tolist()
-    return fields
+    return _unpack(data, run, ((at, size),), known)
 
 
 def _unpack(
@@ -369,15 +360,13 @@ OFFSET_STARTS = (
     1 << 31,
 )  # the first delta that takes so many bytes
 
-_offset_columns: dict[tuple[int, int], bytes] = {}
 
-
-def _offset_column(size: int, place: int) -> bytes:
+def _offset_column(size: int, place: int, known: Known) -> bytes:
     """Return byte `place` of the varint of every offset delta whose varint has `size` bytes.
 
     A delta d is written as 2 * d, so its first byte holds its low 6 bits, the next ones 7 each.
     """
-    column = _offset_columns.get((size, place))
+    column = known.offset_columns.get((size, place))
     if column is None:
         start = OFFSET_STARTS[size]
         end = min(OFFSET_STARTS[size + 1], OFFSET_DELTA_END)
@@ -390,5 +379,5 @@ def _offset_column(size: int, place: int) -> bytes:
                 bytes((more | delta // period & 0x7F,)) * period
                 for delta in range(start, end, period)
             )
-        _offset_columns[size, place] = column
+        known.offset_columns.keep((size, place), column)
     return column

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from wire.records import build_batch
 from wire.records.batch import RecordBatch
-from wire.records.decode.fast.chain.lockstep import BatchesColumns, columns_of_batches
+from wire.records.decode.fast.lockstep import BatchesColumns, columns_of_batches
 
 NAMES = ("offsets", "timestamps", "key_sizes", "value_sizes")
 
@@ -80,6 +80,19 @@ def test_a_batch_that_is_malformed_is_left_to_the_general_reader() -> None:
             found = _together([batch])
             if found is not None:
                 assert found.value_sizes.tolist() == expected.value_sizes.tolist()
+
+
+@pytest.mark.parametrize("position", [4, 8], ids=["key", "value"])
+def test_a_field_that_leaves_its_record_is_noticed_where_the_lengths_are_whole(
+    position: int,
+) -> None:
+    whole = _batch([(b"key", b"value", 0)] * 3)
+    # length, attributes, timestamp delta, offset delta, size and bytes of key, size of value
+    payload = bytearray(whole.payload())
+    assert (payload[4], payload[8]) == (2 * len(b"key"), 2 * len(b"value"))
+    payload[position] += 2
+    assert columns_of_batches([whole, whole], [whole.payload(), whole.payload()]) is not None
+    assert columns_of_batches([whole, whole], [whole.payload(), bytes(payload)]) is None
 
 
 @pytest.mark.parametrize("name", ["timestamps", "offsets"])

@@ -12,12 +12,7 @@ from tests.wire.records.batches import NOW, batch_of_payload, build, columns
 from tests.wire.records.decode.test_reading import assert_all_forms_agree
 from wire.records import RecordBatch, RecordsError, build_batch, scan, tuples
 from wire.records.decode import scan as facts
-from wire.records.decode.fast.uniform import shapes
-from wire.records.decode.fast.uniform.shapes import (
-    COUNT_AT_ONCE,
-    COUNT_MAX,
-    cut,
-)
+from wire.records.decode.fast.uniform import COUNT_AT_ONCE, COUNT_MAX, cut, known_shape
 from wire.records.decode.scan import ScanResult
 from wire.records.known import KNOWN
 
@@ -38,7 +33,7 @@ def batch_of(
 
 def has_shape(batch: RecordBatch) -> bool:
     payload = batch.payload()
-    known = shapes.known_shape(len(payload), batch.record_count)
+    known = known_shape(len(payload), batch.record_count)
     return known is not None and known.deltas(payload, 0) is not None
 
 

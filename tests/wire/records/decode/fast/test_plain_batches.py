@@ -10,10 +10,10 @@ import pytest
 from tests.wire.records.batches import batch_of_payload
 from tests.wire.records.decode.test_reading import assert_all_forms_agree
 from wire.records import RecordBatch, build_batch, tuples
-from wire.records.decode.fast.strides.layout import COUNT_MAX as LAYOUT_COUNT_MAX
-from wire.records.decode.fast.strides.layout import known_runs, remember
-from wire.records.decode.fast.strides.runs import find_runs
-from wire.records.decode.fast.uniform.shapes import COUNT_MAX
+from wire.records.decode.fast.layouts import COUNT_MAX as LAYOUT_COUNT_MAX
+from wire.records.decode.fast.layouts import known_runs, remember
+from wire.records.decode.fast.runs import find_runs
+from wire.records.decode.fast.uniform import COUNT_MAX
 from wire.records.decode.rows import NO_ROWS, Rows, rows_of
 from wire.records.known import Known
 

@@ -11,14 +11,26 @@ parse.
 
 Without keys there is one piece between two values. Where a delta takes more than a byte (64 ms and
 more from the first record), where there are headers, or null values, others read the batch.
+
+Producers that fill batches write many of one size and count: those that follow each other are read
+as one.
 """
 
 from __future__ import annotations
 
-from itertools import repeat
+from itertools import chain, repeat
 from struct import Struct
 
+from wire.records.crc32c import crc32c
+from wire.records.decode.rows import Rows
 from wire.records.encode.joins import offset_sizes, template, uniform_size
+from wire.records.format import (
+    ATTRIBUTES_POSITION,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    TIMESTAMP_TYPE_BIT,
+)
 from wire.records.known import KNOWN, Known
 from wire.records.varint import (
     MAX_VARINT_SIZE,
@@ -26,27 +38,33 @@ from wire.records.varint import (
     VARINTS,
     Malformed,
     distinct,
-    int64,
     read_varint,
+    timestamps_with,
     varint_size,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from wire.records.record import Buffer
 
     # keys or None, values, timestamp deltas as `Shape.deltas` has them
     Columns = tuple[tuple[bytes, ...] | None, tuple[bytes, ...], bytes]
+    # base offset, length to magic, crc, attributes and last offset delta, base and greatest
+    # timestamp, number of records
+    Head = tuple[int, bytes, int, bytes, int, int, bytes]
 
 COUNT_MAX = 400
 # Below this the plain loop takes less time than making a shape does, so that has to pay twice.
 COUNT_AT_ONCE = 8
-# Below this a look-up for each is as quick.
-GROUPED_COUNT_MIN = 32
 
 _SWAPPED = str.maketrans("sx", "xs")
+
+BATCHES_MIN = 2
+# Larger batches take as long one by one.
+RUN_COUNT_MAX = 64
+# length, epoch and magic
+_FRAME_START, _FRAME_END = 8, 17
+_unpack_head = Struct(">q9sI6sqq14x4s").unpack_from
 
 
 class Shape:
@@ -183,32 +201,6 @@ def cut(data: Buffer, position: int, end: int, count: int, known: Known = KNOWN)
     return None if shape is None else shape.columns(data, position)
 
 
-def timestamps_with(base_timestamp: int, deltas: bytes) -> Iterable[int]:
-    """The timestamps of records, from what a shape says of their deltas."""
-    if not deltas:
-        return repeat(base_timestamp)
-    if len(deltas) >= GROUPED_COUNT_MIN:
-        stamps = _grouped_timestamps(base_timestamp, deltas)
-        if stamps is not None:
-            return stamps
-    stamp_of = {raw: int64(base_timestamp + SMALL_NUMBERS[raw]) for raw in set(deltas)}
-    return list(map(stamp_of.__getitem__, deltas))
-
-
-def _grouped_timestamps(base_timestamp: int, deltas: bytes) -> list[int] | None:
-    """The timestamps, if those that are equal follow each other: then each takes 10 ns, not 50."""
-    stamps: list[int] = []
-    start, count = 0, len(deltas)
-    while start < count:
-        raw = deltas[start]
-        stop = deltas.rfind(raw, start) + 1
-        if deltas.count(raw, start, stop) != stop - start:
-            return None
-        stamps += [int64(base_timestamp + SMALL_NUMBERS[raw])] * (stop - start)
-        start = stop
-    return stamps
-
-
 def _meet(data: Buffer, position: int, end: int, count: int, known: Known) -> Shape | None:
     """Make a shape for such batches, unless the first record and the size say that it has none."""
     key = end - position, count
@@ -238,3 +230,171 @@ def _sizes_of_first(data: memoryview, position: int) -> tuple[int, int] | None:
     except (IndexError, Malformed):
         return None
     return (key_size, value_size) if value_size >= 0 else None
+
+
+# --- batches ------------------------------------------------------------------------------------
+
+
+class RunRows(Rows):
+    """The records of batches of one shape that follow each other, one or more."""
+
+    __slots__ = ("end", "epoch", "next_offset", "timestamp_type")
+
+    end: int
+    """Where what follows begins in the view."""
+    next_offset: int
+    epoch: int
+    timestamp_type: int
+
+
+class _Reader:
+    """What cuts batches of one shape."""
+
+    __slots__ = ("fields", "shape", "skim")
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.skim = Struct(f"{HEADER_SIZE}x{shape.around_form}").iter_unpack
+        self.fields = Struct(f"{HEADER_SIZE}x{shape.fields_form}").iter_unpack
+
+
+def next_rows(
+    view: memoryview,
+    position: int,
+    *,
+    offset: int,
+    count_max: int,
+    check_crcs: bool,
+    several: bool = False,
+    known: Known = KNOWN,
+) -> RunRows | None:
+    """The records of the batch at `position`, or of `several`, if they have a shape.
+
+    They are whole and plain: not compressed, of no transaction, and begin at `offset` or later. If
+    they are several they have no more than `count_max` records, and their offsets follow each
+    other. None says nothing.
+
+    Several batches of one record take a third of what they take one by one, of 15 x 1 KiB three
+    quarters. One alone takes 0.65 of what it takes from `RecordBatch` on, if it has a record, and
+    0.75 if it has 15.
+    """
+    if position + HEADER_SIZE > len(view):
+        return None
+    header = HEADER.unpack_from(view, position)
+    base_offset, length, _, magic, crc, attributes, last_offset_delta, *_, count = header
+    end = position + LOG_OVERHEAD + length
+    if (
+        magic != 2
+        or attributes & ~TIMESTAMP_TYPE_BIT
+        or base_offset < offset
+        or end > len(view)
+        or end <= position + HEADER_SIZE
+    ):
+        return None
+    if several and 0 < count <= RUN_COUNT_MAX and last_offset_delta == count - 1:
+        size = end - position
+        wanted = min((len(view) - position) // size, count_max // count)
+        frame = view[position + _FRAME_START : position + _FRAME_END]
+        if wanted >= BATCHES_MIN and view[end + _FRAME_START : end + _FRAME_END] == frame:
+            places = range(position, position + wanted * size, size)
+            found = _run(view, places, header, offset, check_crcs=check_crcs, known=known)
+            if found is not None:
+                return found
+    if check_crcs and crc32c(view[position + ATTRIBUTES_POSITION : end]) != crc:
+        return None
+    columns = cut(view, position + HEADER_SIZE, end, count, known)
+    return None if columns is None else _one(columns, header, end)
+
+
+def _one(columns: Columns, header: tuple[int, ...], end: int) -> RunRows:
+    """The records of the batch that ends there, which has a shape."""
+    keys, values, deltas = columns
+    base_offset, _, epoch, _, _, attributes, last_offset_delta, base_timestamp, latest, *_ = header
+    rows = RunRows(
+        range(base_offset, base_offset + header[-1]),
+        repeat(latest) if attributes else timestamps_with(base_timestamp, deltas),
+        repeat(None) if keys is None else keys,
+        values,
+    )
+    rows.end = end
+    rows.next_offset = base_offset + last_offset_delta + 1
+    rows.epoch = epoch
+    rows.timestamp_type = attributes >> 3
+    return rows
+
+
+def _run(
+    view: memoryview,
+    places: range,
+    header: tuple[int, ...],
+    offset: int,
+    *,
+    check_crcs: bool,
+    known: Known,
+) -> RunRows | None:
+    """The records of the batches at these places if at least two are alike; None if not."""
+    position, size, count, attributes = places[0], places.step, header[-1], header[5]
+    reader = known.shape_readers.get((size, count)) or _reader(view, position, size, count, known)
+    if reader is None:
+        return None
+    heads = alike_heads(view, places, offset, check_crcs=check_crcs, dense=True)
+    batches = view[position : position + len(heads) * size]
+    # The same places of all of them are cut out by one iteration of struct, joined, and compared
+    # with what the shape says: no step of Python for each but its header and timestamps.
+    around = b"".join(chain.from_iterable(reader.skim(batches)))
+    deltas = reader.shape.split_deltas(around)
+    fitting = len(deltas)
+    if fitting < BATCHES_MIN:
+        return None
+    end = position + fitting * size
+    fields = list(chain.from_iterable(reader.fields(view[position:end])))
+    keys, values = (fields[0::2], fields[1::2]) if reader.shape.has_keys else (None, fields)
+    first = heads[0][0]
+    timestamps: list[int] = []
+    for head, batch_deltas in zip(heads, deltas):  # noqa: B905  as many as fit
+        if batch_deltas and not attributes:
+            timestamps += timestamps_with(head[4], batch_deltas)
+        else:
+            timestamps += [head[5] if attributes else head[4]] * count
+    offsets = range(first, first + fitting * count)
+    rows = RunRows(offsets, timestamps, keys or repeat(None), values)
+    rows.end = end
+    rows.next_offset = first + fitting * count
+    rows.epoch = header[2]
+    rows.timestamp_type = attributes >> 3
+    return rows
+
+
+def _reader(view: memoryview, position: int, size: int, count: int, known: Known) -> _Reader | None:
+    shape = shape_of(view, position + HEADER_SIZE, position + size, count, known)
+    if shape is None:
+        return None
+    reader = _Reader(shape)
+    known.shape_readers.keep((size, count), reader)
+    return reader
+
+
+def alike_heads(
+    view: memoryview, places: range, offset: int, *, check_crcs: bool, dense: bool = False
+) -> list[Head]:
+    """The headers at these places, up to the first that is not like the first, or damaged.
+
+    The batches begin at `offset` or later, each behind the one before it; with `dense` there is no
+    offset between them that none has.
+    """
+    heads: list[Head] = []
+    _, frame, _, kind, _, _, number = _unpack_head(view, places[0])
+    last_offset_delta = int.from_bytes(kind[2:], "big")
+    for place in places:
+        head = _unpack_head(view, place)
+        if head[1] != frame or head[3] != kind or head[6] != number or head[0] < offset:
+            break
+        if dense and heads and head[0] != offset:
+            break
+        # At once, as it brings the whole batch into the processor's cache.
+        checked = place + ATTRIBUTES_POSITION
+        if check_crcs and crc32c(view[checked : place + places.step]) != head[2]:
+            break
+        offset = head[0] + last_offset_delta + 1
+        heads.append(head)
+    return heads

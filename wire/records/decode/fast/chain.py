@@ -2,7 +2,7 @@
 
 Nothing but the record before it tells where a record begins, so the chain is a loop in Python, of
 one table look-up per record (70 ns). With the boundaries known, each field of all records is
-decoded at once by numpy (another 70 ns), whatever its size. Like the runs of layout.py this accepts
+decoded at once by numpy (another 70 ns), whatever its size. Like `runs.py` this accepts
 only what the plain loop would read in the same way, and leaves the rest to it.
 """
 
@@ -126,34 +126,32 @@ def cut(data: bytes | memoryview, positions: Int64s, sizes: Int64s) -> list[byte
     return pieces
 
 
+def _make_record_sizes() -> list[int]:
+    # An odd number is a negative length, and one below 6 is no record's.
+    begin = 2 * RECORD_SIZE_MIN - 2
+    one_byte, two_bytes = [0] * 128, [0] * (1 << 14)
+    one_byte[begin::2] = range(RECORD_SIZE_MIN, 65)
+    two_bytes[begin::2] = range(RECORD_SIZE_MIN + 1, (1 << 13) + 2)
+    sizes: list[int] = []
+    for low in range(0, 1 << 14, 128):
+        sizes += one_byte + two_bytes[low : low + 128]
+    return sizes + (one_byte + [0] * 128) * 128
+
+
+# A record's size, its length field included, by its first two bytes as a little-endian number; 0
+# when they do not tell, or tell of nothing a record can be: then the chain stops moving.
+_RECORD_SIZES = _make_record_sizes()
+
+
 def _chain(data: bytes | memoryview, count: int) -> list[int] | None:
     """Return where each of `count` records ends, if the last one ends with the data."""
-    sizes = _record_sizes or _make_record_sizes()
+    sizes = _RECORD_SIZES
     end = 0
     try:
         ends = [end := end + sizes[_peek(data, end)[0]] for _ in repeat(None, count)]
     except StructError:  # beyond the end
         return None
     return ends if end == len(data) else None
-
-
-# A record's size, its length field included, by its first two bytes as a little-endian number; 0
-# when they do not tell, or tell of nothing a record can be: then the chain stops moving.
-_record_sizes: list[int] = []
-
-
-def _make_record_sizes() -> list[int]:
-    shortest = RECORD_SIZE_MIN - 1
-    one_byte = [1 + low // 2 if low % 2 == 0 and low // 2 >= shortest else 0 for low in range(128)]
-    sizes: list[int] = []
-    for high in range(128):
-        sizes += one_byte
-        for low in range(128):
-            length, is_negative = divmod(high << 7 | low, 2)
-            sizes.append(0 if is_negative or length < shortest else 2 + length)
-    sizes += (one_byte + [0] * 128) * 128
-    _record_sizes[:] = sizes
-    return _record_sizes
 
 
 def _varints(

@@ -1,1 +1,0 @@
-"""Records of any lengths, by table look-ups and numpy."""

@@ -1,1 +1,0 @@
-"""Fields an even distance apart, taken as columns."""

@@ -1,1 +1,0 @@
-"""Batches of records of one size, compared whole."""
