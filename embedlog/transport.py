@@ -46,13 +46,15 @@ if TYPE_CHECKING:
         in_process: bool
         is_driven: bool
         runtime: Runtime
-        failure_count: int
-        """Connections that broke, or could not be made."""
         before_end: Callable[[], None] | None
         """What the client does when a cluster of this process is closed before it."""
         disk_error: Callable[[str, int], Exception | None]
         """(topic, partition) -> the OSError behind a KAFKA_STORAGE_ERROR, or the CorruptRecord
         behind a CORRUPT_MESSAGE: only the code travels. In process; elsewhere nobody knows."""
+
+        @property
+        def failure_count(self) -> int:
+            """Connections that broke, or could not be made."""
 
         @property
         def makes_topics(self) -> bool:

@@ -48,12 +48,6 @@ beside them those that do not know them."""
 
 THREAD_MAKERS = ("Thread", "start_new_thread")
 
-BEING_REBUILT = (
-    "embedlog.coordinator.group.classic",
-)
-"""Rooms where files still name each other in a circle. A room without one has to leave."""
-
-
 class Import:
     """One import statement: it runs with its module, with its function, or is for types alone."""
 
@@ -199,19 +193,7 @@ def test_no_circle_of_rooms() -> None:
 
 def test_no_circle_of_files() -> None:
     house = _house()
-    circles = {str(circle): circle for circle in house.circles()}
-    excused: dict[str, set[str]] = {
-        room: {
-            text
-            for text, circle in circles.items()
-            if all(module == room or module.startswith(room + ".") for module in circle)
-        }
-        for room in BEING_REBUILT
-    }
-    broken = circles.keys() - set().union(*excused.values())
-    assert not broken, "\n\n".join(house.arrows(circles[text]) for text in sorted(broken))
-    done = [room for room, found in excused.items() if not found]
-    assert not done, f"without a circle, so strike it from BEING_REBUILT: {done}"
+    assert not house.circles(), "\n\n".join(map(house.arrows, house.circles()))
 
 
 def _all(*folders: str) -> list[Import]:

@@ -13,7 +13,7 @@ from embedlog.aio.calls import Calls, awaited, awaited_here
 from embedlog.aio.shared_consumer import SharedConsumer, first_offsets
 from embedlog.client import arguments
 from embedlog.client.consumer import consumer as blocking
-from embedlog.client.consumer.group_calls import LISTENER_METHODS
+from embedlog.client.consumer.subscription_calls import LISTENER_METHODS
 from embedlog.client.errors import WakeupError
 from embedlog.common import TopicPartition
 from embedlog.errors import ClosedError
@@ -68,19 +68,20 @@ class Consumer:
     def __init__(
         self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
-        self.blocking = SharedConsumer(target, config, **settings)
+        self._shared = SharedConsumer(target, config, settings)
+        self.blocking = self._shared.sync
         """The synchronous consumer underneath: for rebalance listeners, and for nobody else."""
         self._calls = Calls(
-            self.blocking.scheduler,
+            self._shared.scheduler,
             "consumer",
             interrupt=self.blocking.wakeup,
-            begin=self.blocking.forget_wakeup,
+            begin=self._shared.forget_wakeup,
         )
         self._ahead: deque[ConsumerRecord] = deque()
         """Polled by the iteration, and not handed out yet."""
         self._filling = asyncio.Lock()
         """Held by the task that polls, of those that iterate."""
-        if self.blocking.in_process:
+        if self._shared.in_process:
             stays_in_parent(self)
 
     # What to read
@@ -210,7 +211,7 @@ class Consumer:
         """
         unread: dict[TopicPartition, ConsumerRecord] = {}
         await self._calls.in_thread(
-            partial(self.blocking.commit_read, unread, offsets, timeout_ms),
+            partial(self._shared.commit_read, unread, offsets, timeout_ms),
             prepare=lambda: unread.update(self._unread()),
         )
 
@@ -257,7 +258,7 @@ class Consumer:
         timeout_ms = arguments.timeout_ms(timeout_ms, "poll")
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
-        if self.blocking.never_calls_back:
+        if self._shared.never_calls_back:
             await asyncio.sleep(0)  # other tasks run between two polls
             found = await self._calls.here(lambda: poll(0), prepare=self._give_back)
             if found or timeout_ms <= 0:
@@ -297,8 +298,8 @@ class Consumer:
         if self._ahead:
             unread = self._unread()
             self._ahead.clear()
-            self.blocking.give_back({key: record.offset for key, record in unread.items()})
+            self._shared.give_back({key: record.offset for key, record in unread.items()})
 
     def _undo(self, found: Any) -> None:
         """A poll whose task was cancelled has not happened. Requires: the turn."""
-        self.blocking.give_back(first_offsets(found))
+        self._shared.give_back(first_offsets(found))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from embedlog.client.consumer.consumer import Consumer
+from embedlog.client.consumer.consumer import shared
 from embedlog.client.consumer.consumer_record import ConsumerRecords, PolledColumns
 from embedlog.client.group.auto_commit import consumed_offsets
 from embedlog.client.group.group_offsets import OffsetAndMetadata
@@ -13,39 +13,33 @@ from embedlog.common import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from embedlog.client.connect import Target
     from embedlog.client.consumer.consumer_record import ConsumerRecord
     from embedlog.client.consumer.group_calls import GivenOffsets
-    from embedlog.runtime import Scheduler
 
 
-class SharedConsumer(Consumer):
+class SharedConsumer:
     """Used by one thread at a time, but not always the same."""
 
-    @property
-    def in_process(self) -> bool:
-        """Is the cluster in this process?"""
-        return self._transport.in_process
-
-    @property
-    def scheduler(self) -> Scheduler:
-        """Starts threads, and lets them wait."""
-        return self._transport.runtime.scheduler
-
-    @property
-    def never_calls_back(self) -> bool:
+    def __init__(
+        self, target: Target, config: Mapping[str, Any] | None, settings: Mapping[str, Any]
+    ) -> None:
+        self.sync, parts, driver = shared(target, config, settings)
+        """The synchronous one."""
+        self._subscription = parts.subscription
+        self._guard = driver.guard
+        self.forget_wakeup = driver.forget_wakeup
+        self.scheduler = parts.transport.runtime.scheduler
+        self.in_process = parts.transport.in_process
+        self.never_calls_back = self.in_process and driver.coordinator is None
         """Does poll(0) neither wait nor call rebalance listeners?"""
-        return self._transport.in_process and self._coordinator is None
-
-    def forget_wakeup(self) -> None:
-        """Take back a `wakeup` that no call has noticed. Requires: no call is under way."""
-        self._is_woken = False
 
     def give_back(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Records from these offsets on were not read after all, where they are assigned still."""
         with self._guard:
             for key, offset in offsets.items():
                 if key in self._subscription.partitions:
-                    self.seek(key, offset)
+                    self.sync.seek(key, offset)
 
     def commit_read(
         self,
@@ -56,13 +50,12 @@ class SharedConsumer(Consumer):
         """`commit`, by default of the positions; of `unread` partitions what is before a record."""
         if offsets is None and unread:
             with self._guard:
-                self._group()
                 read = consumed_offsets(self._subscription)
             for key, record in unread.items():
                 if key in read:
                     read[key] = OffsetAndMetadata(record.offset, "", record.leader_epoch)
             offsets = read
-        self.commit(offsets, timeout_ms)
+        self.sync.commit(offsets, timeout_ms)
 
 
 def first_offsets(found: Any) -> dict[TopicPartition, int]:

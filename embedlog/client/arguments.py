@@ -225,6 +225,17 @@ def _is_one_partition(value: Any) -> bool:
     )
 
 
+def setting_text(value: Any) -> str | None:
+    """A setting's value as Kafka writes it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(str(each) for each in value)
+    return str(value)
+
+
 def _whole(  # noqa: PLR0917  the value, its name, its range
     value: Any, call: str, argument: str, expected: str, lowest: int, highest: int
 ) -> int:

@@ -1,14 +1,14 @@
-"""Who runs a client's state machine, and how others wait for it.
+"""`Driver`: which thread makes a client's passes, and how other threads wait.
 
     in process          the caller's thread: `run` does a pass, `wait` parks in the scheduler
     TCP, no linger      the caller's thread: one of those that wait polls the sockets
     TCP, with linger    a thread of its own; callers wake it and wait for its news
 
-In the first two, what callers leave behind is seen to by `producer.passes`.
+In the first two, `producer.passes` does what callers leave undone.
 
 A pass never waits. Parking in process holds no lock; polling sockets holds the turn, as only one
-thread may use them: whoever wants to send wakes the one that polls, and is next. The other threads
-that wait sleep until something has arrived, or until they are to poll.
+thread may use them: a thread that wants to send wakes the one that polls, and is next. The other
+threads that wait sleep until something has arrived, or until they are to poll.
 """
 
 from __future__ import annotations
@@ -16,30 +16,20 @@ from __future__ import annotations
 from _thread import get_ident
 from _weakref import ref
 
+from embedlog.client.news import News
+from embedlog.client.pass_thread import PassThread
 from embedlog.client.turn_lock import TurnLock
 from embedlog.errors import EmbedlogError
-from embedlog.pending import Pending
-from embedlog.runtime.locks import Rank, process_wide, ranked_lock, ranked_rlock
+from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.runtime.threads import Thread
+    from embedlog.pending import Pending
     from embedlog.transport import Transport
 
 _PARK_MS = 1 << 30
-
-
-class _News:
-    """What one thread waits for."""
-
-    __slots__ = ("is_news", "pending")
-
-    def __init__(self, is_news: Callable[[], bool] | None) -> None:
-        self.is_news = is_news
-        """Is it worth waking? Called by another thread; None for always."""
-        self.pending: Pending[object] = Pending()
 
 
 class Driver:
@@ -71,20 +61,13 @@ class Driver:
         self._poller: dict[str, int] = {}
         """The thread that polls, of those that wait."""
         self._runner = 0
-        self._news: list[_News] = []
-        self._news_lock = ranked_lock(Rank.NEWS)
+        self._news = News()
+        self.arrived = self._news.arrived
+        """There is something for the next pass, or for those who wait. From any thread."""
         self.delay: int | None = None
         """What the last pass returned."""
         self._threaded = threaded
-        self._name = name
-        self._thread: Thread | None = None
-        self._looping = ranked_lock(Rank.LOOP)
-        """Held by the thread that loops."""
-        self._ended: Pending[object] = Pending()
-        """No thread loops any more."""
-        self._is_unnoted = False
-        """Ctrl-C came between the start of the thread that loops and the note of it."""
-        self._is_closed = False
+        self._thread = PassThread(transport, name)
         key = id(self)
         _drivers[key] = ref(self, lambda _: _drivers.pop(key, None))
 
@@ -97,7 +80,7 @@ class Driver:
         of `UnattendedPasses`.
         """
         if self._threaded:
-            self._start()
+            self._thread.start(self._pass)
             self._transport.wake()
         elif self._turns is not None:
             runner, me = self._runner, get_ident()
@@ -154,7 +137,7 @@ class Driver:
         deadline += self._clock.monotonic_ms()
         try:
             while True:
-                news = self._listen(is_news if self._threaded else None)
+                listener = self._news.listen(is_news if self._threaded else None)
                 try:
                     if not self._threaded:
                         self.run()
@@ -163,22 +146,12 @@ class Driver:
                         return True
                     if left <= 0:
                         return False
-                    self._park(news.pending, min(left, patience_ms))
+                    self._park(listener.pending, min(left, patience_ms))
                 finally:
-                    self._stop_listening(news)
+                    self._news.stop_listening(listener)
         finally:
             # This thread may have been the one that polls: another that waits takes over.
-            self.arrived()
-
-    def arrived(self) -> None:
-        """There is something for the next pass, or for those who wait. From any thread."""
-        if self._news:
-            with self._news_lock:
-                waiting = [each for each in self._news if each.is_news is None or each.is_news()]
-                if waiting:
-                    self._news = [each for each in self._news if each not in waiting]
-            for news in waiting:
-                news.pending.complete(None)
+            self._news.arrived()
 
     def run_if_free(self) -> None:
         """A pass, unless another thread is in one or waits with the sockets: it drives."""
@@ -199,23 +172,18 @@ class Driver:
 
     def close(self, timeout_ms: int) -> None:
         """Stop the thread, if there is one; it ends by itself when it is the one that calls."""
-        self._is_closed = True
+        self._thread.stop()
         self._transport.wake()
         if self.is_running_here:
             return
-        if self._is_unnoted or (self._thread is None and self._looping.locked()):
-            self._scheduler.wait(self._ended, timeout_ms)
-        joined: Thread | None = None
-        while self._thread is not joined and self._thread is not None:
-            # Again, if one in which a callback raised has left another in its place.
-            joined = self._thread
-            joined.join(timeout_ms)
+        self._thread.join(timeout_ms)
         self._threaded = False
 
-    def _pass(self) -> None:
+    def _pass(self) -> int | None:
         self._in_turn(self._pass_in_turn)
         if self._threaded:
-            self.arrived()
+            self._news.arrived()
+        return self.delay
 
     def _pass_in_turn(self) -> None:
         self._runner = get_ident()
@@ -249,17 +217,6 @@ class Driver:
             finally:
                 self._turns.release()
 
-    def _listen(self, is_news: Callable[[], bool] | None) -> _News:
-        news = _News(is_news)
-        with self._news_lock:
-            self._news.append(news)
-        return news
-
-    def _stop_listening(self, news: _News) -> None:
-        with self._news_lock:
-            if news in self._news:
-                self._news.remove(news)
-
     def _park(self, news: Pending[object], left: int) -> None:
         if self._threaded:
             self._scheduler.wait(news, left)
@@ -290,32 +247,6 @@ class Driver:
     def _until_next_pass(self, left: int) -> int:
         return left if self.delay is None else min(left, max(self.delay, 1))
 
-    # The thread
-
-    def _start(self) -> None:
-        if self._thread is None:
-            with _starting:
-                if self._thread is None and not self._is_closed:
-                    start = self._transport.runtime.scheduler.start_thread
-                    self._thread = start(self._loop, self._name)
-
-    def _loop(self) -> None:
-        if not self._looping.acquire(blocking=False):
-            self._is_unnoted = True
-            return
-        quiet: Pending[object] = Pending()
-        try:
-            while not self._is_closed:
-                self._pass()
-                self._transport.wait(quiet, self.delay)
-        except BaseException:
-            # A user's callback raised: the process hears of it, and delivery goes on.
-            self._looping.release()
-            self._thread = self._transport.runtime.scheduler.start_thread(self._loop, self._name)
-            raise
-        self._looping.release()
-        self._ended.complete(None)
-
 
 _drivers: dict[int, ref[Driver]] = {}
 """Every driver of this process, by id."""
@@ -328,6 +259,3 @@ def _is_in_a_pass(thread: int) -> bool:
         if driver is not None and driver._runner == thread:
             return True
     return False
-
-
-_starting = process_wide(ranked_lock(Rank.NEWS))

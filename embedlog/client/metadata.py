@@ -1,9 +1,9 @@
-"""What a client knows of the cluster: nodes, topics, and who leads each partition.
+"""What a client knows of the cluster: nodes, topics, and the leader of each partition.
 
 Knowledge ages: it is asked for again after metadata.max.age.ms, when an error says that it is
 wrong, and when a new topic is named; then only about that topic. `advance` does that without
-waiting, whoever drives. Between two requests lies a back-off, which grows while they fail, or
-while the answers to "something is wrong" say nothing new.
+waiting, in whichever thread calls it. Between two requests lies a back-off, which grows while they
+fail, or while the answers to "something is wrong" say nothing new.
 
 When no node answers for metadata.recovery.rebootstrap.trigger.ms, or a broker says that this is
 another cluster, all of it is doubted and the first addresses are asked again (KIP-899, KIP-1102).
@@ -12,7 +12,8 @@ another cluster, all of it is doubted and the first addresses are asked again (K
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.client.backoff import Backoff
+from embedlog.client.metadata_pauses import MetadataPauses
+from embedlog.client.wanted_topics import WantedTopics
 from embedlog.errors import KafkaError, error_for
 from embedlog.transport import ANY_NODE
 from wire.error_codes import ErrorCode
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from embedlog.client.settings import Settings
+    from embedlog.client.wanted_topics import Question
     from embedlog.pending import Pending
     from embedlog.transport import Transport
     from wire.schemas.metadata import (
@@ -48,8 +50,6 @@ STALE_METADATA = frozenset(
     )
 )
 """Errors which say that the client knows the wrong leader or topic: ask, and try again."""
-
-_NEVER_MS = -(1 << 62)
 
 _SURFACED = frozenset(
     (
@@ -146,50 +146,27 @@ class Metadata:
     def __init__(self, transport: Transport, settings: Settings, *, create_topics: bool) -> None:
         """`create_topics`: asking for an unknown topic may create it, if the broker allows."""
         self._transport = transport
-        self._clock = transport.runtime.clock
-        self._create_topics = create_topics
-        self._age_max_ms: int = settings["metadata.max.age.ms"]
-        self._idle_max_ms: int | None = settings.get("metadata.max.idle.ms")
-        self._doubt_after_ms: int = settings["metadata.recovery.rebootstrap.trigger.ms"]
-        self._backoff = Backoff.of_retries(settings, transport.runtime.random)
+        self.wanted = WantedTopics(settings, create_topics=create_topics)
+        self._pauses = MetadataPauses(settings, transport.runtime.random)
         self.nodes: dict[int, Node] = {}
         self.topics: dict[str, TopicInfo] = {}
         self.names_by_id: dict[bytes, str] = {}
         self.errors: dict[str, KafkaError] = {}
         """Why a wanted topic is not in `topics`, as of the last answer."""
-        self.cluster_id: str | None = None
         self.controller_id = -1
         self.answer_count = 0
+        self.full_version = 0
+        """Counts answers about all topics."""
         self.on_news: Callable[[], object] | None = None
         """Called after every answer."""
-        self.topics_in_use: Callable[[], Iterable[str]] = tuple
-        """Topics that are used without a word to this object; none of them is idle."""
         self.failure: KafkaError | None = None
         """Why the cluster refused the last request as a whole."""
         self.last_error: KafkaError | None = None
         """Why the last request got no answer; None when it got one."""
-        self.full_version = 0
-        """Counts answers about all topics."""
         self.pending: Pending[MetadataResponse] | None = None
         """The request under way."""
-        self.follows_all = False
-        """Every answer is to be about all topics of the cluster."""
-        self._wanted: dict[str, int] = {}
-        """Topics to keep knowing, and when they were used last."""
-        self._new: set[str] = set()
-        """Of those: the ones that nobody was asked about."""
-        self._update_requested = False
-        self._asks_all = False
-        self._pending_asks_all = False
-        self._pending_is_partial = False
-        self._failures = 0
-        """Requests without an answer, or with one that left something open, in a row."""
-        self._repeats = 0
-        """Answers that told nothing new to a request for an update, in a row."""
-        self._not_before_ms = 0
-        self._refreshed_ms = _NEVER_MS
-        self._unanswered_since_ms = -1
-        """When the first of the present failures was; -1 after an answer."""
+        self._question: Question | None = None
+        """What the last request asked about."""
 
     # What is known
 
@@ -204,11 +181,11 @@ class Metadata:
     @property
     def is_asking(self) -> bool:
         """Is a request under way or due?"""
-        return bool(self._update_requested or self._new or self.pending)
+        return bool(self._pauses.is_requested or self.wanted.new or self.pending)
 
     def age_ms(self, now_ms: int) -> int:
         """Milliseconds since the last answer about all that is followed; 0 before the first."""
-        return now_ms - self._refreshed_ms if self._refreshed_ms != _NEVER_MS else 0
+        return self._pauses.age_ms(now_ms)
 
     def topic_error(self, topic: str) -> KafkaError | None:
         """An error of the topic that waiting will not cure."""
@@ -219,17 +196,8 @@ class Metadata:
 
     def want(self, topic: str) -> None:
         """Keep knowing `topic`; ask for it at once if it is new. From any thread."""
-        is_new = topic not in self._wanted
-        self._wanted[topic] = self._clock.monotonic_ms()
-        if is_new:
-            self._new.add(topic)
-            self._not_before_ms = self._failures = self._repeats = 0
-
-    def forget(self, topics: Iterable[str]) -> None:
-        """Ask no more for these topics; what is known of them stays."""
-        for topic in topics:
-            self._wanted.pop(topic, None)
-            self._new.discard(topic)
+        if self.wanted.want(topic, self._transport.runtime.clock.monotonic_ms()):
+            self._pauses.reset()
 
     def unlearn(self, topics: Iterable[str]) -> None:
         """Drop what is known of these topics, so that the next answer is seen to come."""
@@ -239,16 +207,16 @@ class Metadata:
 
     def want_all(self) -> None:
         """Ask once for every topic of the cluster."""
-        self._asks_all = self._update_requested = True
+        self.wanted.want_all()
+        self._pauses.is_requested = True
 
     def request_update(self) -> None:
         """An error says that something known is wrong: ask again."""
-        self._update_requested = True
+        self._pauses.is_requested = True
 
     def want_now(self) -> None:
         """The user asks: the pause after answers that told nothing new is not for this request."""
-        if not self._failures:
-            self._not_before_ms = self._repeats = 0
+        self._pauses.skip_repeats()
 
     def advance(self, now_ms: int) -> int | None:
         """Take an answer that came, ask if it is time; milliseconds to the next step, if known.
@@ -261,22 +229,22 @@ class Metadata:
                 return None
             pending, self.pending = self.pending, None
             self._take(pending, now_ms)
-        if not self._update_requested and not self._new:
-            if not self._wanted and not self.follows_all:
+        if not self._pauses.is_requested and not self.wanted.new:
+            if not self.wanted.used and not self.wanted.follows_all:
                 return None
-            left = self._refreshed_ms + self._age_max_ms - now_ms
+            left = self._pauses.expires_at_ms - now_ms
             if left > 0:
                 return left
-            self._update_requested = True
-            self._repeats = 0
-        if now_ms < self._not_before_ms:
-            return self._not_before_ms - now_ms
+            self._pauses.expire()
+        left = self._pauses.left_ms(now_ms)
+        if left > 0:
+            return left
         self._ask(now_ms)
         if self.pending is None or not self.pending.done():
             return None
         pending, self.pending = self.pending, None
         self._take(pending, now_ms)
-        return max(self._not_before_ms - now_ms, 0) if self._update_requested else None
+        return max(self._pauses.left_ms(now_ms), 0) if self._pauses.is_requested else None
 
     def learn_leaders(
         self,
@@ -310,102 +278,63 @@ class Metadata:
         return info.partitions[partition].leader_epoch
 
     def _ask(self, now_ms: int) -> None:
-        from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
-
-        self._asks_all |= self.follows_all
-        is_fresh = self._refreshed_ms + self._age_max_ms > now_ms
-        is_partial = is_fresh and not self._update_requested and not self._asks_all
-        topics: list[MetadataRequestTopic] | None = None
-        if not self._asks_all:
-            if not is_partial:
-                self._forget_idle(now_ms)
-            asked = sorted(self._new if is_partial else self._wanted)
-            topics = [MetadataRequestTopic(name=name) for name in asked]
-            self._new.difference_update(asked)  # others may have been added meanwhile
-        self._update_requested = False
+        only_new = self._pauses.expires_at_ms > now_ms and not self._pauses.is_requested
+        if not only_new and not self.wanted.are_all:
+            idle = self.wanted.take_idle(now_ms)
+            if idle:
+                self.unlearn(idle)
+        self._question = self.wanted.next_question(only_new=only_new)
+        self._pauses.is_requested = False
         self.failure = None
-        self._pending_is_partial = is_partial
-        self._pending_asks_all, self._asks_all = self._asks_all, False
-        request = MetadataRequest(
-            topics=topics, allow_auto_topic_creation=self._create_topics and topics is not None
-        )
-        self.pending = self._transport.send(ANY_NODE, request)
-
-    def _forget_idle(self, now_ms: int) -> None:
-        """Stop following the topics that nobody has used for metadata.max.idle.ms."""
-        if self._idle_max_ms is None:
-            return
-        for name in self.topics_in_use():
-            if name in self._wanted:
-                self._wanted[name] = now_ms
-        limit = now_ms - self._idle_max_ms
-        idle = [name for name, used_ms in list(self._wanted.items()) if used_ms <= limit]
-        if idle:
-            self.forget(idle)
-            self.unlearn(idle)
+        self.pending = self._transport.send(ANY_NODE, self._question.request)
 
     def _take(self, pending: Pending[MetadataResponse], now_ms: int) -> None:
+        question = self._question
+        assert question is not None, pending
         error = pending.error()
         if error is not None:
-            self._take_failure(error, now_ms)
+            self._take_failure(error, question, now_ms)
             return
         response = pending.result()
         if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
             self._transport.bootstrap_again()
-            self._take_failure(errors.Network("another cluster"), now_ms)
+            self._take_failure(errors.Network("another cluster"), question, now_ms)
             return
         if response.error_code:
             self.failure = error_for(response.error_code)
             raise self.failure
-        self._unanswered_since_ms = -1
         self.last_error = None
-        told_news = self._update(response)
-        self._repeats = 0 if told_news or self._pending_is_partial else self._repeats + 1
-        if not self._pending_is_partial:
-            self._refreshed_ms = now_ms
-        unsettled = [name for name in list(self._wanted) if self._is_unsettled(name)]
-        if unsettled:
+        told_news = self._update(response, was_all=question.asks_all)
+        self._pauses.answered(now_ms, told_news=told_news, is_partial=question.is_partial)
+        in_process = self._transport.in_process
+        if any(self._is_unsettled(name) for name in list(self.wanted.used)):
             # Brokers answer that a topic is unknown, and make it. One of this process has made it.
-            is_made = self._transport.in_process and self._failures == 0
-            self._back_off(now_ms)
-            self._not_before_ms = now_ms if is_made else self._not_before_ms
-            return
-        self._failures = 0
-        pause = (
-            0 if self._transport.in_process else self._backoff.delay_ms(max(self._repeats - 1, 0))
-        )
-        self._not_before_ms = now_ms + pause
+            self._pauses.back_off(now_ms, at_once=in_process and not self._pauses.has_failed)
+        else:
+            self._pauses.settle(now_ms, pauses=not in_process)
 
-    def _take_failure(self, error: BaseException, now_ms: int) -> None:
+    def _take_failure(self, error: BaseException, question: Question, now_ms: int) -> None:
         if not isinstance(error, KafkaError) or not error.retriable:
             self.failure = as_kafka_error(error)
             raise error
         self.last_error = error
-        self._asks_all |= self._pending_asks_all
-        self._back_off(now_ms)
-        if self._unanswered_since_ms < 0:
-            self._unanswered_since_ms = now_ms
-        elif now_ms - self._unanswered_since_ms >= self._doubt_after_ms:
-            self._unanswered_since_ms = now_ms
+        if question.asks_all:
+            self.wanted.want_all()
+        if self._pauses.unanswered(now_ms):
             self._transport.bootstrap_again()
 
     def _is_unsettled(self, name: str) -> bool:
-        if name in self._new:
+        if name in self.wanted.new:
             return False
         if name in self.errors:
             return self.topic_error(name) is None
         info = self.topics.get(name)
         return info is None or len(info.available) < len(info.partitions)
 
-    def _back_off(self, now_ms: int) -> None:
-        self._not_before_ms = now_ms + self._backoff.delay_ms(self._failures)
-        self._failures += 1
-        self._update_requested = True
-
     def _tell_nodes(self) -> None:
         self._transport.set_nodes(_addresses(self.nodes))
 
-    def _update(self, response: MetadataResponse) -> bool:
+    def _update(self, response: MetadataResponse, *, was_all: bool) -> bool:
         """Take what an answer tells; was any of it new?"""
         before = (_addresses(self.nodes), self.topics, self.errors.keys())
         self.nodes = {
@@ -413,9 +342,7 @@ class Metadata:
             for each in response.brokers
         }
         self._tell_nodes()
-        self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
-        was_all = self._pending_asks_all
         topics = {} if was_all else dict(self.topics)
         errors = {} if was_all else dict(self.errors)
         for described in response.topics:

@@ -18,8 +18,8 @@ class TurnLock:
     With a plain lock a thread that polls in a loop gets it back again and again, and the thread
     that wants to send starves.
 
-    Who is first in the line has the turn. A Ctrl-C may come when a thread has just got it and is
-    not yet where it would give it back: then it does so when it asks again.
+    The first thread in the line has the turn. A Ctrl-C may come when a thread has just got it and
+    is not yet where it would give it back: then it does so when it asks again.
     """
 
     __slots__ = ("_line",)
@@ -30,8 +30,8 @@ class TurnLock:
     def acquire(self, hurry: Callable[[], None] | None = None) -> None:
         """Wait for the turn. Requires: this thread does not have it.
 
-        `hurry` makes whoever has it give it back soon. It is called once this thread is in the
-        line: before, another could get the turn unnoticed, and keep it.
+        `hurry` makes the thread that has it give it back soon. It is called once this thread is in
+        the line: before, another could get the turn unnoticed, and keep it.
         """
         line = self._line
         mine = _Ticket()
@@ -49,13 +49,18 @@ class TurnLock:
             raise
 
     def release(self) -> None:
-        """Give the turn to whoever has waited longest."""
+        """Give the turn to the thread that has waited longest."""
         self._leave(self._line[0])
 
     @property
     def is_taken(self) -> bool:
         """Has some thread the turn?"""
         return bool(self._line)
+
+    @property
+    def waiting_count(self) -> int:
+        """How many threads wait for the turn that another has."""
+        return max(len(self._line) - 1, 0)
 
     def _drop_lost(self, thread: int) -> None:
         for ticket in list(self._line):

@@ -8,7 +8,7 @@ retention.ms has no synonyms while only log.retention.hours gives it a value.
 
 from __future__ import annotations
 
-from embedlog.config import resources, topic_config, types
+from embedlog.config import topic_config, types
 from embedlog.config.broker_config import (
     CHAINS,
     SOURCE_DEFAULT,
@@ -131,6 +131,8 @@ def describe_group(
     texts: Texts, broker: BrokerConfig, names: Iterable[str] | None = None
 ) -> list[ConfigEntry]:
     """The settings of a group, whether or not it exists."""
+    from embedlog.config import resources
+
     entries = []
     for key in _keys(GROUP, texts, names):
         value = types.format_value(resources.group_value(key.name, texts, broker))

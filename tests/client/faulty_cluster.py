@@ -31,6 +31,8 @@ class FaultyCluster:
         self.cluster = cluster
         self.requests: list[Any] = []
         self.faults: list[Callable[[Any], Any]] = []
+        self.versions = dict(dispatch.VERSIONS)
+        """What clients that connect from here on are told is served."""
 
     @property
     def runtime(self) -> SimRuntime:
@@ -42,7 +44,7 @@ class FaultyCluster:
         def make_context(api_key: int, version: int) -> RequestContext:
             return RequestContext(api_key, version, client_id=client_id)
 
-        return InProcessTransport(self._handle, make_context, dispatch.VERSIONS, self.runtime)
+        return InProcessTransport(self._handle, make_context, self.versions, self.runtime)
 
     def _handle(self, context: RequestContext, request: Any) -> Any:
         self.requests.append(request)

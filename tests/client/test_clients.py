@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import embedlog
 from embedlog import Admin, Consumer, Producer, TopicPartition, errors
+from embedlog.client.admin.new_topics import NewTopic
 from embedlog.client.admin.results import (
     AlterOperation,
     ConfigResource,
-    NewTopic,
     OffsetSpec,
     ResourceType,
 )
@@ -260,6 +260,7 @@ def test_settings_are_described_and_altered(connect: Connect) -> None:
     missing = ConfigResource(ResourceType.TOPIC, "missing")
     with Admin(connect()) as admin:
         admin.create_topics(["set"]).check()
+        eventually(lambda: list(admin.describe_configs([topic]).values), [topic])
         described = admin.describe_configs([topic, missing], include_synonyms=True)
         assert described[topic]["retention.ms"].is_default
         assert isinstance(described.errors[missing], errors.UnknownTopicOrPartition)

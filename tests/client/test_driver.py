@@ -14,7 +14,9 @@ from embedlog import Producer
 from embedlog.client.driver import Driver
 from embedlog.client.turn_lock import TurnLock
 from embedlog.runtime import real_runtime
+from embedlog.runtime.scheduler import Scheduler
 from tests.support import left_over
+from wire.schemas.metadata import MetadataRequest
 
 
 @pytest.mark.slow
@@ -70,15 +72,14 @@ def test_ctrl_c_in_the_start_of_the_thread_leaves_one_that_loops(
     listener = cluster.listen("127.0.0.1", 0)
     threads = threading.active_count()
     with Producer(listener.address, linger_ms=5) as producer:
-        scheduler = producer._passes.driver._scheduler
-        start_thread = scheduler.start_thread
+        start_thread = Scheduler.start_thread
 
         def interrupted(*arguments: Any) -> Any:
             start_thread(*arguments)
             monkeypatch.undo()
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(scheduler, "start_thread", interrupted)
+        monkeypatch.setattr(Scheduler, "start_thread", interrupted)
         with pytest.raises(KeyboardInterrupt):
             producer.send("thread", b"never sent")
         for number in range(50):
@@ -296,10 +297,19 @@ def test_a_partition_that_is_being_added_is_waited_for(
         thread = threading.Thread(
             target=lambda: where.append(producer.send("grows", b"v", partition=1).result(10))
         )
-        asked = producer._parts.metadata.answer_count
+        asked: list[object] = []
+        asked_again = threading.Event()
+
+        def count(_context: object, request: object) -> None:
+            if isinstance(request, MetadataRequest):
+                asked.append(request)
+                if len(asked) > 2:
+                    asked_again.set()
+
+        cluster.broker.interceptor = count
         thread.start()
-        while producer._parts.metadata.answer_count < asked + 2:
-            threading.Event().wait(0.001)
+        assert asked_again.wait(30)
+        cluster.broker.interceptor = None
         with cluster.admin() as admin:
             admin.create_partitions({"grows": 2}).check()
         thread.join(30)

@@ -176,8 +176,6 @@ def test_a_closed_admin_says_so(reach: Connect, was_used: bool) -> None:
 @pytest.mark.slow
 def test_a_consumer_in_use_refuses_other_threads(reach: Connect) -> None:
     with Consumer(reach(), group_id="readers") as consumer:
-        consumer.subscribe(["events"])
-        consumer.poll(100)
         kinds: dict[str, type[BaseException] | None] = {}
 
         def intrude() -> None:
@@ -198,14 +196,15 @@ def close(client: Any) -> None:
 
 def while_polling(consumer: Consumer, intrude: Callable[[], None]) -> None:
     """Run `intrude`, which ends with a wakeup, while this thread is in a poll."""
+    thread = threading.Thread(target=intrude)
 
-    def run() -> None:
-        while not consumer._guard._owner:
-            pass
-        intrude()
+    class Begins:
+        """The poll itself says that it has begun."""
 
-    thread = threading.Thread(target=run)
-    thread.start()
+        def on_partitions_assigned(self, _partitions: object) -> None:
+            thread.start()
+
+    consumer.subscribe(["events"], listener=Begins())
     with pytest.raises(WakeupError):
         consumer.poll(600_000)
     thread.join()

@@ -21,7 +21,7 @@ def test_turns_are_given_in_the_order_of_asking() -> None:
 
         thread = threading.Thread(target=take)
         thread.start()
-        while len(lock._line) <= number + 1:
+        while lock.waiting_count <= number:
             pass
         threads.append(thread)
     lock.release()
@@ -65,7 +65,7 @@ def test_a_turn_that_ctrl_c_has_left_taken_is_given_back_by_the_next_asking() ->
 
     other = threading.Thread(target=take)
     other.start()
-    while len(lock._line) < 2:
+    while lock.waiting_count < 1:
         pass
     lock.acquire()
     taken.append("this")
@@ -83,7 +83,7 @@ def test_a_thread_in_the_line_hurries_whoever_has_the_turn() -> None:
     thread = threading.Thread(target=lambda: lock.acquire(hurry))
 
     def hurry() -> None:
-        in_line.append(len(lock._line) - 1)
+        in_line.append(lock.waiting_count)
         lock.release()
 
     thread.start()

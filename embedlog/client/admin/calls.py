@@ -143,7 +143,7 @@ class AdminCalls:
             lambda: all(name in metadata.topics or name in metadata.errors for name in names),
             timeout_ms,
         )
-        metadata.forget(names)
+        metadata.wanted.forget(names)
 
     def to_leaders(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.client import arguments
-from embedlog.client.admin.part import AdminPart, in_turn, text
+from embedlog.client.admin.part import AdminPart, in_turn
 from embedlog.client.admin.results import (
     AlterOperation,
     ConfigEntry,
@@ -12,6 +12,7 @@ from embedlog.client.admin.results import (
     ItemResults,
     ResourceType,
 )
+from embedlog.client.arguments import setting_text as text
 from embedlog.errors import KafkaError
 from embedlog.transport import ANY_NODE
 

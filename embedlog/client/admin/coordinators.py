@@ -70,7 +70,7 @@ class CoordinatorCalls:
         over; that error is then theirs.
 
         Raises:
-            TimedOut: a coordinator, or whoever should name it, does not answer.
+            TimedOut: a coordinator, or the broker asked for its address, does not answer.
         """
         outcomes: dict[str, V | KafkaError] = {}
         left = list(dict.fromkeys(group_ids))

@@ -55,14 +55,3 @@ def in_turn(method: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P
     call.__doc__ = method.__doc__
     call.__wrapped__ = method  # type: ignore[attr-defined]
     return call
-
-
-def text(value: Any) -> str | None:
-    """A setting's value as Kafka writes it."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        return ",".join(str(each) for each in value)
-    return str(value)

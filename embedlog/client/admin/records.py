@@ -28,7 +28,7 @@ _LOWEST_SPEC = -128
 
 
 class RecordAdmin(AdminPart):
-    """Deletes records, looks up offsets, tells who writes."""
+    """Deletes records, looks up offsets, describes producers."""
 
     @in_turn
     def delete_records(
@@ -81,7 +81,7 @@ class RecordAdmin(AdminPart):
         *,
         timeout_ms: int | None = None,
     ) -> ItemResults[TopicPartition, list[ProducerState]]:
-        """Who wrote to partitions lately with a producer id, as the leaders remember it."""
+        """The active producers of partitions, as their leaders remember them."""
         from wire.schemas.describe_producers import DescribeProducersRequest, TopicRequest
 
         def request_for(keys: list[TopicPartition]) -> DescribeProducersRequest:

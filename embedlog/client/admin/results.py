@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from embedlog.client import arguments
-from embedlog.common import Generic, uuid_to_text
+from embedlog.client.admin.value import Value
+from embedlog.common import Generic
 from embedlog.errors import error_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
     from typing import Any, TypeVar
 
     from embedlog.client.metadata import Node
@@ -143,82 +144,6 @@ def handed_out(found: T, call: str) -> T:
         results._line = user_line()
         results._is_unseen = True
     return results  # type: ignore[no-any-return]
-
-
-class Value:
-    """Equality and repr from the slots."""
-
-    __slots__: tuple[str, ...] = ()
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __hash__(self) -> int:
-        return hash(tuple([getattr(self, name) for name in self.__slots__]))
-
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
-        return f"{type(self).__name__}({shown})"
-
-
-class NewTopic(Value):
-    """A topic to make. -1 leaves a count to the broker; or name the brokers of each partition."""
-
-    __slots__ = ("assignments", "configs", "name", "partition_count", "replication_factor")
-
-    def __init__(
-        self,
-        name: str,
-        partition_count: int = -1,
-        replication_factor: int = -1,
-        *,
-        configs: Mapping[str, Any] | None = None,
-        assignments: Mapping[int, Sequence[int]] | None = None,
-    ) -> None:
-        self.name = arguments.name(name, "NewTopic", "name", what="a topic's name")
-        self.partition_count = arguments.partition_count(
-            partition_count, "NewTopic", "partition_count"
-        )
-        self.replication_factor = arguments.number(
-            replication_factor, "NewTopic", "replication_factor", "a number as int", lowest=-1
-        )
-        self.configs = dict(arguments.mapping(configs or {}, "NewTopic", "configs", "name: value"))
-        given = arguments.mapping(
-            assignments or {}, "NewTopic", "assignments", "partition: node ids"
-        )
-        self.assignments = {
-            arguments.partition_number(number, "NewTopic", "assignments: key"): arguments.names(
-                ids, "NewTopic", f"assignments: {number}", what="node ids", kinds=(int,)
-            )
-            for number, ids in given.items()
-        }
-
-
-class CreatedTopic(Value):
-    """A topic that was made (or would have been): its id and what the broker filled in."""
-
-    __slots__ = ("configs", "name", "partition_count", "replication_factor", "topic_id")
-
-    def __init__(
-        self,
-        name: str,
-        topic_id: bytes,
-        partition_count: int,
-        replication_factor: int,
-        configs: dict[str, str | None],
-    ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partition_count = partition_count
-        self.replication_factor = replication_factor
-        self.configs = configs
-
-    @property
-    def topic_id_text(self) -> str:
-        """The id as Kafka's tools print it."""
-        return uuid_to_text(self.topic_id)
 
 
 class ResourceType:

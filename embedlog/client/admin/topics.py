@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from embedlog.client import arguments
-from embedlog.client.admin.part import AdminPart, in_turn, text
-from embedlog.client.admin.results import CreatedTopic, ItemResults, NewTopic
-from embedlog.errors import KafkaError, error_for
+from embedlog.client.admin.new_topics import CreatedTopic, NewTopic, creatable, created
+from embedlog.client.admin.part import AdminPart, in_turn
+from embedlog.client.admin.results import ItemResults
+from embedlog.errors import KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.client.metadata import TopicInfo
-    from wire.schemas.create_topics import CreatableTopic, CreatableTopicResult
     from wire.schemas.delete_topics import DeleteTopicState
 
 _DELETES_BY_ID_FROM = 6
@@ -132,42 +132,6 @@ class TopicAdmin(AdminPart):
             results.put(answer.name, None, answer.error_code, answer.error_message)
         self._metadata.request_update()
         return results
-
-
-def creatable(topic: NewTopic) -> CreatableTopic:
-    """The topic as a CreateTopics request asks for it."""
-    from wire.schemas.create_topics import (
-        CreatableReplicaAssignment,
-        CreatableTopic,
-        CreatableTopicConfig,
-    )
-
-    return CreatableTopic(
-        name=topic.name,
-        num_partitions=-1 if topic.assignments else topic.partition_count,
-        replication_factor=-1 if topic.assignments else topic.replication_factor,
-        assignments=[
-            CreatableReplicaAssignment(partition_index=index, broker_ids=list(ids))
-            for index, ids in topic.assignments.items()
-        ],
-        configs=[
-            CreatableTopicConfig(name=key, value=text(value))
-            for key, value in topic.configs.items()
-        ],
-    )
-
-
-def created(made: CreatableTopicResult) -> CreatedTopic:
-    """What the response says of a topic; raises the `KafkaError` of one that was refused."""
-    if made.error_code:
-        raise error_for(made.error_code, made.error_message)
-    return CreatedTopic(
-        made.name,
-        made.topic_id,
-        made.num_partitions,
-        made.replication_factor,
-        {config.name: config.value for config in made.configs or []},
-    )
 
 
 def _new_topics(topics: Any) -> list[NewTopic]:

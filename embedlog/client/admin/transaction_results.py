@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedlog.client.admin.results import Value
+from embedlog.client.admin.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,26 +17,51 @@ auto.commit.interval.ms inside poll, unless enable.auto.commit is off.
 from __future__ import annotations
 
 from embedlog.client import arguments
+from embedlog.client.connect import connect
+from embedlog.client.consumer.closing import Closing
+from embedlog.client.consumer.consumer_driver import ConsumerDriver
+from embedlog.client.consumer.consumer_parts import ConsumerParts
 from embedlog.client.consumer.consumer_record import ConsumerRecords
+from embedlog.client.consumer.consumer_settings import CONSUMER, complete
+from embedlog.client.consumer.fetch_buffer import FetchBuffer
+from embedlog.client.consumer.fetcher import Fetcher
 from embedlog.client.consumer.group_calls import GroupCalls
+from embedlog.client.consumer.hand_out import HandOut
+from embedlog.client.consumer.lookup_calls import LookupCalls
 from embedlog.client.consumer.position_calls import PositionCalls
+from embedlog.client.consumer.positions import Positions
+from embedlog.client.consumer.subscription_calls import SubscriptionCalls
+from embedlog.client.consumer.subscription_state import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    ResetPolicy,
+    SubscriptionState,
+)
+from embedlog.client.metadata import Metadata
+from embedlog.client.parse_settings import parse
+from embedlog.client.waiting import Waiter
 from embedlog.common import TopicPartition
-from embedlog.errors import KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
+    from embedlog.client.connect import Target
     from embedlog.client.consumer.consumer_record import ConsumerRecord, PolledBatch, PolledColumns
-    from embedlog.client.group.consumer_coordinator import ConsumerCoordinator
-    from embedlog.pending import Pending
+    from embedlog.client.consumer.group_calls import GivenOffsets
+    from embedlog.client.consumer.offset_lookup import OffsetAndTimestamp
+    from embedlog.client.consumer.subscription_state import Pattern, SubscriptionPattern
+    from embedlog.client.group.group_offsets import ConsumerGroupMetadata, OffsetAndMetadata
+    from embedlog.client.group.offset_commits import Callback
+    from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
+    from embedlog.client.metadata import PartitionInfo, TopicInfo
+    from embedlog.transport import Transport
 
-_CLOSE_TIMEOUT_S = 30.0
 _ITERATION_WAIT_MS = 1_000
 
 
-class Consumer(PositionCalls, GroupCalls):
+class Consumer:
     """Reads records by assignment, or by subscription as a member of a group.
 
     `target` is a cluster of this process or "host:port"; settings are Kafka's keys, as keyword
@@ -51,7 +76,57 @@ class Consumer(PositionCalls, GroupCalls):
     [b'value']
     """
 
-    # Assignment
+    def __init__(
+        self, target: Target = None, config: Mapping[str, Any] | None = None, **settings: Any
+    ) -> None:
+        self._open(target, config, settings)
+
+    def _open(
+        self, target: Target, config: Mapping[str, Any] | None, settings: Mapping[str, Any]
+    ) -> tuple[ConsumerParts, ConsumerDriver]:
+        self._settings = complete(parse(CONSUMER, config, settings))
+        policy = ResetPolicy(self._settings["auto.offset.reset"])
+        transport = connect(self, target, self._settings)
+        try:
+            return self._build(transport, policy)
+        except BaseException:
+            transport.close()
+            raise
+
+    def _build(
+        self, transport: Transport, policy: ResetPolicy
+    ) -> tuple[ConsumerParts, ConsumerDriver]:
+        settings = self._settings
+        self._poll_count_max: int = settings["max.poll.records"]
+        creates = settings["allow.auto.create.topics"]
+        metadata = Metadata(transport, settings, create_topics=creates)
+        waiter = Waiter(transport, metadata)
+        parts = ConsumerParts(transport, metadata, SubscriptionState(), settings, waiter.arrived)
+        buffer = FetchBuffer(parts)
+        fetcher = Fetcher(parts, policy, buffer)
+        if settings["interceptor.classes"]:
+            from embedlog.client.interceptors import InterceptorChain
+
+            parts.interceptors = InterceptorChain(settings["interceptor.classes"], settings)
+        coordinator = None
+        if settings["group.id"] is not None:
+            from embedlog.client.group.consumer_coordinator import ConsumerCoordinator
+
+            coordinator = ConsumerCoordinator(parts)
+        positions = Positions(parts, policy, coordinator)
+        driver = ConsumerDriver(parts, waiter, fetcher, positions, coordinator)
+        self._parts = parts
+        self._hand_out = HandOut(parts, buffer)
+        self._buffer = buffer
+        self._driver = driver
+        self._subscription = SubscriptionCalls(parts, driver)
+        self._positions = PositionCalls(parts, driver, buffer)
+        self._lookups = LookupCalls(parts, driver)
+        self._group = GroupCalls(parts, driver)
+        self._closing = Closing(parts, driver, fetcher, self._hand_out)
+        return parts, driver
+
+    # What to read
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read these partitions and no others; an empty list is `unsubscribe`.
@@ -62,20 +137,7 @@ class Consumer(PositionCalls, GroupCalls):
         Raises:
             IllegalState: topics are subscribed.
         """
-        with self._guard:
-            keys = arguments.partitions(partitions, "assign")
-            if not keys:
-                self.unsubscribe()
-                return
-            if self._coordinator is not None:
-                # No rebalance follows that would commit what is not assigned any more.
-                self._coordinator.commit_consumed()
-            old = {topic for topic, _ in self._subscription.partitions}
-            self._subscription.assign_by_user(keys)
-            topics = {topic for topic, _ in keys}
-            for topic in topics:
-                self._metadata.want(topic)
-            self._metadata.forget(old - topics)
+        self._subscription.assign(partitions)
 
     def unassign(self) -> None:
         """Read nothing."""
@@ -83,8 +145,36 @@ class Consumer(PositionCalls, GroupCalls):
 
     def assignment(self) -> set[TopicPartition]:
         """The partitions that are read, named by the user or assigned by the group."""
-        with self._guard:
-            return set(self._subscription.partitions)
+        return self._subscription.assignment()
+
+    def subscribe(
+        self,
+        topics: Iterable[str] | Pattern | SubscriptionPattern | None = None,
+        *,
+        pattern: str | Pattern | None = None,
+        listener: ConsumerRebalanceListener | None = None,
+    ) -> None:
+        """Read these topics together with the other members of the group.
+
+        Topics are names; or a regular expression of Python's (`pattern`, or compiled) that whole
+        names are matched with, here; or a `SubscriptionPattern`, which the broker matches. The next
+        polls join the group. A later call replaces this one; no names at all are `unsubscribe`.
+
+        Raises:
+            IllegalState: partitions were assigned, or another kind of subscription is in force.
+            KafkaError: InvalidGroupId, without a group.id.
+            TypeError, ValueError: the topics are no names, one str among them, or the listener is
+                none.
+        """
+        self._subscription.subscribe(topics, pattern=pattern, listener=listener)
+
+    def unsubscribe(self) -> None:
+        """Read nothing, and leave the group."""
+        self._subscription.unsubscribe()
+
+    def subscription(self) -> set[str]:
+        """The topics asked for; with a pattern those that match, as far as known here."""
+        return self._subscription.subscription()
 
     # Reading
 
@@ -103,7 +193,7 @@ class Consumer(PositionCalls, GroupCalls):
             WakeupError: `wakeup` was called.
         """
         count_max = self._count_max(max_records)
-        found = self._poll(timeout_ms, lambda: self._fetcher.records(count_max))
+        found = self._driver.poll(timeout_ms, lambda: self._hand_out.records(count_max))
         if found is None:
             return ConsumerRecords({})
         interceptors = self._parts.interceptors
@@ -118,7 +208,7 @@ class Consumer(PositionCalls, GroupCalls):
         `poll`.
         """
         count_max = self._count_max(max_records)
-        return self._poll(timeout_ms, lambda: self._fetcher.batches(count_max)) or []
+        return self._driver.poll(timeout_ms, lambda: self._hand_out.batches(count_max)) or []
 
     def poll_columns(
         self, timeout_ms: int = 0, *, max_records: int | None = None
@@ -128,7 +218,7 @@ class Consumer(PositionCalls, GroupCalls):
         The last batch may pass the limit: batches are not cut.
         """
         count_max = self._count_max(max_records)
-        return self._poll(timeout_ms, lambda: self._fetcher.columns(count_max)) or []
+        return self._driver.poll(timeout_ms, lambda: self._hand_out.columns(count_max)) or []
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """Every record, waiting for more for ever; ends with WakeupError or when closed.
@@ -136,13 +226,14 @@ class Consumer(PositionCalls, GroupCalls):
         The position follows each record, so that a commit in the loop, or leaving it, counts none
         as read that was not handed out. `poll` is twice as fast or more.
         """
+        guard, driver, next_record = self._driver.guard, self._driver, self._hand_out.next_record
         while True:
             yield from self.poll(_ITERATION_WAIT_MS, max_records=1)
             if self._parts.interceptors is not None:
                 continue  # they see what a poll returns
             for _ in range(self._poll_count_max):
-                with self._guard:
-                    record = None if self._is_woken else self._fetcher.next_record()
+                with guard:
+                    record = None if driver.is_woken else next_record()
                 if record is None:
                     break
                 yield record
@@ -152,9 +243,157 @@ class Consumer(PositionCalls, GroupCalls):
 
         From any thread, and from a signal handler: it takes no lock.
         """
-        self._is_woken = True
-        self._waiter.arrived()
-        self._transport.wake()
+        self._driver.wakeup()
+
+    # Positions
+
+    def seek(
+        self, partition: TopicPartition | tuple[str, int], offset: int | OffsetAndMetadata
+    ) -> None:
+        """Go on at `offset` of an assigned partition.
+
+        With an `OffsetAndMetadata` that has a leader epoch the log is first asked whether it still
+        has what was read before that offset (KIP-320).
+        """
+        self._positions.seek(partition, offset)
+
+    def seek_to_beginning(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Go on at the first record, of all assigned partitions when none is named."""
+        self._positions.seek_to(partitions, EARLIEST_TIMESTAMP, "seek_to_beginning")
+
+    def seek_to_end(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Go on at the end (with read_committed: before open transactions)."""
+        self._positions.seek_to(partitions, LATEST_TIMESTAMP, "seek_to_end")
+
+    def position(
+        self, partition: TopicPartition | tuple[str, int], timeout_ms: int | None = None
+    ) -> int:
+        """The offset of the next record to read, looked up if there is none yet.
+
+        Raises:
+            TimedOut: it could not be found in time; NoOffsetForPartition: none may be chosen.
+        """
+        return self._positions.position(partition, timeout_ms)
+
+    def pause(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Stop handing out records of these partitions; what was fetched is kept.
+
+        A rebalance ends it, unless the partition stays here throughout.
+        """
+        self._positions.set_paused(partitions, is_paused=True, call="pause")
+
+    def resume(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Hand out records of these partitions again."""
+        self._positions.set_paused(partitions, is_paused=False, call="resume")
+
+    def paused(self) -> set[TopicPartition]:
+        """The paused partitions."""
+        return self._positions.paused()
+
+    def current_lag(self, partition: TopicPartition | tuple[str, int]) -> int | None:
+        """Records between the position and the end as of the last fetch; None if not known."""
+        return self._positions.current_lag(partition)
+
+    # Looking around
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition | tuple[str, int]], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offset of each partition, assigned or not."""
+        call = "beginning_offsets"
+        return self._lookups.edge_offsets(partitions, EARLIEST_TIMESTAMP, timeout_ms, call)
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition | tuple[str, int]], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last readable record of each partition, assigned or not."""
+        return self._lookups.edge_offsets(partitions, LATEST_TIMESTAMP, timeout_ms, "end_offsets")
+
+    def offsets_for_times(
+        self,
+        timestamps: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int],
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after a timestamp (ms) in each partition; None if there is none.
+
+        Raises:
+            ValueError: a timestamp is negative.
+        """
+        return self._lookups.offsets_for_times(timestamps, timeout_ms)
+
+    def partitions_for(self, topic: str, timeout_ms: int | None = None) -> list[PartitionInfo]:
+        """The partitions of a topic; empty when there is no such topic.
+
+        A topic that was not there is asked for again by every call.
+
+        Raises:
+            TimedOut: the cluster did not tell in time; KafkaError: it refused.
+        """
+        return self._lookups.partitions_for(topic, timeout_ms)
+
+    def list_topics(self, timeout_ms: int | None = None) -> dict[str, TopicInfo]:
+        """Every topic of the cluster."""
+        return self._lookups.list_topics(timeout_ms)
+
+    # The group
+
+    def commit(self, offsets: GivenOffsets | None = None, timeout_ms: int | None = None) -> None:
+        """Store offsets for the group, by default the positions; returns when they are stored.
+
+        An offset is that of the next record to read. Commits made before, asynchronously, have
+        ended too when this returns.
+
+        Raises:
+            CommitFailed: the group has gone on without this consumer: poll, and read again.
+            KafkaError: RebalanceInProgress: poll, then try again; FencedInstanceId; others that
+                would come again.
+            TimedOut: the coordinator did not answer in time.
+        """
+        self._group.commit(offsets, timeout_ms)
+
+    def commit_async(
+        self, offsets: GivenOffsets | None = None, callback: Callback | None = None
+    ) -> None:
+        """Begin a commit and return; it is not retried, as a later one may overtake it.
+
+        `callback(offsets, error)` is called inside a later poll, commit or close, in order. An
+        error that another attempt may cure is a `RetriableCommitFailed`.
+        """
+        self._group.commit_async(offsets, callback)
+
+    def committed(
+        self,
+        partitions: Iterable[TopicPartition | tuple[str, int]],
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has stored for these partitions, None where nothing.
+
+        Raises:
+            KafkaError: the coordinator refuses to say; TimedOut: it did not answer in time.
+        """
+        return self._group.committed(partitions, timeout_ms)
+
+    def consumed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What `commit` would store: the positions, each with the leader epoch it was read in.
+
+        For a transactional producer, which commits them with what was made of the records.
+
+        Raises:
+            IllegalState: enable.auto.commit is on: what the consumer commits by itself would count
+                also if the transaction does not.
+        """
+        return self._group.consumed_offsets()
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """Who this consumer is to its group, for a transactional producer."""
+        return self._group.group_metadata()
+
+    def enforce_rebalance(self, reason: str = "rebalance enforced by user") -> None:
+        """Have the group rebalance; the next poll begins. In vain while one is under way.
+
+        Without effect with group.protocol=consumer, where the broker alone decides.
+        """
+        self._group.enforce_rebalance(reason)
 
     # Life
 
@@ -162,8 +401,8 @@ class Consumer(PositionCalls, GroupCalls):
         group = self._settings["group.id"]
         state = (
             "closed"
-            if self._guard.is_closed
-            else f"{len(self._subscription.partitions)} partitions"
+            if self._driver.guard.is_closed
+            else f"{len(self._parts.subscription.partitions)} partitions"
         )
         member = f" of group {group!r}" if group is not None else ""
         return f"<Consumer {self._settings['client.id']!r}{member}, {state}>"
@@ -179,7 +418,7 @@ class Consumer(PositionCalls, GroupCalls):
         """
         from embedlog.client.consumer.consumer_metrics import metrics_of
 
-        return metrics_of(self._parts, self._fetcher, self._coordinator)
+        return metrics_of(self._parts, self._buffer, self._driver.coordinator)
 
     def close(self, timeout: float | None = None, *, membership: int = 0) -> None:
         """Commit if that is automatic, leave the group, give back what is held. Again is allowed.
@@ -192,26 +431,7 @@ class Consumer(PositionCalls, GroupCalls):
                 the consumer's last error said.
             Exception: a callback's of the user; the consumer is closed all the same.
         """
-        if self._guard.is_closed or self._is_closing:
-            return
-        limit = arguments.timeout_s(timeout, "close")
-        if limit is None:
-            limit = _CLOSE_TIMEOUT_S
-        arguments.number(membership, "close", "membership", "one of CloseOptions", lowest=0)
-        with self._guard:
-            self._is_closing = True
-            deadline = self._clock.monotonic_ms() + int(limit * 1000)
-            try:
-                self._close_group(deadline, membership)
-            finally:
-                for pending in self._fetcher.close():
-                    self._wait(pending, deadline)
-                if self._parts.interceptors is not None:
-                    self._parts.interceptors.close()
-                self._guard.is_closed = True
-                self._transport.close()
-        if self._coordinator is not None:
-            self._coordinator.duty.join()
+        self._closing.close(timeout, membership)
 
     def __enter__(self) -> Consumer:
         return self
@@ -219,38 +439,16 @@ class Consumer(PositionCalls, GroupCalls):
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    def _close_group(self, deadline: int, membership: int) -> None:
-        coordinator = self._coordinator
-        if coordinator is None:
-            return
-        coordinator.commit_consumed(retries=True)
-        try:
-            self._finish_commits(coordinator, deadline)
-        finally:
-            answer = None
-            if self._subscription.is_automatic:
-                answer = coordinator.depart("the consumer is being closed", membership)
-            if answer is not None:
-                self._wait(answer, deadline)
-        coordinator.calls.raise_first()
+    def _count_max(self, max_records: int | None) -> int:
+        if max_records is None:
+            return self._poll_count_max
+        return arguments.count(max_records, "poll", "max_records")
 
-    def _finish_commits(self, coordinator: ConsumerCoordinator, deadline: int) -> None:
-        commits = coordinator.commits
-        refusal: KafkaError | None = None
-        if commits.open():
-            try:
-                left = deadline - self._clock.monotonic_ms()
-                self._drive(lambda: not commits.open(), left, coordinator.keep)
-            except KafkaError as error:
-                commits.fail_all(error)
-                refusal = error
-        commits.settle()
-        if refusal is not None and type(refusal) is not self._guard.told:
-            raise refusal
 
-    def _wait(self, pending: Pending[Any], deadline: int) -> None:
-        while not pending.done():
-            left = deadline - self._clock.monotonic_ms()
-            if left <= 0:
-                break
-            self._transport.wait(pending, left)
+def shared(
+    target: Target, config: Mapping[str, Any] | None, settings: Mapping[str, Any]
+) -> tuple[Consumer, ConsumerParts, ConsumerDriver]:
+    """A consumer and what it is made of, for who has threads of its own use it in turn."""
+    consumer = Consumer.__new__(Consumer)
+    parts, driver = consumer._open(target, config, settings)
+    return consumer, parts, driver

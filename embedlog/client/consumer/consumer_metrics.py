@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.consumer.consumer_parts import ConsumerParts
-    from embedlog.client.consumer.fetcher import Fetcher
+    from embedlog.client.consumer.fetch_buffer import FetchBuffer
     from embedlog.client.group.consumer_coordinator import ConsumerCoordinator
 
 _TOTALS = (
@@ -22,13 +22,13 @@ _TOTALS = (
 
 
 def metrics_of(
-    parts: ConsumerParts, fetcher: Fetcher, coordinator: ConsumerCoordinator | None
+    parts: ConsumerParts, buffer: FetchBuffer, coordinator: ConsumerCoordinator | None
 ) -> dict[str, float]:
     """The numbers as they are now. Any thread may ask."""
     found = {name: float(parts.counts.get(name, 0)) for name in _TOTALS}
     # At once: the thread that uses the consumer may be changing them.
     partitions = list(parts.subscription.partitions.values())
-    lags = [fetcher.lag(state) for state in partitions]
+    lags = [buffer.lag(state) for state in partitions]
     found["assigned-partitions"] = float(len(partitions))
     found["records-lag-max"] = float(max((lag for lag in lags if lag is not None), default=0))
     if coordinator is not None:

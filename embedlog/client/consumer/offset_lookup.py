@@ -72,7 +72,7 @@ class OffsetLookup(LeaderLookup):
         self._request_timeout_ms: int = settings["request.timeout.ms"]
         self._arrived = arrived
         self.found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
-        if not metadata.follows_all:
+        if not metadata.wanted.follows_all:
             for topic, _ in self._left:
                 metadata.want(topic)
 

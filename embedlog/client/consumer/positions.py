@@ -36,14 +36,15 @@ if TYPE_CHECKING:
 class Positions:
     """The positions of one consumer on their way."""
 
-    def __init__(self, parts: ConsumerParts, policy: ResetPolicy) -> None:
+    def __init__(
+        self, parts: ConsumerParts, policy: ResetPolicy, coordinator: ConsumerCoordinator | None
+    ) -> None:
         self._parts = parts
         self._policy = policy
         self._states = parts.subscription
         self._metadata = parts.metadata
         self._clock = parts.transport.runtime.clock
-        self.coordinator: ConsumerCoordinator | None = None
-        """Set by a consumer with a group."""
+        self._coordinator = coordinator
         self._asked: dict[TopicPartition, tuple[PartitionState, int]] = {}
         """State and generation that a look-up under way is for."""
         self._resets: list[OffsetLookup] = []
@@ -91,7 +92,7 @@ class Positions:
             if key in self._asked or state.state == FetchState.FETCHING:
                 continue
             if state.state == FetchState.INITIALIZING:
-                if self.coordinator is not None:
+                if self._coordinator is not None:
                     without.append(key)
                     continue
                 self._choose(state)
@@ -112,11 +113,11 @@ class Positions:
                 )
             )
         if without:
-            assert self.coordinator is not None, self
-            self._committed.append(self.coordinator.fetch_committed(without))
+            assert self._coordinator is not None, self
+            self._committed.append(self._coordinator.fetch_committed(without))
         if unproven:
             self._ask_epochs(unproven)
-        return self.coordinator.keep(now_ms) if without and self.coordinator else None
+        return self._coordinator.keep(now_ms) if without and self._coordinator else None
 
     def _ask_epochs(self, unproven: list[PartitionState]) -> None:
         from embedlog.client.consumer.epoch_lookup import EpochLookup

@@ -123,7 +123,7 @@ class ClassicRounds:
 
     def _stop_watching(self) -> None:
         subscription = self._subscription
-        self._parts.metadata.forget(subscription.group_topics - subscription.topics)
+        self._parts.metadata.wanted.forget(subscription.group_topics - subscription.topics)
         subscription.group_topics = frozenset()
         self._watched = None
         self._election_answers = None
@@ -156,7 +156,7 @@ class ClassicRounds:
         }
         wanted = frozenset(topic for each in members.values() for topic in each.topics)
         metadata = self._parts.metadata
-        if not metadata.follows_all:
+        if not metadata.wanted.follows_all:
             for topic in wanted:
                 metadata.want(topic)
         unknown = any(

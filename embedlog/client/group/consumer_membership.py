@@ -12,28 +12,23 @@ what is owned. Only what has changed since the last answered heartbeat is sent.
 from __future__ import annotations
 
 from embedlog.client.backoff import Backoff, Retry
-from embedlog.client.consumer.subscription_state import SubscriptionType
 from embedlog.client.errors import CommitFailed
 from embedlog.client.group.coordinator_lookup import LOST_COORDINATOR
 from embedlog.client.group.group_offsets import CloseOptions, ConsumerGroupMetadata
+from embedlog.client.group.heartbeat_news import HeartbeatNews
+from embedlog.client.group.reconciliation import Reconciliation
 from embedlog.client.metadata import as_kafka_error
-from embedlog.common import TopicPartition, uuid_to_text
+from embedlog.common import uuid_to_text
 from embedlog.errors import error_for
 from embedlog.logs import Log
 from wire.error_codes import ErrorCode
-from wire.schemas.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    TopicPartitions,
-)
+from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 _log = Log("client")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from embedlog.client.group.member import Group
-    from embedlog.client.group.offset_commits import Commit
     from embedlog.errors import KafkaError
     from embedlog.pending import Pending
     from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -92,9 +87,6 @@ class ConsumerMembership:
         parts = group.parts
         settings = parts.settings
         self._group = group
-        self._parts = parts
-        self._subscription = parts.subscription
-        self._lookup = group.lookup
         self._instance_id: str | None = settings["group.instance.id"]
         self._poll_interval_ms: int = settings["max.poll.interval.ms"]
         self._retry = Retry(Backoff.of_retries(settings, parts.transport.runtime.random))
@@ -108,15 +100,8 @@ class ConsumerMembership:
         self._next_ms = 0
         self._polled_ms = 0
         self._pending: Pending[ConsumerGroupHeartbeatResponse] | None = None
-        self._is_news = False
-        """The coordinator is to hear something before the interval is over."""
-        self._told: dict[str, object] = {}
-        """What it has been told, by field; empty when that is in doubt."""
-        self._telling: dict[str, object] = {}
-        self._target: dict[bytes, list[int]] | None = None
-        """The assignment to go to; None when it is reached."""
-        self._commit: Commit | None = None
-        self._commit_deadline = 0
+        self._news = HeartbeatNews(parts)
+        self._reconciliation = Reconciliation(group)
 
     @property
     def is_joined(self) -> bool:
@@ -137,7 +122,7 @@ class ConsumerMembership:
 
     def subscription_changed(self) -> None:
         """Tell the coordinator soon."""
-        self._is_news = True
+        self._news.is_urgent = True
 
     def request_rejoin(self, reason: str) -> None:
         """In this protocol the broker alone decides when to rebalance."""
@@ -163,23 +148,26 @@ class ConsumerMembership:
             self._begin()
         delay = self._beat(now_ms)
         if self.state == ConsumerMemberState.RECONCILING:
-            left = self._reconcile(now_ms)
-            if left is None:
-                return self._beat(now_ms)
-            return min(delay, left)
+            left = self._reconciliation.advance(now_ms)
+            if left is not None:
+                return min(delay, left)
+            self._news.is_urgent = True
+            if not self._reconciliation.is_over:
+                return min(delay, self._interval_ms)
+            self.transition_to(ConsumerMemberState.MEMBER)
+            return self._beat(now_ms)
         return 0 if self.error is not None or not self.is_joined else delay
 
     def _begin(self) -> None:
         self.transition_to(ConsumerMemberState.JOINING)
         self.member_epoch = _JOIN_EPOCH
-        self._told = {}
-        self._target = None
-        self._is_news = True
+        self._reconciliation.abandon()
+        self._news.doubt()
 
     def _give_up_lost(self) -> None:
-        self._abandon_commit()
-        self._group.calls.lost(self._subscription.partitions)
-        self._subscription.assign_from_group([])
+        self._reconciliation.abandon()
+        self._group.calls.lost(self._group.parts.subscription.partitions)
+        self._group.parts.subscription.assign_from_group([])
 
     # Heartbeats
 
@@ -203,67 +191,30 @@ class ConsumerMembership:
         if not self.is_joined:
             return 0
         left = self._retry.left_ms(now_ms)
-        is_due = self._is_news or now_ms >= self._next_ms
+        is_due = self._news.is_urgent or now_ms >= self._next_ms
         if self._pending is None and is_due and not left:
-            node_id = self._lookup.node_id
+            node_id = self._group.lookup.node_id
             if node_id is None:
-                self._lookup.need()
+                self._group.lookup.need()
                 return self._interval_ms
             self._send(node_id, now_ms)
             self._take_arrived(now_ms)
         if self._pending is not None:
             return self._interval_ms
-        return left if self._is_news else max(self._next_ms - now_ms, left, 0)
+        return left if self._news.is_urgent else max(self._next_ms - now_ms, left, 0)
 
     def _send(self, node_id: int, now_ms: int) -> None:
         self.heartbeat_sent_ms = now_ms
         self._next_ms = now_ms + self._interval_ms
-        self._is_news = False
-        self._parts.count("heartbeat-total")
-        self._telling = self._facts()
-        news: dict[str, Any] = {
-            key: fact for key, fact in self._telling.items() if self._told.get(key) != fact
-        }
+        self._group.parts.count("heartbeat-total")
         request = ConsumerGroupHeartbeatRequest(
             group_id=self._group.group_id,
             member_id=self.member_id,
             member_epoch=self.member_epoch,
             instance_id=self._instance_id,
-            **news,
+            **self._news.take(owns=self.member_epoch != _JOIN_EPOCH),
         )
-        self._pending = self._parts.send(node_id, request)
-
-    def _facts(self) -> dict[str, object]:
-        """What the coordinator has to know, by field."""
-        subscription = self._subscription
-        settings = self._parts.settings
-        facts: dict[str, object] = {
-            "rebalance_timeout_ms": self._poll_interval_ms,
-            "subscribed_topic_names": sorted(subscription.topics),
-            "topic_partitions": self._owned(),
-        }
-        if subscription.type == SubscriptionType.SERVER_PATTERN:
-            facts["subscribed_topic_regex"] = subscription.server_pattern
-        elif "subscribed_topic_regex" in self._told:
-            facts["subscribed_topic_regex"] = ""
-        if settings["client.rack"]:
-            facts["rack_id"] = settings["client.rack"]
-        if settings["group.remote.assignor"] is not None:
-            facts["server_assignor"] = settings["group.remote.assignor"]
-        return facts
-
-    def _owned(self) -> list[TopicPartitions]:
-        if self.member_epoch == _JOIN_EPOCH:
-            return []
-        by_id: dict[bytes, list[int]] = {}
-        known = self._parts.metadata.topics
-        for topic, number in sorted(self._subscription.partitions):
-            if topic in known:
-                by_id.setdefault(known[topic].topic_id, []).append(number)
-        return [
-            TopicPartitions(topic_id=topic_id, partitions=numbers)
-            for topic_id, numbers in by_id.items()
-        ]
+        self._pending = self._group.parts.send(node_id, request)
 
     def _take_arrived(self, now_ms: int) -> None:
         if self._pending is None or not self._pending.done():
@@ -278,21 +229,18 @@ class ConsumerMembership:
             self._refused(error_for(answer.error_code, answer.error_message), now_ms)
             return
         self._retry.succeeded()
-        self._told = self._telling
+        self._news.answered()
         self.member_epoch = answer.member_epoch
         self._interval_ms = answer.heartbeat_interval_ms
         self._next_ms = now_ms + self._interval_ms
         if answer.assignment is not None:
-            self._target = {
-                each.topic_id: list(each.partitions) for each in answer.assignment.topic_partitions
-            }
+            self._reconciliation.begin(answer.assignment)
             self.transition_to(ConsumerMemberState.RECONCILING)
         elif self.state == ConsumerMemberState.JOINING:
             self.transition_to(ConsumerMemberState.MEMBER)
 
     def _refused(self, error: KafkaError, now_ms: int) -> None:
-        self._told = {}  # nobody knows what the coordinator made of the last one
-        self._is_news = True
+        self._news.doubt()
         if error.code in _FENCED:
             group_id = self._group.group_id
             _log.warning("member %s was removed from group %s", self.member_id, group_id)
@@ -300,70 +248,10 @@ class ConsumerMembership:
         elif error.retriable or error.code in LOST_COORDINATOR:
             self._retry.failed(now_ms)
             if error.code in LOST_COORDINATOR:
-                self._lookup.lost()
+                self._group.lookup.lost()
         else:
             self.transition_to(ConsumerMemberState.FENCED)
             self.error = error
-
-    # Reconciliation
-
-    def _reconcile(self, now_ms: int) -> int | None:
-        """Go to the target, or as far as its topics are known. Milliseconds until it can go on;
-        None when what is owned is to be told.
-        """
-        assert self._target is not None, self
-        metadata = self._parts.metadata
-        names = metadata.names_by_id
-        unknown = [topic_id for topic_id in self._target if topic_id not in names]
-        if unknown:
-            metadata.request_update()
-        target = [
-            TopicPartition(names[topic_id], number)
-            for topic_id, numbers in self._target.items()
-            if topic_id in names
-            for number in numbers
-        ]
-        owned = list(self._subscription.partitions)
-        revoked = [each for each in owned if each not in set(target)]
-        left = self._commit_before(revoked, now_ms)
-        if left is not None:
-            return left
-        added = [each for each in target if each not in set(owned)]
-        if revoked:
-            self._group.calls.revoked(revoked)
-        self._subscription.assign_from_group(target)
-        if added or revoked:
-            self._parts.count("rebalance-total")
-            self._group.calls.assigned(added)
-        self._is_news = True
-        if unknown:
-            return self._interval_ms
-        self._target = None
-        self.transition_to(ConsumerMemberState.MEMBER)
-        return None
-
-    def _commit_before(self, revoked: list[TopicPartition], now_ms: int) -> int | None:
-        """Auto commit what is about to go; milliseconds it may still take, None when done."""
-        if not revoked:
-            self._abandon_commit()
-            return None
-        commits = self._group.commits
-        if self._commit is None:
-            self._subscription.mark_revoking(revoked)
-            if not self._group.auto_commit.is_on:
-                return None
-            self._commit = self._group.auto_commit.begin(retries=True)
-            self._commit_deadline = now_ms + self._poll_interval_ms
-            commits.advance(now_ms)
-        if not self._commit.is_done and now_ms < self._commit_deadline:
-            return self._commit_deadline - now_ms
-        self._abandon_commit()
-        return None
-
-    def _abandon_commit(self) -> None:
-        commit, self._commit = self._commit, None
-        if commit is not None:
-            self._group.commits.give_up(commit)
 
     # Leaving
 
@@ -372,10 +260,10 @@ class ConsumerMembership:
         if self.state == ConsumerMemberState.FENCED or self.member_epoch == _JOIN_EPOCH:
             self._give_up_lost()
         else:
-            owned = list(self._subscription.partitions)
+            owned = list(self._group.parts.subscription.partitions)
             if owned:
                 self._group.calls.revoked(owned)
-            self._subscription.assign_from_group([])
+            self._group.parts.subscription.assign_from_group([])
         is_static = self._instance_id is not None
         answer = None
         if self.is_joined and (is_static or operation != CloseOptions.REMAIN_IN_GROUP):
@@ -385,13 +273,12 @@ class ConsumerMembership:
         return answer
 
     def _send_leave(self, *, is_final: bool) -> Pending[ConsumerGroupHeartbeatResponse] | None:
-        node_id = self._lookup.node_id
+        node_id = self._group.lookup.node_id
         self._pending = None
-        self._target = None
-        self._abandon_commit()
-        if node_id is None or (self.member_epoch == _JOIN_EPOCH and not self._telling):
+        self._reconciliation.abandon()
+        if node_id is None or (self.member_epoch == _JOIN_EPOCH and not self._news.telling):
             return None
-        return self._parts.send(
+        return self._group.parts.send(
             node_id,
             ConsumerGroupHeartbeatRequest(
                 group_id=self._group.group_id,

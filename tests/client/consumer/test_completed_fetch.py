@@ -145,4 +145,4 @@ def test_the_end_is_that_of_the_last_whole_batch(kinds: list[str], cut_size: int
         ends.append((len(data), RecordBatch(batch).next_offset))
     size = max(len(data) - cut_size, 0)
     expected = [end_offset for end, end_offset in ends if end <= size]
-    assert fetched(data[:size], 0).end_offset == expected[-1]
+    assert fetched(data[:size], 0).batches.end_offset == expected[-1]

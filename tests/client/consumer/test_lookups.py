@@ -12,7 +12,9 @@ import pytest
 import embedlog
 import embedlog.aio
 from embedlog import Admin, Consumer
+from embedlog.broker.context import RequestContext
 from embedlog.errors import TimedOut
+from embedlog.pending import Pending
 from tests.client.faulty_cluster import faulty_cluster, poll_until
 from wire.schemas.list_offsets import ListOffsetsRequest
 from wire.schemas.metadata import MetadataRequest
@@ -83,15 +85,12 @@ def test_an_answer_to_an_earlier_request_is_not_believed() -> None:
     with faulty_cluster(t=1) as cluster:
         settings: Any = {"allow_auto_create_topics": False}
         with Consumer(cluster, **settings) as consumer:
-            answer = cluster.silence(MetadataRequest)
+            earlier: Pending[Any] = Pending()
+            cluster.answer(MetadataRequest, lambda _request: earlier)
             with pytest.raises(TimedOut, match="topic 'later'"):
                 consumer.partitions_for("later", timeout_ms=100)
-            earlier = consumer._metadata.pending
-            assert earlier is not None
-            answer()
             request = cluster.of_kind(MetadataRequest)[-1]
-            context = consumer._transport._make_context(3, 12)  # type: ignore[attr-defined]
-            old_news = cluster.cluster.broker.handle(context, request)
+            old_news = cluster.cluster.broker.handle(RequestContext(3, 12), request)
             cluster.cluster.create_topic("later", 2)
             earlier.complete(old_news)
             assert len(consumer.partitions_for("later")) == 2

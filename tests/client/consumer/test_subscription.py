@@ -162,7 +162,7 @@ def test_members_are_called_after_their_group(cluster: FaultyCluster) -> None:
             poll_until(lambda: bool(consumer.assignment()), consumer)  # noqa: B023
             member_id = consumer.group_metadata().member_id
             assert member_id.startswith("i-" if "group_instance_id" in settings else expected)
-            assert expected in consumer._settings["client.id"]
+            assert expected in repr(consumer)
 
 
 def test_a_pattern_without_matches_joins_and_waits(cluster: FaultyCluster) -> None:

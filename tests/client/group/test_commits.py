@@ -373,10 +373,8 @@ def test_an_old_broker_is_asked_in_its_own_words(cluster: FaultyCluster) -> None
     """Brokers before 3.0 know one group to a request."""
     from wire import encode
 
+    cluster.versions |= {8: (0, 9), 9: (0, 7), 10: (0, 3)}
     with cluster.member() as consumer:
-        served = {8: (0, 9), 9: (0, 7), 10: (0, 3)}
-        transport: Any = consumer._transport
-        transport._versions = {**transport._versions, **served}
         consumer.assign([ZERO])
         assert len(consumer.poll(100)) == 5
         consumer.commit()

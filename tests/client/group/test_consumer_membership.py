@@ -266,7 +266,6 @@ def test_closing_says_whether_it_is_for_good(
     assert report.calls[-1] == ("revoked", [ZERO, ONE])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "kind"),
     [

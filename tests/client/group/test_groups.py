@@ -12,6 +12,7 @@ from embedlog import Admin, Consumer, Producer, TopicPartition, errors
 from embedlog.client.errors import IllegalState, NoOffsetForPartition
 from embedlog.client.group.group_offsets import CloseOptions, OffsetAndMetadata
 from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
+from embedlog.testing import sim_runtime
 
 Connect = Callable[[], Any]
 ROUNDS_MAX = 1_500
@@ -24,14 +25,31 @@ PROTOCOLS: list[dict[str, Any]] = [
 protocols = pytest.mark.parametrize("protocol", PROTOCOLS, ids=["eager", "cooperative", "kip-848"])
 
 
+in_process_at_once = pytest.mark.parametrize(
+    "connect",
+    [
+        "in process",
+        pytest.param("loopback", marks=pytest.mark.slow),
+        pytest.param("tcp", marks=pytest.mark.slow),
+    ],
+    indirect=True,
+)
+"""What waits for heartbeats: seconds over bytes, none where the time is simulated."""
+
+
 @pytest.fixture
-def cluster() -> Iterator[embedlog.Cluster]:
-    """Its groups of the consumer protocol ask for heartbeats as often as the classic ones here."""
+def cluster(request: pytest.FixtureRequest) -> Iterator[embedlog.Cluster]:
+    """Its groups of the consumer protocol ask for heartbeats as often as the classic ones here.
+
+    In process the time is simulated.
+    """
     quick = {
         "group.consumer.min.heartbeat.interval.ms": 100,
         "group.consumer.heartbeat.interval.ms": 100,
     }
-    with embedlog.open(config=quick) as opened:
+    is_simulated = request.node.callspec.params.get("connect") == "in process"
+    runtime = sim_runtime(seed=7) if is_simulated else None
+    with embedlog.Cluster(config=quick, runtime=runtime) as opened:
         yield opened
 
 
@@ -122,7 +140,7 @@ def test_one_member_reads_everything_and_goes_on_where_it_stopped(
         assert {each.offset for each in committed.values() if each} == {10}
 
 
-@pytest.mark.slow
+@in_process_at_once
 @protocols
 def test_members_share_and_hand_over(connect: Connect, protocol: dict[str, Any]) -> None:
     fill(connect, "shared", 4, 5)
@@ -163,7 +181,7 @@ def test_members_share_and_hand_over(connect: Connect, protocol: dict[str, Any])
     assert [report.held() for report in reports] == [set(), set()]
 
 
-@pytest.mark.slow
+@in_process_at_once
 @protocols
 def test_a_pattern_finds_topics_that_come_later(connect: Connect, protocol: dict[str, Any]) -> None:
     fill(connect, "logs-a", 1, 1)
@@ -183,7 +201,7 @@ def test_a_pattern_finds_topics_that_come_later(connect: Connect, protocol: dict
         assert [record.topic for record in read(consumer, 1)] == ["other"]
 
 
-@pytest.mark.slow
+@in_process_at_once
 @protocols
 def test_another_subscription_replaces_the_first(
     connect: Connect, protocol: dict[str, Any]
@@ -198,7 +216,7 @@ def test_another_subscription_replaces_the_first(
         assert consumer.assignment() == parts("after", 0, 1)
 
 
-@pytest.mark.slow
+@in_process_at_once
 @protocols
 def test_partitions_that_are_added_are_assigned(connect: Connect, protocol: dict[str, Any]) -> None:
     fill(connect, "grows", 1, 1)
@@ -210,7 +228,7 @@ def test_partitions_that_are_added_are_assigned(connect: Connect, protocol: dict
         poll_until(lambda: consumer.assignment() == parts("grows", 0, 1, 2), consumer)
 
 
-@pytest.mark.slow
+@in_process_at_once
 @protocols
 def test_commits_by_hand(connect: Connect, protocol: dict[str, Any]) -> None:
     fill(connect, "hand", 2, 10)
@@ -240,7 +258,7 @@ def test_commits_by_hand(connect: Connect, protocol: dict[str, Any]) -> None:
         assert consumer.position(here) == 10, "without auto commit the seek was not stored"
 
 
-@pytest.mark.slow
+@in_process_at_once
 def test_assigned_partitions_use_the_groups_offsets_too(connect: Connect) -> None:
     fill(connect, "plain", 2, 10)
     here = TopicPartition("plain", 0)
@@ -279,7 +297,7 @@ def test_an_offset_in_the_group_may_be_missing(connect: Connect) -> None:
         assert consumer.position(here) == 1
 
 
-@pytest.mark.slow
+@in_process_at_once
 @protocols
 def test_a_static_member_comes_back_to_its_partitions(
     connect: Connect, protocol: dict[str, Any]

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from embedlog import Admin, Consumer, Producer, errors
+from embedlog.client.network.network_client import NetworkClient
 from embedlog.client.network.security import SslHandshakeFailed
+from embedlog.client.parse_settings import parse
+from embedlog.client.settings import COMMON
 from embedlog.errors import TimedOut
 from tests.client.secure_proxy import Authority
 from tests.support.kafka import free_port, real_kafka
@@ -171,15 +174,16 @@ def test_kafka_says_why_it_does_not(kafka: SecuredKafka, mechanism: str) -> None
 def test_a_session_is_renewed_while_records_flow(kafka: SecuredKafka, mechanism: str) -> None:
     """Kafka closes the connection of a session that ended: no record may notice."""
     settings = kafka.trusted() | logging_in(mechanism)
-    with Producer(kafka.address("SASLTLS"), settings, retries=0) as producer:
-        clock = producer._parts.transport.runtime.clock  # the only one that counts here
+    network = NetworkClient([("localhost", kafka.ports["SASLTLS"])], parse(COMMON, settings))
+    with Producer(network, retries=0) as producer:
+        clock = network.runtime.clock  # the only one that counts here
         started = clock.monotonic_ms()
         count = 0
         while clock.monotonic_ms() - started < 2.5 * SESSION_MS:
             producer.send("secure", b"v").result(10)
             count += 1
         assert count > 10
-        assert producer._parts.transport.failure_count == 0
+        assert network.failure_count == 0
 
 
 def test_a_listener_without_sasl(kafka: SecuredKafka) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from embedlog import IllegalState, PreparedTransaction, Producer, TimedOut, errors
-from tests.client.faulty_cluster import PASS, FaultyCluster
+from tests.client.faulty_cluster import FaultyCluster
 from tests.client.producer.transactions.conftest import MakeProducer, committed
 from tests.client.producer.transactions.test_errors import refuse_produce
 from wire.error_codes import ErrorCode as E
@@ -19,19 +17,28 @@ TWO_PHASES = {"transaction.two.phase.commit.enable": True}
 
 @pytest.fixture
 def preparer(make: MakeProducer, cluster: FaultyCluster) -> Producer:
-    """One that may begin, at a broker that takes any time-out."""
-
-    def allow(request: Any) -> Any:
-        if isinstance(request, InitProducerIdRequest):
-            assert request.enable2_pc
-            assert request.transaction_timeout_ms == 2**31 - 1
-            request.transaction_timeout_ms = 60_000
-        return PASS
-
-    cluster.faults.append(allow)
+    """One that may begin, at a broker that allows two phases."""
+    cluster.cluster.config.set_static("transaction.two.phase.commit.enable", "true")
     made = make(**TWO_PHASES, max_block_ms=500)
     made.init_transactions()
+    (begun,) = cluster.of_kind(InitProducerIdRequest)
+    assert begun.enable2_pc
+    assert begun.transaction_timeout_ms == 2**31 - 1
     return made
+
+
+def test_what_is_prepared_has_no_timeout(preparer: Producer, cluster: FaultyCluster) -> None:
+    preparer.begin_transaction()
+    preparer.send("out", b"prepared", partition=0)
+    prepared = preparer.prepare_transaction()
+    cluster.runtime.scheduler.run_for(2 * 24 * 3_600_000)
+    preparer.complete_transaction(prepared)
+    assert committed(cluster, "out") == [b"prepared"]
+
+
+def test_a_broker_may_not_allow_two_phases(make: MakeProducer) -> None:
+    with pytest.raises(errors.TransactionalIdAuthorizationFailed):
+        make(**TWO_PHASES).init_transactions()
 
 
 @pytest.mark.parametrize("ends", ["commits", "aborts"])

@@ -1,0 +1,97 @@
+"""How a consumer ends: its commits, its membership, its fetch sessions, its transport."""
+
+from __future__ import annotations
+
+from embedlog.client import arguments
+from embedlog.errors import KafkaError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from embedlog.client.consumer.consumer_driver import ConsumerDriver
+    from embedlog.client.consumer.consumer_parts import ConsumerParts
+    from embedlog.client.consumer.fetcher import Fetcher
+    from embedlog.client.consumer.hand_out import HandOut
+    from embedlog.client.group.consumer_coordinator import ConsumerCoordinator
+    from embedlog.pending import Pending
+
+_CLOSE_TIMEOUT_S = 30.0
+
+
+class Closing:
+    """Closes one consumer, once."""
+
+    __slots__ = ("_clock", "_driver", "_fetcher", "_guard", "_hand_out", "_parts", "_transport")
+
+    def __init__(
+        self, parts: ConsumerParts, driver: ConsumerDriver, fetcher: Fetcher, hand_out: HandOut
+    ) -> None:
+        self._parts = parts
+        self._transport = parts.transport
+        self._clock = parts.transport.runtime.clock
+        self._driver = driver
+        self._guard = driver.guard
+        self._fetcher = fetcher
+        self._hand_out = hand_out
+
+    def close(self, timeout: float | None, membership: int) -> None:
+        """See `Consumer.close`."""
+        if self._guard.is_closed or self._driver.is_closing:
+            return
+        limit = arguments.timeout_s(timeout, "close")
+        if limit is None:
+            limit = _CLOSE_TIMEOUT_S
+        arguments.number(membership, "close", "membership", "one of CloseOptions", lowest=0)
+        with self._guard:
+            self._driver.is_closing = True
+            deadline = self._clock.monotonic_ms() + int(limit * 1000)
+            try:
+                self._close_group(deadline, membership)
+            finally:
+                answers = self._fetcher.close()
+                self._hand_out.close()
+                for pending in answers:
+                    self._wait(pending, deadline)
+                if self._parts.interceptors is not None:
+                    self._parts.interceptors.close()
+                self._guard.is_closed = True
+                self._transport.close()
+        if self._driver.coordinator is not None:
+            self._driver.coordinator.duty.join()
+
+    def _close_group(self, deadline: int, membership: int) -> None:
+        coordinator = self._driver.coordinator
+        if coordinator is None:
+            return
+        coordinator.commit_consumed(retries=True)
+        try:
+            self._finish_commits(coordinator, deadline)
+        finally:
+            answer = None
+            if self._parts.subscription.is_automatic:
+                answer = coordinator.depart("the consumer is being closed", membership)
+            if answer is not None:
+                self._wait(answer, deadline)
+        coordinator.calls.raise_first()
+
+    def _finish_commits(self, coordinator: ConsumerCoordinator, deadline: int) -> None:
+        commits = coordinator.commits
+        refusal: KafkaError | None = None
+        if commits.open():
+            try:
+                left = deadline - self._clock.monotonic_ms()
+                self._driver.drive(lambda: not commits.open(), left, coordinator.keep)
+            except KafkaError as error:
+                commits.fail_all(error)
+                refusal = error
+        commits.settle()
+        if refusal is not None and type(refusal) is not self._guard.told:
+            raise refusal
+
+    def _wait(self, pending: Pending[Any], deadline: int) -> None:
+        while not pending.done():
+            left = deadline - self._clock.monotonic_ms()
+            if left <= 0:
+                break
+            self._transport.wait(pending, left)

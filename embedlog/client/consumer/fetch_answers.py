@@ -1,0 +1,176 @@
+"""What becomes of a fetch's answer: buffered records, another try, another position, an error."""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.client.consumer.completed_fetch import CompletedFetch
+from embedlog.client.consumer.fetch_session import SentFetch, is_broken_session
+from embedlog.client.metadata import STALE_METADATA
+from embedlog.errors import EmbedlogError, KafkaError, error_for
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.client.consumer.consumer_parts import ConsumerParts
+    from embedlog.client.consumer.fetch_buffer import FetchBuffer
+    from embedlog.client.consumer.subscription_state import PartitionState, ResetPolicy
+    from embedlog.common import TopicPartition
+    from wire.schemas.fetch import PartitionData
+
+
+class FetchAnswers:
+    """Takes the answers of one consumer's fetches."""
+
+    def __init__(self, parts: ConsumerParts, policy: ResetPolicy, buffer: FetchBuffer) -> None:
+        settings = parts.settings
+        self._transport = parts.transport
+        self._metadata = parts.metadata
+        self._subscription = parts.subscription
+        self._policy = policy
+        self._buffer = buffer
+        self._count = parts.count
+        self._clock = parts.transport.runtime.clock
+        self._backoff_ms: int = settings["retry.backoff.ms"]
+        self._replica_max_ms: int = settings["metadata.max.age.ms"]
+        self._check_crcs: bool = settings["check.crcs"]
+        self._backs_off = False
+        """Some partition is to be fetched again later."""
+        self._goes_on = False
+        """The next pass has something to do at once."""
+
+    def take(self, sent: SentFetch, now_ms: int) -> None:
+        """Buffer what came; what cannot be cured becomes an error of the buffer's."""
+        error = sent.pending.error()
+        if error is not None:
+            sent.session.reset()
+            self._failed(sent, error, now_ms)
+            return
+        response = sent.pending.result()
+        if not sent.session.answered(response.error_code, response.session_id):
+            if not is_broken_session(response.error_code):
+                self._failed(sent, error_for(response.error_code), now_ms)
+            elif response.error_code in STALE_METADATA:
+                self._metadata.request_update()
+            return
+        for topic in response.responses:
+            name = topic.topic or self._metadata.names_by_id.get(topic.topic_id, "")
+            for data in topic.partitions:
+                # It equals the `TopicPartition`, and is made in a tenth of the time.
+                asked = sent.partitions.get((name, data.partition_index))
+                if asked is None:
+                    continue
+                state, generation, offset = asked
+                key = state.topic_partition
+                current = self._subscription.partitions.get(key)
+                if current is not state or state.generation != generation:
+                    continue
+                if state.offset == offset:
+                    self._take_partition(state, data, now_ms, self._buffer.first)
+                elif (
+                    key in self._buffer.first
+                    and self._buffer.first[key].batches.end_offset == offset
+                ):
+                    self._take_partition(state, data, now_ms, self._buffer.ahead)
+
+    def delay(self, now_ms: int) -> int | None:
+        """Milliseconds until what was taken makes another fetch useful; None: it does not."""
+        if self._goes_on:
+            self._goes_on = False
+            return 0
+        return self._retry_delay(now_ms) if self._backs_off else None
+
+    def _retry_delay(self, now_ms: int) -> int | None:
+        states = self._subscription.partitions.values()
+        times = [state.retry_at_ms for state in states if state.retry_at_ms > now_ms]
+        self._backs_off = bool(times)
+        return min(times) - now_ms if times else None
+
+    def _failed(self, sent: SentFetch, error: BaseException, now_ms: int) -> None:
+        """The whole fetch failed: try again after a while, unless that cannot help.
+
+        Those that were read from a follower are read from their leaders, at once. In process a
+        KeyboardInterrupt may end the broker's part of it, and whoever was interrupted knows.
+        """
+        may_be_cured = isinstance(error, KafkaError) and (
+            error.retriable or error.code == ErrorCode.UNKNOWN_SERVER_ERROR
+        )
+        if isinstance(error, Exception) and not may_be_cured:
+            reason = (
+                error
+                if isinstance(error, EmbedlogError)
+                else errors.UnknownServerError(repr(error))
+            )
+            self._buffer.errors.append(reason)
+        self._metadata.request_update()
+        self._backs_off = True
+        for state, _, _ in sent.partitions.values():
+            if state.read_from_leader():
+                self._goes_on = True
+            else:
+                state.retry_at_ms = now_ms + self._backoff_ms
+
+    def _take_partition(
+        self,
+        state: PartitionState,
+        data: PartitionData,
+        now_ms: int,
+        buffer: dict[TopicPartition, CompletedFetch],
+    ) -> None:
+        code = data.error_code
+        if code == ErrorCode.NONE:
+            state.high_watermark = data.high_watermark
+            state.last_stable_offset = data.last_stable_offset
+            state.log_start_offset = data.log_start_offset
+            state.retry_at_ms = 0
+            if data.preferred_read_replica >= 0:
+                state.read_from(data.preferred_read_replica, now_ms + self._replica_max_ms)
+                self._goes_on |= not data.records
+            if data.records is not None and len(data.records):
+                self._count("bytes-consumed-total", len(data.records))
+                buffer[state.topic_partition] = CompletedFetch(
+                    state,
+                    data,
+                    check_crcs=self._check_crcs,
+                    is_committed_only=self._buffer.is_committed_only,
+                )
+            return
+        self._backs_off = True
+        state.retry_at_ms = now_ms + self._backoff_ms
+        if code in STALE_METADATA:
+            if code != ErrorCode.UNKNOWN_LEADER_EPOCH:
+                state.read_from_leader()
+            self._metadata.request_update()
+        elif buffer is self._buffer.ahead:
+            return  # asked again when it is its turn: then it concerns the application
+        elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._out_of_range(state)
+        elif code != ErrorCode.UNKNOWN_SERVER_ERROR:
+            self._buffer.errors.append(self._refusal(state, code))
+
+    def _refusal(self, state: PartitionState, code: int) -> KafkaError:
+        what = f"fetch of {state.topic_partition} at offset {state.offset}"
+        damage = None
+        if code == ErrorCode.CORRUPT_MESSAGE and self._transport.in_process:
+            damage = self._transport.disk_error(*state.topic_partition)
+        refusal = error_for(code, what if damage is None else f"{what}: {damage}")
+        refusal.__cause__ = damage
+        return refusal
+
+    def _out_of_range(self, state: PartitionState) -> None:
+        """Choose another position; if it was a follower that does not have it, ask the leader."""
+        if state.read_from_leader():
+            state.retry_at_ms = 0
+            self._goes_on = True
+            return
+        timestamp = self._policy.timestamp(self._clock.wall_ms())
+        if timestamp is not None:
+            state.retry_at_ms = 0
+            state.reset_to(timestamp)
+            self._goes_on = True
+            return
+        self._buffer.errors.append(
+            errors.OffsetOutOfRange(
+                f"offset {state.offset} of {state.topic_partition} is not in the log, and "
+                f"auto.offset.reset=none: seek to one that is",
+            )
+        )

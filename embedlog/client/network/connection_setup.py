@@ -1,0 +1,151 @@
+"""`ConnectionSetup`: what is said on a connection before it takes requests.
+
+    ApiVersions                             what the node serves; again in an older version
+                                            when it does not know the newest
+    SaslHandshake, SaslAuthenticate ...     with credentials; again before the session is over
+                                            (KIP-368)
+
+It writes nothing: each step is the next message and the version to write it in.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.errors import error_for
+from embedlog.transport import newest_common
+from embedlog.version import __version__
+from wire.api_keys import ApiKey
+from wire.error_codes import ErrorCode
+from wire.schema import declaration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.client.network.security import Credentials, SaslExchange
+    from wire.schema import Message
+    from wire.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+    from wire.schemas.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+    from wire.schemas.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+    SaslRequest = SaslHandshakeRequest | SaslAuthenticateRequest
+    Step = tuple[ApiVersionsRequest | SaslRequest, int]
+
+_SOFTWARE_NAME = "embedlog"
+
+
+class ConnectionSetup:
+    """Of the connections to one node, one after the other."""
+
+    __slots__ = (
+        "_address",
+        "_asked_again",
+        "_credentials",
+        "_exchange",
+        "_reauthenticates_at_ms",
+        "deadline_ms",
+        "versions",
+    )
+
+    def __init__(self, address: str, credentials: Credentials | None) -> None:
+        """`address` is for messages."""
+        self._address = address
+        self._credentials = credentials
+        self._exchange: SaslExchange | None = None
+        self._asked_again = False
+        self._reauthenticates_at_ms = 0
+        """When the session is nearly over; 0 if it lasts as long as the connection."""
+        self.deadline_ms = 0
+        """When the node must have said all that is waited for."""
+        self.versions: dict[int, tuple[int, int]] | None = None
+        """What the node said it serves; kept while disconnected."""
+
+    @property
+    def has_credentials(self) -> bool:
+        """Does this client authenticate?"""
+        return self._credentials is not None
+
+    # Versions
+
+    def begin(self, deadline_ms: int) -> Step:
+        """The connection is made: ask what the node serves."""
+        self.deadline_ms = deadline_ms
+        self._asked_again = False
+        return self._ask_versions(None)
+
+    def take_versions(self, response: ApiVersionsResponse) -> Step | None:
+        """The node serves these versions; or not the one that was asked in, then ask in an older.
+
+        A node that refuses version 0 too is given up.
+
+        Raises:
+            KafkaError: the node refuses to say what it serves.
+        """
+        listed = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION and not self._asked_again:
+            self._asked_again = True
+            return self._ask_versions(listed.get(ApiKey.API_VERSIONS, (0, 0))[1])
+        if response.error_code:
+            raise error_for(response.error_code, f"{self._address} refused ApiVersions")
+        self.versions = listed
+        return None
+
+    def newest_version(self, kind: type[Message]) -> int:
+        """The newest version of a request that both sides know. Requires: `versions` are known.
+
+        Raises:
+            UnsupportedVersion: there is none.
+        """
+        assert self.versions is not None, self._address
+        known = kind.__declaration__
+        assert known is not None, kind
+        assert known.api is not None, kind
+        return newest_common(kind, self.versions.get(known.api))
+
+    def _ask_versions(self, version: int | None) -> Step:
+        from wire.schemas.api_versions import ApiVersionsRequest
+
+        request = ApiVersionsRequest(
+            client_software_name=_SOFTWARE_NAME, client_software_version=__version__
+        )
+        chosen = declaration(ApiVersionsRequest).last_version if version is None else version
+        return request, chosen
+
+    # Authentication
+
+    def authenticate(self) -> Step:
+        """Begin to authenticate. Requires: it has credentials."""
+        assert self._credentials is not None, self._address
+        self._exchange = self._credentials.exchange()
+        return self._sasl_step(self._exchange.begin())
+
+    def take_authentication(
+        self, response: SaslHandshakeResponse | SaslAuthenticateResponse, now_ms: int
+    ) -> Step | None:
+        """The next step; None: the node knows this client.
+
+        Raises:
+            KafkaError: it refuses to authenticate this client.
+        """
+        assert self._credentials is not None, self._address
+        assert self._exchange is not None, self._address
+        request = self._exchange.received(response)
+        if request is not None:
+            return self._sasl_step(request)
+        lifetime_ms, self._exchange = self._exchange.session_lifetime_ms, None
+        pause_ms = self._credentials.reauthenticate_after_ms(lifetime_ms)
+        self._reauthenticates_at_ms = now_ms + pause_ms if lifetime_ms else 0
+        return None
+
+    def is_session_over(self, now_ms: int) -> bool:
+        """Is it time to authenticate again?"""
+        return 0 < self._reauthenticates_at_ms <= now_ms
+
+    def ended(self) -> None:
+        """The connection ended, and its session with it."""
+        self._reauthenticates_at_ms = 0
+
+    def _sasl_step(self, request: SaslRequest) -> Step:
+        """Before Kafka 1.0 these were no requests: UNSUPPORTED."""
+        version = self.newest_version(type(request))
+        if declaration(type(request)).api == ApiKey.SASL_HANDSHAKE and not version:
+            raise errors.UnsupportedVersion("SASL as before Kafka 1.0")
+        return request, version

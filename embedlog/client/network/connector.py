@@ -1,0 +1,122 @@
+"""`Connector`: makes connections to nodes and ends them, later and later after each failure."""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.client.backoff import Backoff
+from embedlog.client.network.node_connection import ConnectionState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Protocol
+
+    from embedlog.client.network.node_connection import NodeConnection
+    from embedlog.client.settings import Settings
+    from embedlog.errors import KafkaError
+    from wire.schema import Payload
+
+    class ChannelEvent(Protocol):
+        """Something happened to a channel: a frame came, or (`reason`) it closed, or it opened.
+
+        `is_refused`: it closed because there is no trust, and another attempt ends the same.
+        """
+
+        channel: Any
+        frame: memoryview | None
+        reason: str
+        is_refused: bool
+
+    class Channels(Protocol):
+        """Many connections that carry whole frames; `wire.net.SocketChannels` is one."""
+
+        is_waiting: bool
+
+        def connect(self, host: str, port: int, *, timeout_ms: int) -> Any: ...
+        def send(self, channel: Any, buffers: Sequence[Payload]) -> None: ...
+        def poll(self, timeout_ms: int | None) -> Sequence[ChannelEvent]: ...
+        def close(self, channel: Any) -> None: ...
+        def close_all(self) -> None: ...
+        def wake(self) -> None: ...
+
+
+class Connector:
+    """The channels of one client's connections, and the pauses before the next attempts."""
+
+    __slots__ = (
+        "_backoff",
+        "_by_channel",
+        "_channels",
+        "_setup_timeout",
+        "failure_count",
+        "has_news",
+    )
+
+    def __init__(self, channels: Channels, settings: Settings, below: Callable[[int], int]) -> None:
+        self._channels = channels
+        self._backoff = Backoff(
+            settings["reconnect.backoff.ms"], settings["reconnect.backoff.max.ms"], below
+        )
+        self._setup_timeout = Backoff(
+            settings["socket.connection.setup.timeout.ms"],
+            settings["socket.connection.setup.timeout.max.ms"],
+            below,
+        )
+        self._by_channel: dict[Any, NodeConnection] = {}
+        self.failure_count = 0
+        """Connections that broke, or could not be made."""
+        self.has_news = False
+        """Did a request end, or a connection, since this was set to False? Both set it."""
+
+    def of(self, channel: Any) -> NodeConnection | None:
+        """The connection that a channel carries; None when it carries one no more."""
+        return self._by_channel.get(channel)
+
+    def carried(self) -> list[NodeConnection]:
+        """The connections that have a channel."""
+        return list(self._by_channel.values())
+
+    def connect_if_due(self, connection: NodeConnection, now_ms: int) -> None:
+        """Begin to connect, unless the back-off is not over."""
+        if now_ms < connection.retry_at_ms:
+            return
+        connection.attempted_ms = now_ms
+        connection.transition_to(ConnectionState.CONNECTING)
+        channel = self._channels.connect(
+            connection.host,
+            connection.port,
+            timeout_ms=self._setup_timeout.delay_ms(connection.failure_count),
+        )
+        send = self._channels.send
+        connection.use(channel, lambda frame: send(channel, frame))
+        self._by_channel[channel] = connection
+
+    def drop(
+        self, connection: NodeConnection, reason: str, refusal: KafkaError | None = None
+    ) -> None:
+        """End the connection from this side; its requests fail, with `refusal` if that is why."""
+        if connection.channel is not None:
+            self._by_channel.pop(connection.channel, None)
+            self._channels.close(connection.channel)
+        told = f"connection to {connection.address} (node {connection.node_id}): {reason}"
+        for request in connection.disconnected():
+            self.has_news = True
+            request.pending.fail(refusal or errors.Network(told))
+
+    def broke(
+        self,
+        connection: NodeConnection,
+        reason: str,
+        now_ms: int,
+        refusal: KafkaError | None = None,
+    ) -> None:
+        """The connection broke or could not be made: try again later, each time later.
+
+        What waited for it may do so too, unless the node and this client do not trust each other
+        (`refusal`): that is for the user to know at once.
+        """
+        self.failure_count += 1
+        self.has_news = True
+        connection.retry_at_ms = now_ms + self._backoff.delay_ms(connection.failure_count)
+        connection.failure_count += 1
+        self.drop(connection, reason, refusal)

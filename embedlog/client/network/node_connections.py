@@ -1,0 +1,115 @@
+"""`NodeConnections`: the connections of one client, and which of them a request is sent to."""
+
+from __future__ import annotations
+
+from embedlog.client.network.node_connection import ConnectionState
+from embedlog.transport import BOOTSTRAP_NODES, COORDINATOR_NODES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from embedlog.client.network.node_connection import NodeConnection
+
+
+class NodeConnections:
+    """To the nodes of the cluster, to coordinators, and to the first addresses."""
+
+    __slots__ = ("_below", "_bootstrap", "_coordinators", "_drop", "_make", "_nodes", "_returns")
+
+    def __init__(
+        self,
+        addresses: Sequence[tuple[str, int]],
+        make: Callable[[int, str, int], NodeConnection],
+        drop: Callable[[NodeConnection, str], None],
+        *,
+        below: Callable[[int], int],
+        returns_to_bootstrap: bool,
+    ) -> None:
+        """`make(node_id, host, port)` makes a connection, `drop(connection, reason)` ends it;
+        `below` draws a number. `returns_to_bootstrap`: the first addresses count again when no
+        node can be reached.
+        """
+        self._make = make
+        self._drop = drop
+        self._below = below
+        self._returns = returns_to_bootstrap
+        self._nodes: dict[int, NodeConnection] = {}
+        """The cluster's nodes, once Metadata named them."""
+        self._coordinators: dict[int, NodeConnection] = {}
+        """Second connections to nodes, by COORDINATOR_NODES - node id."""
+        self._bootstrap = {
+            BOOTSTRAP_NODES - index: make(BOOTSTRAP_NODES - index, *address)
+            for index, address in enumerate(addresses)
+        }
+
+    def all(self) -> list[NodeConnection]:
+        """Every connection, whatever its state."""
+        return [
+            *self._nodes.values(),
+            *self._coordinators.values(),
+            *self._bootstrap.values(),
+        ]
+
+    def of(self, node_id: int) -> NodeConnection | None:
+        """The connection for requests to `node_id`; None when that is not known."""
+        found = self._nodes.get(node_id) or self._coordinators.get(node_id)
+        return found or self._bootstrap.get(node_id)
+
+    def least_loaded(self, now_ms: int) -> NodeConnection:
+        """The node that most likely answers first.
+
+        A ready one with the fewest requests; else one that is being connected; else the one whose
+        last attempt is the longest ago, not before its back-off is over. The first addresses
+        count while the cluster's own are unknown, or all of those fail and
+        metadata.recovery.strategy allows it.
+        """
+        candidates = list(self._nodes.values())
+        is_lost = self._returns and all(each.failure_count for each in candidates)
+        if is_lost or not candidates:
+            candidates += self._bootstrap.values()
+        start = self._below(len(candidates))
+        candidates = candidates[start:] + candidates[:start]
+        return min(candidates, key=lambda each: each.rank(now_ms))
+
+    def set_nodes(self, nodes: Mapping[int, tuple[str, int]]) -> None:
+        """The cluster's nodes and their addresses: the connections to others are ended."""
+        for node_id, (host, port) in nodes.items():
+            known = self._nodes.get(node_id)
+            if known is None or (known.host, known.port) != (host, port):
+                if known is not None:
+                    self._drop(known, "the node has a new address")
+                self._nodes[node_id] = self._make(node_id, host, port)
+        for node_id in [each for each in self._nodes if each not in nodes]:
+            self._drop(self._nodes.pop(node_id), "the node left the cluster")
+        for connection in self._bootstrap.values():
+            if nodes and connection.channel is not None and not connection.requests.count:
+                self._drop(connection, "the cluster's own addresses are known")
+
+    def set_coordinator(self, node_id: int, host: str, port: int) -> int:
+        """The id to send to for a second connection to that node."""
+        chosen = COORDINATOR_NODES - node_id
+        known = self._coordinators.get(chosen)
+        if known is None or (known.host, known.port) != (host, port):
+            if known is not None:
+                self._drop(known, "the coordinator has a new address")
+            self._coordinators[chosen] = self._make(chosen, host, port)
+        return chosen
+
+    def forget_nodes(self) -> None:
+        """Believe in the first addresses only, where that is allowed."""
+        if self._returns:
+            self.set_nodes({})
+
+    def next_due_ms(self, now_ms: int, until_ms: int) -> int:
+        """When the next deadline, back-off or throttling ends, but `until_ms` at most."""
+        for connection in self.all():
+            if connection.is_busy:
+                deadline_ms = connection.next_deadline_ms()
+                if deadline_ms is not None:
+                    until_ms = min(until_ms, deadline_ms)
+                if connection.state == ConnectionState.DISCONNECTED:
+                    until_ms = min(until_ms, connection.retry_at_ms)
+                elif now_ms < connection.throttled_until_ms:
+                    until_ms = min(until_ms, connection.throttled_until_ms)
+        return until_ms

@@ -1,0 +1,88 @@
+"""`PassThread`: the thread that makes the passes of a client which has one."""
+
+from __future__ import annotations
+
+from embedlog.pending import Pending
+from embedlog.runtime.locks import Rank, process_wide, ranked_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.runtime.threads import Thread
+    from embedlog.transport import Transport
+
+
+class PassThread:
+    """Started by the first pass that is asked for, ended by `stop`. Callable from any thread."""
+
+    __slots__ = (
+        "_ended",
+        "_is_stopped",
+        "_is_unnoted",
+        "_looping",
+        "_name",
+        "_scheduler",
+        "_thread",
+        "_transport",
+    )
+
+    def __init__(self, transport: Transport, name: str) -> None:
+        self._transport = transport
+        self._scheduler = transport.runtime.scheduler
+        self._name = name
+        self._thread: Thread | None = None
+        self._looping = ranked_lock(Rank.LOOP)
+        """Held by the thread that loops."""
+        self._ended: Pending[object] = Pending()
+        """No thread loops any more."""
+        self._is_unnoted = False
+        """Thread started but not recorded (KeyboardInterrupt)."""
+        self._is_stopped = False
+
+    def start(self, make_pass: Callable[[], int | None]) -> None:
+        """See that it runs: it calls `make_pass`, waits as many milliseconds or for what arrives,
+        and so on.
+        """
+        # `make_pass` is not stored: it refers to the driver, and the driver to this object.
+        if self._thread is None:
+            with _starting:
+                if self._thread is None and not self._is_stopped:
+                    self._thread = self._begin(make_pass)
+
+    def stop(self) -> None:
+        """Let it end after its present pass. The caller wakes the transport."""
+        self._is_stopped = True
+
+    def join(self, timeout_ms: int) -> None:
+        """Wait until it has ended. Requires: `stop` was called, by another thread than this one."""
+        if self._is_unnoted or (self._thread is None and self._looping.locked()):
+            self._scheduler.wait(self._ended, timeout_ms)
+        joined: Thread | None = None
+        while self._thread is not joined and self._thread is not None:
+            # Again, if one in which a callback raised has left another in its place.
+            joined = self._thread
+            joined.join(timeout_ms)
+
+    def _begin(self, make_pass: Callable[[], int | None]) -> Thread:
+        return self._scheduler.start_thread(lambda: self._loop(make_pass), self._name)
+
+    def _loop(self, make_pass: Callable[[], int | None]) -> None:
+        if not self._looping.acquire(blocking=False):
+            self._is_unnoted = True
+            return
+        quiet: Pending[object] = Pending()
+        try:
+            while not self._is_stopped:
+                delay_ms = make_pass()
+                self._transport.wait(quiet, delay_ms)
+        except BaseException:
+            # A user's callback raised: the process hears of it, and delivery goes on.
+            self._looping.release()
+            self._thread = self._begin(make_pass)
+            raise
+        self._looping.release()
+        self._ended.complete(None)
+
+
+_starting = process_wide(ranked_lock(Rank.NEWS))
