@@ -192,6 +192,84 @@ class MemoryDirectory:
         self.entries: dict[str, MemoryNode | MemoryDirectory] = {}
 
 
+class MemoryTree:
+    """The names of a file system, and the directories and files that they stand for."""
+
+    __slots__ = ("_clock", "root")
+
+    def __init__(self, clock: Clock) -> None:
+        """`clock` says when a file was made."""
+        self._clock = clock
+        self.root = self.new_directory()
+
+    def find(self, path: str) -> MemoryNode | MemoryDirectory | None:
+        """What the path stands for; None when that is nothing."""
+        found: MemoryNode | MemoryDirectory | None = self.root
+        for name in _parts(path):
+            if not isinstance(found, MemoryDirectory):
+                return None
+            found = found.entries.get(name)
+        return found
+
+    def directory(self, path: str) -> MemoryDirectory:
+        """The directory at `path`.
+
+        Raises:
+            OSError: there is none, or a file.
+        """
+        found = self.find(path)
+        if not isinstance(found, MemoryDirectory):
+            raise _error(ENOENT if found is None else ENOTDIR, path)
+        return found
+
+    def split(self, path: str) -> tuple[MemoryDirectory, str]:
+        """The directory that `path` lies in, and its name there.
+
+        Raises:
+            OSError: there is no such directory.
+        """
+        parent, _, name = path.strip("/").rpartition("/")
+        return self.directory(parent), name
+
+    def node(self, path: str, *, create: bool = False) -> MemoryNode:
+        """The file at `path`; with `create` a new one when there is none.
+
+        Raises:
+            OSError: there is none, or a directory.
+        """
+        directory, name = self.split(path)
+        node = directory.entries.get(name)
+        if isinstance(node, MemoryDirectory):
+            raise _error(EISDIR, path)
+        if node is None:
+            if not create:
+                raise _error(ENOENT, path)
+            node = self.new_node()
+            node.modified_ms = self._clock.wall_ms()
+            self.change(directory, {name: node})
+        return node
+
+    # What the simulated twin does otherwise
+
+    def new_node(self) -> MemoryNode:
+        """An empty file."""
+        return MemoryNode()
+
+    def new_directory(self) -> MemoryDirectory:
+        """An empty directory."""
+        return MemoryDirectory()
+
+    def change(
+        self, directory: MemoryDirectory, changes: dict[str, MemoryNode | MemoryDirectory | None]
+    ) -> None:
+        """Make names stand for something else, or (None) for nothing."""
+        for name, entry in changes.items():
+            if entry is None:
+                del directory.entries[name]
+            else:
+                directory.entries[name] = entry
+
+
 class MemoryFiles(Files):
     """A tree of directories and files in memory. See `Files`.
 
@@ -202,20 +280,21 @@ class MemoryFiles(Files):
     boot_id = "memory"
     descriptor_count_max = 1 << 20
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    def __init__(self, clock: Clock | None = None, tree: MemoryTree | None = None) -> None:
+        """`tree` is what there is already."""
         self.clock = clock if clock is not None else Clock()
-        self._root = self._new_directory()
+        self.tree = tree if tree is not None else MemoryTree(self.clock)
         self._locks: set[str] = set()
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
-        return self._handle(self._node(path, create=create), path)
+        return self._handle(self.tree.node(path, create=create), path)
 
     def read(self, path: str) -> bytes:
-        node = self._node(path)
+        node = self.tree.node(path)
         return bytes(node.view(0, node.size))
 
     def stat(self, path: str) -> FileStat | None:
-        found = self._find(path)
+        found = self.tree.find(path)
         if found is None:
             return None
         if isinstance(found, MemoryDirectory):
@@ -223,22 +302,22 @@ class MemoryFiles(Files):
         return FileStat(size=found.size, modified_ms=found.modified_ms, is_directory=False)
 
     def list(self, path: str) -> list[str]:
-        return sorted(self._directory(path).entries)
+        return sorted(self.tree.directory(path).entries)
 
     def make_directory(self, path: str, mode: int = 0o777) -> None:
-        directory = self._root
+        directory = self.tree.root
         for name in _parts(path):
             entry = directory.entries.get(name)
             if entry is None:
-                entry = self._new_directory()
-                self._change(directory, {name: entry})
+                entry = self.tree.new_directory()
+                self.tree.change(directory, {name: entry})
             if not isinstance(entry, MemoryDirectory):
                 raise _error(EEXIST, path)
             directory = entry
 
     def rename(self, old: str, new: str) -> None:
-        old_directory, old_name = self._split(old)
-        new_directory, new_name = self._split(new)
+        old_directory, old_name = self.tree.split(old)
+        new_directory, new_name = self.tree.split(new)
         moved = old_directory.entries.get(old_name)
         if moved is None:
             raise _error(ENOENT, old)
@@ -246,85 +325,34 @@ class MemoryFiles(Files):
         if isinstance(replaced, MemoryDirectory):
             raise _error(EISDIR if not isinstance(moved, MemoryDirectory) else ENOTEMPTY, new)
         if old_directory is new_directory:
-            self._change(old_directory, {old_name: None, new_name: moved})
+            self.tree.change(old_directory, {old_name: None, new_name: moved})
         else:
-            self._change(new_directory, {new_name: moved})
-            self._change(old_directory, {old_name: None})
+            self.tree.change(new_directory, {new_name: moved})
+            self.tree.change(old_directory, {old_name: None})
 
     def remove(self, path: str) -> None:
-        directory, name = self._split(path)
+        directory, name = self.tree.split(path)
         entry = directory.entries.get(name)
         if entry is None:
             raise _error(ENOENT, path)
         if isinstance(entry, MemoryDirectory) and entry.entries:
             raise _error(ENOTEMPTY, path)
-        self._change(directory, {name: None})
+        self.tree.change(directory, {name: None})
 
     def volume(self, path: str) -> Volume:
         return Volume()
 
     def sync_directory(self, path: str) -> None:
-        self._directory(path)
+        self.tree.directory(path)
 
     def lock(self, path: str) -> DirectoryLock:
         lock = MemoryLock("/".join(_parts(path)), self._locks)
-        self._node(path, create=True).write([f"boot {self.boot_id}\n".encode()], 0)
+        self.tree.node(path, create=True).write([f"boot {self.boot_id}\n".encode()], 0)
         return lock
 
-    # What the simulated twin does otherwise
-
     def _handle(self, node: MemoryNode, path: str) -> File:
+        """An open file: the simulated twin has another."""
         return MemoryFile(node, self)
-
-    def _new_node(self) -> MemoryNode:
-        return MemoryNode()
-
-    def _new_directory(self) -> MemoryDirectory:
-        return MemoryDirectory()
-
-    def _change(
-        self, directory: MemoryDirectory, changes: dict[str, MemoryNode | MemoryDirectory | None]
-    ) -> None:
-        """Make names stand for something else, or (None) for nothing."""
-        for name, entry in changes.items():
-            if entry is None:
-                del directory.entries[name]
-            else:
-                directory.entries[name] = entry
-
-    # Look-ups
-
-    def _find(self, path: str) -> MemoryNode | MemoryDirectory | None:
-        found: MemoryNode | MemoryDirectory | None = self._root
-        for name in _parts(path):
-            if not isinstance(found, MemoryDirectory):
-                return None
-            found = found.entries.get(name)
-        return found
-
-    def _directory(self, path: str) -> MemoryDirectory:
-        found = self._find(path)
-        if not isinstance(found, MemoryDirectory):
-            raise _error(ENOENT if found is None else ENOTDIR, path)
-        return found
-
-    def _split(self, path: str) -> tuple[MemoryDirectory, str]:
-        """The directory that `path` lies in, and its name there."""
-        parent, _, name = path.strip("/").rpartition("/")
-        return self._directory(parent), name
-
-    def _node(self, path: str, *, create: bool = False) -> MemoryNode:
-        directory, name = self._split(path)
-        node = directory.entries.get(name)
-        if isinstance(node, MemoryDirectory):
-            raise _error(EISDIR, path)
-        if node is None:
-            if not create:
-                raise _error(ENOENT, path)
-            node = self._new_node()
-            node.modified_ms = self.clock.wall_ms()
-            self._change(directory, {name: node})
-        return node
 
 
 def _parts(path: str) -> list[str]:

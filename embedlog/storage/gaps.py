@@ -79,6 +79,8 @@ def _was_used_by_kafka(files: Files, directory: str) -> bool:
         told = LeaderEpochs.decode(files.read(path), path).latest_epoch
     except (FileNotFoundError, CorruptRecord):
         return False
+    if told == UNDEFINED_EPOCH:
+        return False  # a loss of power leaves an empty file, too: it shows nobody's use
     try:
         content = read_sealed(files, f"{directory}/{paths.SEALED_LEADER_EPOCHS}")
         sealed = UNDEFINED_EPOCH

@@ -13,10 +13,11 @@ the broker calls it after a request when `is_resting` is set.
 
 from __future__ import annotations
 
-from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError
+from embedlog.errors import EmbedlogError, KafkaError
 from embedlog.storage.cleaner.settings import DefaultSettings
 from embedlog.storage.events import events
-from embedlog.storage.log_config import NO_LIMIT
+from embedlog.storage.log_work import LogWork
+from embedlog.storage.periodic_sync import PeriodicSync
 from embedlog.storage.retention import delete_old_segments
 
 TYPE_CHECKING = False
@@ -52,11 +53,10 @@ class Tasks:
         "_clock",
         "_cleaner_settings",
         "_due",
-        "_flushed",
         "_manager",
-        "_refusal",
-        "_sealed",
+        "_syncs",
         "_useless",
+        "_work",
         "cleaner",
         "clock_guard",
         "failing",
@@ -78,17 +78,13 @@ class Tasks:
         now_ms = clock.monotonic_ms()
         self.failing: dict[str, tuple[int, str]] = {}
         """Work that failed when it was last tried -> since when, as wall time, and why."""
-        self._refusal: Exception | None = None
-        """What the disk refused to the work of this moment, for some log."""
+        self._work = work = LogWork(manager.logs)
+        self._syncs = PeriodicSync(work)
         self.cleaner: LogCleaner | None = None
         """Made when the first compacted log may need it."""
         self._cleaner_settings = cleaner_settings or DefaultSettings()
         self._useless: list[tuple[int, list[str]]] = []
         """(monotonic time, files to remove then)."""
-        self._sealed: dict[Log, int] = {}
-        """Log -> where its last segment began at the last checkpoint, if that was not synced."""
-        self._flushed: dict[Log, int] = {}
-        """Log -> monotonic time of its last flush."""
         self.is_resting = True
         """Would a change that is made now go unnoticed until `stir` is called?"""
         self._due: dict[str, list[int]] = {
@@ -136,13 +132,13 @@ class Tasks:
 
     def _does(self, work: Callable[[int], bool], now_ms: int) -> bool:
         """Do some work; a disk that refuses is no concern of the thread that happens to do it."""
-        self._refusal = None
+        self._work.refusal = None
         try:
             wants_more = work(now_ms)
         except (OSError, KafkaError) as error:
-            self._refusal = error
+            self._work.refusal = error
             wants_more = True
-        self._note(work.__name__.strip("_").replace("_", " "), self._refusal)
+        self._note(work.__name__.strip("_").replace("_", " "), self._work.refusal)
         return wants_more
 
     def _note(self, name: str, refusal: Exception | None) -> None:
@@ -215,26 +211,8 @@ class Tasks:
     # Each says whether it wants to come back after its interval
 
     def _checkpoint(self, _now_ms: int) -> bool:
-        is_any_unsynced = self._sync_sealed()
+        is_any_unsynced = self._syncs.sync_sealed()
         return self._manager.checkpoint_positions() or is_any_unsynced
-
-    def _sync_sealed(self) -> bool:
-        """Give the logs that sync nothing else a recovery point: Kafka's flush at a roll.
-
-        A round later, when the system has written nearly everything by itself: it costs little
-        then. Recovery reads nothing below, and takes what is bad there for rot. Returns whether
-        there is more for the next round.
-        """
-        former, self._sealed = self._sealed, {}
-        for log in self._manager.logs():
-            end = log.segments[-1].base_offset
-            if log.config.durability != "os" or log.failure is not None:
-                continue
-            if former.get(log, 0) > log.durability.synced_offset:
-                self._guarded(log, lambda log: log.durability.sync_sealed(former[log]))
-            if end > log.durability.synced_offset:
-                self._sealed[log] = end
-        return bool(self._sealed)
 
     def _high_watermarks(self, _now_ms: int) -> bool:
         return self._manager.checkpoint_high_watermarks()
@@ -251,7 +229,7 @@ class Tasks:
                 count = delete_old_segments(log, wall_ms, self.unlink_later, pinned_offset=pinned)
                 deleted.append((log, count))
 
-            self._for_each(retain)
+            self._work.on_each(retain)
             for log, count in deleted:
                 if count:
                     start, name = log.offsets.log_start_offset, log.topic_partition
@@ -287,41 +265,8 @@ class Tasks:
     def _expire(self, _now_ms: int) -> bool:
         wall_ms = self._clock.wall_ms()
         if self.clock_guard.allows_deletion():
-            self._for_each(lambda log: log.transactions.producers.expire(wall_ms))
+            self._work.on_each(lambda log: log.transactions.producers.expire(wall_ms))
         return True
 
     def _flush(self, now_ms: int) -> bool:
-        """Obey flush.ms and flush.messages, for the few topics that set them."""
-        logs = self._manager.logs()
-        is_any_unsynced = False
-        self._flushed = {log: self._flushed[log] for log in logs if log in self._flushed}
-        for log in logs:
-            config = log.config
-            if config.flush_ms == NO_LIMIT and config.flush_messages == NO_LIMIT:
-                continue
-            last_ms = self._flushed.setdefault(log, now_ms)
-            unsynced = log.log_end_offset - log.durability.synced_offset
-            is_any_unsynced = is_any_unsynced or unsynced > 0
-            if unsynced and (
-                now_ms - last_ms >= config.flush_ms or unsynced >= config.flush_messages
-            ):
-                self._flushed[log] = now_ms
-                self._guarded(log, lambda log: log.durability.flush())
-        return is_any_unsynced
-
-    def _for_each(self, work: Callable[[Log], object]) -> None:
-        for log in self._manager.logs():
-            if log.failure is None:
-                with log.lock:
-                    self._guarded(log, work)
-
-    def _guarded(self, log: Log, work: Callable[[Log], object]) -> None:
-        """Work on one log. What harms it for good it has noted itself; it goes on after the rest,
-        a full disk or a lack of descriptors.
-        """
-        try:
-            work(log)
-        except KafkaError as error:
-            self._refusal = error
-        except CorruptRecord as error:
-            log.health.poison(error)
+        return self._syncs.flush(now_ms)

@@ -13,18 +13,19 @@ there; `calls` says how many there were, so that a test can go through all of th
 
 from __future__ import annotations
 
+from embedlog.runtime.clock import Clock
 from embedlog.runtime.memory_files import (
     MemoryDirectory,
     MemoryFile,
     MemoryFiles,
     MemoryNode,
+    MemoryTree,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from embedlog.runtime.clock import Clock
     from embedlog.runtime.files import Bytes, DirectoryLock, File, FileStat, Volume
     from embedlog.runtime.randomness import Random
 
@@ -180,6 +181,113 @@ class SimDirectory(MemoryDirectory):
         self.synced: Names = {}
 
 
+class SimTree(MemoryTree):
+    """Names and files, with what of them a loss of power leaves."""
+
+    __slots__ = ("unsynced",)
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.unsynced: list[tuple[SimDirectory, dict[str, MemoryNode | MemoryDirectory | None]]]
+        self.unsynced = []
+        """Changes to names that no sync has made durable, in order."""
+
+    def new_node(self) -> SimNode:
+        return SimNode()
+
+    def new_directory(self) -> SimDirectory:
+        return SimDirectory()
+
+    def change(
+        self, directory: MemoryDirectory, changes: dict[str, MemoryNode | MemoryDirectory | None]
+    ) -> None:
+        super().change(directory, changes)
+        assert isinstance(directory, SimDirectory)
+        self.unsynced.append((directory, changes))
+
+    def sync(self, directory: MemoryDirectory) -> None:
+        """The names in the directory are on the platter."""
+        assert isinstance(directory, SimDirectory)
+        directory.synced = dict(directory.entries)
+        self.unsynced = [change for change in self.unsynced if change[0] is not directory]
+
+    def survivor(self) -> SimTree:
+        """All of it, as the next process finds it, and durable."""
+
+        def copy(directory: MemoryDirectory) -> SimDirectory:
+            made = SimDirectory()
+            for name, entry in directory.entries.items():
+                if isinstance(entry, MemoryDirectory):
+                    made.entries[name] = copy(entry)
+                else:
+                    made.entries[name] = _durable(entry.view(0, entry.size))
+            made.synced = dict(made.entries)
+            return made
+
+        survivor = SimTree(self._clock)
+        survivor.root = copy(self.root)
+        return survivor
+
+    def image(self, sectors: set[tuple[SimNode, int]], *, names: int, keeps_sizes: bool) -> SimTree:
+        """The tree when these dirty sectors and the first `names` changes to names outlived."""
+        durable: dict[int, Names] = {}
+        for directory, changes in self.unsynced[:names]:
+            entries = durable.setdefault(id(directory), dict(directory.synced))
+            for name, entry in changes.items():
+                if entry is None:
+                    entries.pop(name, None)
+                else:
+                    entries[name] = entry
+        kept: dict[SimNode, set[int]] = {}
+        for node, sector in sectors:
+            kept.setdefault(node, set()).add(sector)
+
+        def copy(directory: MemoryDirectory) -> SimDirectory:
+            assert isinstance(directory, SimDirectory)
+            made = SimDirectory()
+            for name, entry in durable.get(id(directory), directory.synced).items():
+                if isinstance(entry, MemoryDirectory):
+                    made.entries[name] = copy(entry)
+                else:
+                    assert isinstance(entry, SimNode)
+                    made.entries[name] = entry.image(kept.get(entry, set()), keeps_sizes)
+            made.synced = dict(made.entries)
+            return made
+
+        image = SimTree(self._clock)
+        image.root = copy(self.root)
+        return image
+
+    def nodes(self) -> list[SimNode]:
+        """Every file that some name stands for, or did durably."""
+        found: dict[SimNode, None] = {}
+
+        def visit(directory: MemoryDirectory) -> None:
+            assert isinstance(directory, SimDirectory)
+            for entry in (*directory.entries.values(), *directory.synced.values()):
+                if isinstance(entry, SimNode):
+                    found[entry] = None
+                elif isinstance(entry, MemoryDirectory):
+                    visit(entry)
+
+        visit(self.root)
+        return list(found)
+
+    def contents(self) -> dict[str, bytes]:
+        """Every file, path -> content, as programs see it. Counts as no call."""
+        found: dict[str, bytes] = {}
+
+        def visit(directory: MemoryDirectory, prefix: str) -> None:
+            for name, entry in sorted(directory.entries.items()):
+                if isinstance(entry, MemoryDirectory):
+                    visit(entry, f"{prefix}{name}/")
+                else:
+                    found[prefix + name] = bytes(entry.view(0, entry.size))
+
+        visit(self.root, "")
+        return found
+
+
 class SimFiles(MemoryFiles):
     """A file system in memory with a durable and a volatile state.
 
@@ -198,18 +306,19 @@ class SimFiles(MemoryFiles):
 
     boot_id = "boot-1"
 
-    def __init__(self, clock: Clock | None = None) -> None:
-        self._unsynced: list[tuple[SimDirectory, dict[str, MemoryNode | MemoryDirectory | None]]]
-        self._unsynced = []
-        """Changes to names that no sync has made durable, in order."""
-        super().__init__(clock)
+    tree: SimTree
+
+    def __init__(self, clock: Clock | None = None, tree: SimTree | None = None) -> None:
+        """`tree` is what there is already."""
+        clock = clock if clock is not None else Clock()
+        super().__init__(clock, tree if tree is not None else SimTree(clock))
         self.calls = 0
         """How many calls were made; the next one has this number."""
         self.trace: list[tuple[str, str]] = []
         """(call, path) of every call."""
         self._plans: dict[int, _Plan] = {}
         self._broken: _Plan | None = None
-        self._dies_after = False
+        self._is_dying = False
         self._is_dead = False
 
     # Planning faults
@@ -238,20 +347,8 @@ class SimFiles(MemoryFiles):
 
     def survivor(self) -> SimFiles:
         """The disk as the next process finds it when this one was killed: nothing is lost."""
-        survivor = SimFiles(self.clock)
+        survivor = SimFiles(self.clock, self.tree.survivor())
         survivor.boot_id = self.boot_id
-
-        def copy(directory: MemoryDirectory) -> SimDirectory:
-            made = SimDirectory()
-            for name, entry in directory.entries.items():
-                if isinstance(entry, MemoryDirectory):
-                    made.entries[name] = copy(entry)
-                else:
-                    made.entries[name] = _durable(entry.view(0, entry.size))
-            made.synced = dict(made.entries)
-            return made
-
-        survivor._root = copy(self._root)
         return survivor
 
     def crash_images(self, random: Random, count: int) -> Iterator[SimFiles]:
@@ -261,78 +358,23 @@ class SimFiles(MemoryFiles):
         the order of their writing, all but one, one only, and random subsets, each with a random
         prefix of the changes to names.
         """
-        order = [(node, sector) for node in self._nodes() for sector in node.dirty]
-        names = len(self._unsynced)
-        yield self._image(set(), names=0, keeps_sizes=False)
+
+        def image(sectors: set[tuple[SimNode, int]], *, names: int, keeps_sizes: bool) -> SimFiles:
+            tree = self.tree.image(sectors, names=names, keeps_sizes=keeps_sizes)
+            files = SimFiles(self.clock, tree)
+            files.boot_id = self.boot_id + "+"
+            return files
+
+        order = [(node, sector) for node in self.tree.nodes() for sector in node.dirty]
+        names = len(self.tree.unsynced)
+        yield image(set(), names=0, keeps_sizes=False)
         if count > 1:
-            yield self._image(set(order), names=names, keeps_sizes=True)
+            yield image(set(order), names=names, keeps_sizes=True)
         for number, kept in enumerate(_subsets(order, random)):
             if number >= count - 2:
                 return
             kept_names = names if number % 2 else random.below(names + 1)
-            yield self._image(kept, names=kept_names, keeps_sizes=random.below(2) == 1)
-
-    def _image(
-        self, sectors: set[tuple[SimNode, int]], *, names: int, keeps_sizes: bool
-    ) -> SimFiles:
-        """The disk when these dirty sectors and the first `names` changes to names outlived."""
-        durable: dict[int, Names] = {}
-        for directory, changes in self._unsynced[:names]:
-            entries = durable.setdefault(id(directory), dict(directory.synced))
-            for name, entry in changes.items():
-                if entry is None:
-                    entries.pop(name, None)
-                else:
-                    entries[name] = entry
-        kept: dict[SimNode, set[int]] = {}
-        for node, sector in sectors:
-            kept.setdefault(node, set()).add(sector)
-        image = SimFiles(self.clock)
-        image.boot_id = self.boot_id + "+"
-
-        def copy(directory: MemoryDirectory) -> SimDirectory:
-            assert isinstance(directory, SimDirectory)
-            made = SimDirectory()
-            for name, entry in durable.get(id(directory), directory.synced).items():
-                if isinstance(entry, MemoryDirectory):
-                    made.entries[name] = copy(entry)
-                else:
-                    assert isinstance(entry, SimNode)
-                    made.entries[name] = entry.image(kept.get(entry, set()), keeps_sizes)
-            made.synced = dict(made.entries)
-            return made
-
-        image._root = copy(self._root)
-        return image
-
-    def _nodes(self) -> list[SimNode]:
-        """Every file that some name stands for, or did durably."""
-        found: dict[SimNode, None] = {}
-
-        def visit(directory: MemoryDirectory) -> None:
-            assert isinstance(directory, SimDirectory)
-            for entry in (*directory.entries.values(), *directory.synced.values()):
-                if isinstance(entry, SimNode):
-                    found[entry] = None
-                elif isinstance(entry, MemoryDirectory):
-                    visit(entry)
-
-        visit(self._root)
-        return list(found)
-
-    def contents(self) -> dict[str, bytes]:
-        """Every file, path -> content, as programs see it. Counts as no call."""
-        found: dict[str, bytes] = {}
-
-        def visit(directory: MemoryDirectory, prefix: str) -> None:
-            for name, entry in sorted(directory.entries.items()):
-                if isinstance(entry, MemoryDirectory):
-                    visit(entry, f"{prefix}{name}/")
-                else:
-                    found[prefix + name] = bytes(entry.view(0, entry.size))
-
-        visit(self._root, "")
-        return found
+            yield image(kept, names=kept_names, keeps_sizes=random.below(2) == 1)
 
     # Calls
 
@@ -347,9 +389,9 @@ class SimFiles(MemoryFiles):
         if plan is None:
             return None
         if plan.errno == _DEATH:
+            self._is_dying = True
             if not plan.after:
-                self._die()
-            self._dies_after = True
+                self.end()
         elif plan.errno:
             if plan.forever:
                 self._broken = plan
@@ -358,12 +400,9 @@ class SimFiles(MemoryFiles):
 
     def end(self) -> None:
         """The call has had its effect."""
-        if self._dies_after:
-            self._die()
-
-    def _die(self) -> None:
-        self._is_dead = True
-        raise SimulatedCrash
+        if self._is_dying:
+            self._is_dead = True
+            raise SimulatedCrash
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
         self.begin("open", path)
@@ -404,10 +443,7 @@ class SimFiles(MemoryFiles):
 
     def sync_directory(self, path: str) -> None:
         self.begin("sync_directory", path)
-        directory = self._directory(path)
-        assert isinstance(directory, SimDirectory)
-        directory.synced = dict(directory.entries)
-        self._unsynced = [change for change in self._unsynced if change[0] is not directory]
+        self.tree.sync(self.tree.directory(path))
         self.end()
 
     def lock(self, path: str) -> DirectoryLock:
@@ -417,19 +453,6 @@ class SimFiles(MemoryFiles):
     def _handle(self, node: MemoryNode, path: str) -> File:
         assert isinstance(node, SimNode)
         return SimFile(node, self, path)
-
-    def _new_node(self) -> SimNode:
-        return SimNode()
-
-    def _new_directory(self) -> SimDirectory:
-        return SimDirectory()
-
-    def _change(
-        self, directory: MemoryDirectory, changes: dict[str, MemoryNode | MemoryDirectory | None]
-    ) -> None:
-        super()._change(directory, changes)
-        assert isinstance(directory, SimDirectory)
-        self._unsynced.append((directory, changes))
 
 
 def _subsets(

@@ -1,4 +1,4 @@
-"""`python -m tests.crash NAME [--soak] [--seed N] [--count N]`: run one, or all that there are."""
+"""`python -m tests.crash [NAME] [--soak] [--seed N] [--count N]`: run one, or all there are."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ VERBS = {
 """The programs, one file each: CI_COUNT, SOAK_COUNT and `run(options) -> Report`."""
 
 
-def run(name: str, *, soak: bool = False, seed: int = 1, count: int = 0) -> Report:
+def run(
+    name: str, *, soak: bool = False, seed: int = 1, count: int = 0, processes: int = 1
+) -> Report:
     """Run one program; a `count` of 0 is that of CI, or of the soak."""
     module = importlib.import_module(f"tests.crash.{name}")
     wanted = count or (module.SOAK_COUNT if soak else module.CI_COUNT)
-    report: Report = module.run(Options(seed, wanted, soak))
+    report: Report = module.run(Options(seed, wanted, soak, processes))
     return report
 
 
@@ -46,6 +48,7 @@ def main() -> int:
     parser.add_argument("--soak", action="store_true", help="the size for a night, not for CI")
     parser.add_argument("--seed", type=int, help="1 in CI; a new one, printed, with --soak")
     parser.add_argument("--count", type=int, default=0, help="instead of the size's own")
+    parser.add_argument("--processes", type=int, default=1, help="that share the work of `images`")
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in VERBS]
     if unknown:
@@ -54,7 +57,9 @@ def main() -> int:
     broken = 0
     for name in given.names or VERBS:
         try:
-            run(name, soak=given.soak, seed=seed, count=given.count).check()
+            run(
+                name, soak=given.soak, seed=seed, count=given.count, processes=given.processes
+            ).check()
         except AssertionError:
             broken += 1
     return 1 if broken else 0

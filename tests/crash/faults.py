@@ -82,7 +82,7 @@ class FaultyFiles(Healing):
         self._kind = None
 
     def open(self, path: str, *, create: bool = False) -> File:
-        self._creates = create and path not in self.contents()
+        self._creates = create and path not in self.tree.contents()
         return super().open(path, create=create)
 
     def begin(self, call: str, path: str) -> int | None:

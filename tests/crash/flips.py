@@ -167,7 +167,7 @@ def _is_cleaned_offset(disk: SimFiles, path: str, position: int) -> bool:
     """
     if not path.startswith("data/c-0/") or not path.endswith(".log"):
         return False
-    segment = parse_segment(path, disk.contents()[path])
+    segment = parse_segment(path, disk.tree.contents()[path])
     gaps_below = read_gaps_below(disk, "data", TopicPartition("c", 0))
     return any(
         batch.position <= position < batch.position + 8 and batch.base_offset < gaps_below
@@ -211,7 +211,7 @@ def _directory(level: str, *, is_clean: bool, size: int) -> SimFiles:
 
 
 def _bits(disk: SimFiles) -> Iterator[tuple[str, int]]:
-    for path, content in disk.contents().items():
+    for path, content in disk.tree.contents().items():
         if path.startswith(FOREIGN):
             continue
         filled = len(content.rstrip(b"\0")) * 8
@@ -235,7 +235,7 @@ def _state(disk: SimFiles, level: str) -> dict[str, Any]:
         return {"open": Told(error)}
     image = cluster.broker.controller.image
     state: dict[str, Any] = {"open": None, "cluster": image.cluster_id}
-    state["foreign"] = disk.contents().get(f"{FOREIGN}/album")
+    state["foreign"] = disk.tree.contents().get(f"{FOREIGN}/album")
     for name, topic in image.topics_by_name.items():
         state[f"topic {name}"] = (
             topic.topic_id,

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from itertools import product
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice, product
+from multiprocessing import get_context
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -88,24 +90,38 @@ class WatchedFiles(SimFiles):
 
 
 def run(options: Options) -> Report:
+    """Every process tries its share of the short workloads, and random ones of its own seed."""
     report = Report("images", options)
-    silence()
-    with patch.object(locks, "checked_lock", None):
-        _run(report)
+    if options.processes == 1:
+        _run(report, 0)
+        return report
+    shares = [options._replace(count=options.count // options.processes)] * options.processes
+    with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
+        for part in pool.map(_share, shares, range(options.processes)):
+            report.take_in(part)
     return report
 
 
-def _run(report: Report) -> None:
+def _share(options: Options, number: int) -> Report:
+    report = Report("images", options)
+    _run(report, number)
+    return report
+
+
+def _run(report: Report, number: int) -> None:
     """Without checks of the locks' order: an image is opened under a call of another cluster."""
     options = report.options
-    images = Images(report, is_thorough=options.soak)
-    for level, operations in _short_workloads(3 if options.soak else 2):
-        images.run(level, operations)
-    chance = random.Random(options.seed)
-    while report.figures["images"] < options.count:
-        length = chance.randrange(3, RANDOM_LENGTH_MAX + 1)
-        operations = tuple(chance.choice(list(OPERATIONS)) for _ in range(length))
-        images.run(chance.choice(("os", "fsync")), operations, share=0.2)
+    silence()
+    with patch.object(locks, "checked_lock", None):
+        images = Images(report, is_thorough=options.soak)
+        short = _short_workloads(3 if options.soak else 2)
+        for level, operations in islice(short, number, None, options.processes):
+            images.run(level, operations)
+        chance = random.Random(f"{options.seed} {number}")
+        while report.figures["images"] < options.count:
+            length = chance.randrange(3, RANDOM_LENGTH_MAX + 1)
+            operations = tuple(chance.choice(list(OPERATIONS)) for _ in range(length))
+            images.run(chance.choice(("os", "fsync")), operations, share=0.2)
 
 
 def _short_workloads(length_max: int) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -187,7 +203,7 @@ class Images:
                 )
 
     def _check_new(self, image: SimFiles, ending: Ending, what: str) -> None:
-        key = ending, self._history.version, hash(tuple(image.contents().items()))
+        key = ending, self._history.version, hash(tuple(image.tree.contents().items()))
         if key in self._seen:
             return
         self._seen.add(key)

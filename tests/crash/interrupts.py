@@ -88,7 +88,8 @@ def _interrupt(report: Report, name: str, kind: type[Scenario], base: str, opcod
         where += "".join(traceback.format_tb(interrupt.__traceback__)[-3:-2])
     except BaseException as error:
         countdown.stop()
-        report.fail(f"{where}: it became {error!r}")
+        trace = "".join(traceback.format_tb(error.__traceback__)[-3:])
+        report.fail(f"{where}: it became {error!r}:\n{trace}")
     finally:
         countdown.stop()
         held_here().clear()

@@ -18,6 +18,8 @@ class Options(NamedTuple):
     """Cycles, races, images: what the program says it counts."""
 
     soak: bool = False
+    processes: int = 1
+    """How many share the work, where the program can share it."""
 
 
 class Report:
@@ -50,6 +52,14 @@ class Report:
         if len(self.failures) < SHOWN_MAX:
             self.failures.append(what)
             print(f"{self.name}: BROKEN: {what}", file=sys.stderr, flush=True)
+
+    def take_in(self, other: Report) -> None:
+        """Add what another process counted of the same run."""
+        for figure, count in other.figures.items():
+            self.add(figure, count)
+        self.notes += other.notes
+        self.failures += other.failures
+        self.failure_count += other.failure_count
 
     def line(self) -> str:
         """The result on one line."""

@@ -1,11 +1,13 @@
 """Streaming queries of a real Spark are killed until all of their input is through.
 
-A query reads a topic in micro-batches and writes another topic, or a table of Parquet, Delta or
-Iceberg by the pipeline's runner. In one run, at random moments from the first batch on,
+A query reads a topic in micro-batches and writes another topic, by files or over the wire in
+transactions, or a table of Parquet, Delta or Iceberg by the pipeline's runner. In one run, at
+random moments from the first batch on,
 
     driver   is killed, its JVM alone or its Python alone, and started again from its checkpoint
     worker   is killed: tasks run again; without planning, or a commit, the query ends: start again
-    owner    of the topic's directory is killed and started again, or there is none
+    owner    of the topic's directory is killed and started again, or there is none; over the wire
+             it is the broker
 
 Readers see no row twice at any time. In the end each row is there once, and offsets have no gaps.
 """
@@ -29,12 +31,13 @@ import embedlog.broker.commits.work  # loaded once, before anybody is forked
 from embedlog.spark.pipeline.kit import table_rows
 from tests.crash.child import Child, Say
 from tests.crash.report import Options, Report
+from tests.support.kafka import free_port
 from tests.support.process_tree import descendants
 
 CI_COUNT = 1
 SOAK_COUNT = 60
 
-KINDS = ("topic", "parquet", "delta", "iceberg")
+KINDS = ("topic", "parquet", "delta", "iceberg", "wire")
 ROWS = 3_000
 PER_TRIGGER = 300
 PARTITIONS = 3
@@ -82,7 +85,8 @@ class _Run:
         self._owner: Child | None = None
         self._drivers_to_kill = self._chance.randint(1, 2)
         self._workers_to_kill = self._chance.randint(2, 5)
-        self._has_owner = kind == "topic" and self._chance.random() < 0.7
+        self._has_owner = kind == "wire" or (kind == "topic" and self._chance.random() < 0.7)
+        self._port = free_port() if kind == "wire" else 0
 
     def run(self) -> None:
         maker = Child(lambda _: self._make())
@@ -107,9 +111,10 @@ class _Run:
 
     def _live(self) -> bool:
         """Start it, and let things die until it has ended, too. Says if all is through."""
+        target = f"127.0.0.1:{self._port}" if self._port else self._target
         driver = self._driver = subprocess.Popen(
             [sys.executable, "-m", "tests.crash.spark_job", self._kind, self._source]
-            + [self._target, self._state, str(PER_TRIGGER)],
+            + [target, self._state, str(PER_TRIGGER)],
             stdout=subprocess.PIPE,
             stderr=self._log,
             start_new_session=True,
@@ -167,7 +172,7 @@ class _Run:
 
     def _progress(self) -> int:
         """What grows with each commit."""
-        if self._kind != "topic":
+        if self._kind in _COMMITS:
             return sum(1 for _ in Path(self._target).rglob(_COMMITS[self._kind]))
         with embedlog.open_reader(self._target) as reader:
             parts = reader.snapshot([("t", number) for number in range(PARTITIONS)])
@@ -229,6 +234,8 @@ class _Run:
             except embedlog.DirectoryLocked:
                 time.sleep(0.01)
         with cluster:
+            if self._port:
+                cluster.listen(port=self._port)
             say(b"owner")
             signal.pause()
 
@@ -241,12 +248,14 @@ class _Run:
                 for number in range(ROWS):
                     value = b'{"id": %d}' % number
                     producer.send("in", value, key=b"%d" % number, partition=number % PARTITIONS)
-        if self._kind == "topic":
+        if self._kind not in _COMMITS:
             with embedlog.open(self._target) as cluster:
                 cluster.create_topic("t", PARTITIONS)
 
     def _ids(self) -> list[int]:
         """The rows that a reader sees."""
+        if self._port:
+            return self._committed_ids()
         if self._kind != "topic":
             return [row["id"] for row in table_rows(self._kind, self._target)]
         found = []
@@ -257,6 +266,22 @@ class _Run:
                 self._expect(offsets == list(range(len(offsets))), "offsets have gaps")
                 found += [int(bytes(record.key or b"-1")) for record in records]
         return found
+
+    def _committed_ids(self) -> list[int]:
+        """What readers of committed records see; there is no driver that is at work."""
+        self._end_owner()
+        with embedlog.open(self._target) as cluster:
+            with cluster.producer(transactional_id="killed") as fence:
+                fence.init_transactions()  # what a dead one left open ends here
+            with cluster.consumer(
+                isolation_level="read_committed", auto_offset_reset="earliest"
+            ) as consumer:
+                consumer.assign([("t", number) for number in range(PARTITIONS)])
+                ends = consumer.end_offsets(consumer.assignment())
+                found = []
+                while any(consumer.position(each) < end for each, end in ends.items()):
+                    found += [int(record.key) for record in consumer.poll(1.0)]
+                return found
 
     def _look(self) -> None:
         ids = self._ids()

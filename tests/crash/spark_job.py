@@ -2,7 +2,8 @@
 
     python -m tests.crash.spark_job KIND SOURCE TARGET STATE PER_TRIGGER
 
-Prints `started` once there is a session and `done` when all input is through.
+TARGET is a directory, or for the KIND `wire` an address. Prints `started` once there is a session
+and `done` when all input is through.
 """
 
 from __future__ import annotations
@@ -39,21 +40,26 @@ def main(kind: str, source: str, target: str, state: str, per_trigger: str) -> N
     )
     print("started", flush=True)
     if kind == "topic":
-        _to_topic(spark, source, target, state, per_trigger)
+        _to_topic(spark, source, {"path": target}, state, per_trigger)
+    elif kind == "wire":
+        over = {"kafka.bootstrap.servers": target, "kafka.transactional.id": "killed"}
+        _to_topic(spark, source, over, state, per_trigger)
     else:
         _to_table(spark, kind, source, target, state, per_trigger)
     print("done", flush=True)
     spark.stop()
 
 
-def _to_topic(spark: Any, source: str, target: str, state: str, per_trigger: str) -> None:
+def _to_topic(
+    spark: Any, source: str, target: dict[str, str], state: str, per_trigger: str
+) -> None:
     read = spark.readStream.format("embedlog").option("path", source).option("subscribe", "in")
     read = read.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", per_trigger)
     query = (
         read.load()
         .select("key", "value")
         .writeStream.format("embedlog")
-        .option("path", target)
+        .options(**target)
         .option("topic", "t")
         .option("checkpointLocation", f"{state}/checkpoint")
         .trigger(availableNow=True)

@@ -38,7 +38,7 @@ def _compacted(**settings: object) -> Compacted:
 def _batches(disk: SimFiles) -> list[tuple[str, int, int]]:
     """(path, position, base offset) of every batch."""
     found = []
-    for path in sorted(disk.contents()):
+    for path in sorted(disk.tree.contents()):
         if path.startswith(DIRECTORY) and path.endswith(".log"):
             view, position = memoryview(disk.read(path)), 0
             while not isinstance(batch := read_batch(view, position, len(view)), str):

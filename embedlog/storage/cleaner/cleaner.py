@@ -92,7 +92,7 @@ class LogCleaner:
                     return
                 is_over = self._round is None
                 is_complete = is_over and round.is_complete
-            yield round.size - round.size_written if is_complete else 0
+            yield round.progress.size - round.progress.written if is_complete else 0
             if is_over and not is_complete and round.log not in self.uncleanable:
                 return
 
@@ -143,12 +143,12 @@ class LogCleaner:
 
     def _continue(self, round: CleaningRound) -> int:
         """Do a slice of the round; return milliseconds until the next."""
-        size = round.size_read + round.size_written
+        size = round.progress.read + round.progress.written
         try:
             if round.step():
                 self._round = None
                 self._manager.checkpoint()
-                read, written = round.size_read, round.size_written
+                read, written = round.progress.read, round.progress.written
                 events.info(
                     "%s was compacted: %d bytes read, %d written",
                     round.log.topic_partition,
@@ -168,7 +168,7 @@ class LogCleaner:
                 return self._settings.log_cleaner_backoff_ms
         if round.log.chain.is_swapping:
             return self._settings.log_cleaner_backoff_ms  # the disk is full just now
-        moved = round.size_read + round.size_written - size
+        moved = round.progress.read + round.progress.written - size
         return max(1, int(moved * 1000 / self._settings.log_cleaner_io_max_bytes_per_second))
 
     def _give_up(self, log: Log, error: Exception) -> None:

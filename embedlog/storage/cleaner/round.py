@@ -42,6 +42,17 @@ class LogChanged(Exception):
     """The segments are not those any more that the round began with."""
 
 
+class CleaningProgress:
+    """How far a round has come, in bytes."""
+
+    __slots__ = ("read", "size", "written")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        """Of what is rewritten."""
+        self.read = self.written = 0
+
+
 class CleaningRound:
     """A round under way. For one thread at a time, without the partition lock."""
 
@@ -61,10 +72,6 @@ class CleaningRound:
         leaves useless, and after how many milliseconds they may go.
         """
         self.log = log
-        self.size_read = 0
-        """Bytes read, and ..."""
-        self.size_written = 0
-        """... bytes written so far."""
         self.is_complete = False
         self._is_announced = False
         """Is it kept that there may be gaps up to the end of what is rewritten?"""
@@ -77,8 +84,7 @@ class CleaningRound:
         self._map = OffsetMap(map_size_max)
         self._sources = tuple(s for s in log.segments if s.base_offset < found.end)
         self._output: CleanedOutput | None = None
-        self.size = sum(segment.size for segment in self._sources)
-        """Of what is rewritten, in bytes."""
+        self.progress = CleaningProgress(sum(segment.size for segment in self._sources))
         self._slice_end = SLICE_SIZE
         self._slices = self._run()
 
@@ -91,7 +97,7 @@ class CleaningRound:
                 the log cannot be cleaned, or not now.
         """
         self._check_unchanged()
-        self._slice_end = self.size_read + SLICE_SIZE
+        self._slice_end = self.progress.read + SLICE_SIZE
         if next(self._slices, None) is not None:
             return False
         if self._sources:
@@ -119,14 +125,14 @@ class CleaningRound:
                 # Of a segment that was loaded they are found by reading it.
                 files, directory = self.log.files, self.log.directory
                 for _ in load_aborted_in_slices(files, directory, self.log.segments, segment):
-                    yield self.size_read
+                    yield self.progress.read
             aborted += self.log.transactions.aborted(segment.base_offset, segment.next_offset)
-            yield self.size_read
+            yield self.progress.read
         yield from self._fill_map(set(aborted))
         if self.log.config.durability != "memory":
             # What is mapped makes older records go, so a loss of power must not take it.
             self.log.durability.sync(self._end)
-            yield self.size_read
+            yield self.progress.read
         transactions = CleanedTransactions(set(aborted))
         self._sources = tuple(s for s in self._sources if s.base_offset < self._end)
         filtered = BatchFilter(
@@ -151,7 +157,7 @@ class CleaningRound:
             yield from self._rewrite(group, filtered, output)
             self._finish(group, output)
             while not self._swap(group, output):
-                yield self.size_read
+                yield self.progress.read
 
     def _verify(self, segment: Segment) -> Iterator[int]:
         """Check what an earlier process wrote, a few batches at a time."""
@@ -162,7 +168,7 @@ class CleaningRound:
             )
             offset = self.log.reader.verify(segment, position, end, offset)
             position = end
-            yield self.size_read
+            yield self.progress.read
 
     def _fill_map(self, aborted: set[AbortedTransaction]) -> Iterator[int]:
         """Note the keys of the dirty range, or of as much of it as there is memory for."""
@@ -179,8 +185,8 @@ class CleaningRound:
                 if not transactions.read(batch) and not batch.is_control:
                     keys, offsets, _ = read_fields(batch, limit)
                     offset_map.add(keys, offsets)
-                if self.size_read >= self._slice_end:
-                    yield self.size_read
+                if self.progress.read >= self._slice_end:
+                    yield self.progress.read
 
     def _rewrite(self, group: Group, filtered: BatchFilter, output: CleanedOutput) -> Iterator[int]:
         for segment in group:
@@ -188,15 +194,15 @@ class CleaningRound:
                 left = filtered.filter(batch)
                 if left is not None:
                     output.append(batch if left is batch.buffer else RecordBatch(left))
-                    self.size_written += len(left)
-                if self.size_read >= self._slice_end:
-                    yield self.size_read
+                    self.progress.written += len(left)
+                if self.progress.read >= self._slice_end:
+                    yield self.progress.read
 
     def _batches(self, segment: Segment, position: int) -> Iterator[RecordBatch]:
         """The batches from `position` on, their checksums proved."""
         size = segment.size
         for stored in iter_batches(segment.file.view(0, size), position, size):
-            self.size_read += stored.size
+            self.progress.read += stored.size
             if isinstance(stored, RecordBatch):
                 # What is dropped or written anew must not be what has rotted.
                 stored.check_crc()

@@ -30,13 +30,14 @@ from embedlog.storage.verification.root import (
     was_closed_by_us,
 )
 from embedlog.storage.verification.segment import PAGE_SIZE, SegmentCheck
-from embedlog.storage.verification.verified_segments import VerifiedSegment
+from embedlog.storage.verification.sound_segments import SoundSegments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from embedlog.runtime.files import Files, FileStat
+    from embedlog.runtime.files import Files
+    from embedlog.storage.verification.verified_segments import VerifiedSegment
 
 
 class Verification:
@@ -55,7 +56,7 @@ class Verification:
         """Look at the partitions that `is_chosen`; tell `progress` of bytes that were read.
 
         Closed segments that are `known`, by their path below `data`, and unchanged are not read.
-        `wall_ms` is the time to note in `verified`.
+        `wall_ms` is the time to note of those that are sound.
         """
         self._files = files
         self._data = data
@@ -71,12 +72,9 @@ class Verification:
         self.torn_size = 0
         """Bytes of torn batches at the ends of logs, which are no damage."""
         self.batch_count = 0
-        self.segment_count = self.skipped_count = 0
-        """Segments that were looked at, and those of them that were known."""
-        self.verified: dict[str, VerifiedSegment] = {}
-        """Closed segments that are sound, by their path below the directory."""
-        self._known = known or {}
-        self._wall_ms = wall_ms
+        self.segment_count = 0
+        """Segments that were looked at."""
+        self.sound = SoundSegments(files, data, known or {}, wall_ms)
 
     def partitions(self) -> list[TopicPartition]:
         """Every partition that is chosen and has a directory."""
@@ -157,9 +155,8 @@ class Verification:
                 yield CorruptRecord(segment.path, 0, reason)
             is_last = slot + 1 == len(bases)
             self.segment_count += 1
-            known = None if is_last else self._known_as(segment.path)
+            known = None if is_last else self.sound.known_as(segment.path)
             if known is not None:
-                self.skipped_count += 1
                 epoch, expected = known.epoch, known.next_offset
                 transactions = None if known.transactions is None else dict(known.transactions)
                 self.batch_count += known.batch_count
@@ -174,33 +171,9 @@ class Verification:
             epoch, expected = segment.epoch, segment.next_offset
             self.batch_count += segment.batch_count
             if is_sound and not is_last and stat is not None:
-                self._remember(segment, stat, transactions)
+                self.sound.remember(segment, stat, transactions)
         if bases:
             self.ends[topic_partition] = (bases[0], expected)
-
-    def _known_as(self, path: str) -> VerifiedSegment | None:
-        """What is known of a segment that has not changed since."""
-        name = path.removeprefix(f"{self._data}/")
-        known, stat = self._known.get(name), self._files.stat(path)
-        if known is None or stat is None:
-            return None
-        if (stat.size, stat.modified_ms) != (known.size, known.modified_ms):
-            return None
-        self.verified[name] = known
-        return known
-
-    def _remember(
-        self, segment: SegmentCheck, stat: FileStat, transactions: dict[int, int] | None
-    ) -> None:
-        self.verified[segment.path.removeprefix(f"{self._data}/")] = VerifiedSegment(
-            size=stat.size,
-            modified_ms=stat.modified_ms,
-            checked_ms=self._wall_ms,
-            epoch=segment.epoch,
-            next_offset=segment.next_offset,
-            batch_count=segment.batch_count,
-            transactions=None if transactions is None else dict(transactions),
-        )
 
     def _is_unfinished(self, topic_partition: TopicPartition, segment: SegmentCheck) -> bool:
         """Whether what is bad is the torn end of a log that is in use, or has died."""

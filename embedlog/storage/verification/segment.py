@@ -16,10 +16,8 @@ from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.foreign.segment import READ_SIZE
 from embedlog.storage.foreign.tail import ends_transaction
-from embedlog.storage.indexes.offset import OffsetIndex
-from embedlog.storage.indexes.time import TimeIndex
-from embedlog.storage.indexes.transaction import TransactionIndex
 from embedlog.storage.segment_scan import is_zeros
+from embedlog.storage.verification.index_claims import IndexClaims
 from wire.records.batch import (
     ATTRIBUTES_POSITION,
     CONTROL_BIT,
@@ -64,20 +62,12 @@ class SegmentCheck:
         there, and is brought up to date; None when that is not known.
         """
         self._files = files
-        self._directory = directory
-        self._base_offset = base_offset
         self._epochs = epochs
         self._gaps_below = gaps_below
         self._progress = progress
         self.path = paths.segment_file(directory, base_offset)
-        self._positions: dict[int, int] = {}
-        """Position -> last offset that the offset index claims of the batch there."""
-        self._times: list[tuple[int, int]] = []
-        """(offset, the largest timestamp that the time index claims up to it), the last first."""
+        self._claims = IndexClaims(files, directory, base_offset)
         self._transactions = transactions
-        self._aborts: dict[int, tuple[int, int, int]] = {}
-        """Offset of an abort marker -> (producer, transaction's first offset, last stable offset
-        behind it), -1 for what is not known."""
         self.next_offset = base_offset
         self.epoch = -1
         self.largest = -1
@@ -94,7 +84,7 @@ class SegmentCheck:
     def findings(self, epoch: int) -> Iterator[CorruptRecord]:
         """Read everything; `epoch` is the leader epoch of the batch before."""
         self.epoch = epoch
-        yield from self._load_indexes()
+        yield from self._claims.load()
         try:
             file = self._files.open(self.path, writable=False)
             yield from self._batches(file)
@@ -104,30 +94,7 @@ class SegmentCheck:
             self._find_tail(file)
             yield error
             return
-        yield from self._unmatched()
-
-    def _load_indexes(self) -> Iterator[CorruptRecord]:
-        path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
-        try:
-            offsets = OffsetIndex.decode(
-                self._files.read(path), base_offset=self._base_offset, size=1 << 31, path=path
-            )
-            self._positions = {position: last for last, position in offsets.entries()}
-        except FileNotFoundError:
-            pass
-        except CorruptRecord as error:
-            yield error
-        path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
-        try:
-            times = TimeIndex.decode(
-                self._files.read(path), base_offset=self._base_offset, path=path
-            )
-            self._times = [(offset, timestamp) for timestamp, offset in times.entries()]
-            self._times.reverse()
-        except FileNotFoundError:
-            pass
-        except CorruptRecord as error:
-            yield error
+        yield from self._claims.unmatched()
 
     def _batches(self, file: File) -> Iterator[CorruptRecord]:
         """Read the batches; findings about indexes are yielded, one about a batch is raised."""
@@ -139,7 +106,13 @@ class SegmentCheck:
                 needed = self._batch(view, read, position + read, size)
                 if needed == 0 or needed > len(view) - read:
                     break
-                yield from self._check_index(position + read)
+                yield from self._claims.check(
+                    position + read,
+                    self._base,
+                    self.next_offset - 1,
+                    self.largest,
+                    is_first=self._is_largest,
+                )
                 read += needed
                 self.end = position + read
             if not read:
@@ -223,7 +196,7 @@ class SegmentCheck:
             first = self._transactions.pop(marker.producer_id, -1)
             stable = min(self._transactions.values(), default=marker.next_offset)
         if not is_commit:
-            self._aborts[marker.base_offset] = (marker.producer_id, first, stable)
+            self._claims.aborts[marker.base_offset] = (marker.producer_id, first, stable)
 
     def _continue(self, position: int, base_offset: int, last_offset: int, epoch: int) -> None:
         expected = self.next_offset
@@ -241,58 +214,6 @@ class SegmentCheck:
         self._base = base_offset
         self.next_offset = last_offset + 1
         self.batch_count += 1
-
-    def _check_index(self, position: int) -> Iterator[CorruptRecord]:
-        """Compare what the indexes say of the batch that was just read."""
-        last_offset = self.next_offset - 1
-        claimed = self._positions.pop(position, last_offset) if self._positions else last_offset
-        if claimed != last_offset:
-            path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
-            reason = f"offset {claimed} at position {position}, where a batch ends {last_offset}"
-            yield CorruptRecord(path, 0, reason)
-        times = self._times
-        while times and times[-1][0] <= last_offset:
-            # Kafka may name a record within the batch.
-            offset, timestamp = times.pop()
-            if timestamp != self.largest or not self._is_largest or offset < self._base:
-                path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
-                reason = f"timestamp {timestamp} up to offset {offset}, it is {self.largest}"
-                if timestamp == self.largest:
-                    reason = f"offset {offset} is not the first with timestamp {timestamp}"
-                yield CorruptRecord(path, 0, reason)
-
-    def _unmatched(self) -> Iterator[CorruptRecord]:
-        """Entries that name no batch."""
-        for position, offset in self._positions.items():
-            path = paths.segment_file(self._directory, self._base_offset, paths.OFFSET_INDEX)
-            reason = f"offset {offset} at position {position}, where no batch begins"
-            yield CorruptRecord(path, 0, reason)
-        for offset, _ in self._times:
-            path = paths.segment_file(self._directory, self._base_offset, paths.TIME_INDEX)
-            yield CorruptRecord(path, 0, f"offset {offset} is not in the segment")
-        path = paths.segment_file(self._directory, self._base_offset, paths.TRANSACTION_INDEX)
-        try:
-            index = TransactionIndex.decode(
-                self._files.read(path), base_offset=self._base_offset, path=path
-            )
-        except FileNotFoundError:
-            return
-        except CorruptRecord as error:
-            yield error
-            return
-        for entry in index:
-            producer_id, first, stable = self._aborts.get(entry.last_offset, (-1, -1, -1))
-            if producer_id != entry.producer_id:
-                reason = f"no abort marker of {entry.producer_id} at offset {entry.last_offset}"
-                yield CorruptRecord(path, 0, reason)
-            elif not (
-                0 <= entry.first_offset <= entry.last_offset
-                and first in (-1, entry.first_offset)
-                and 0 <= entry.last_stable_offset <= entry.last_offset + 1
-                and stable in (-1, entry.last_stable_offset)
-            ):
-                reason = f"{entry}, it begins at {first}, and {stable} is stable"
-                yield CorruptRecord(path, 0, reason)
 
     def _find_tail(self, file: File) -> None:
         size = file.size()

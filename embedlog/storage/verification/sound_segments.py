@@ -1,0 +1,54 @@
+"""Which closed segments are sound: those of an earlier verification, and of this one."""
+
+from __future__ import annotations
+
+from embedlog.storage.verification.verified_segments import VerifiedSegment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.runtime.files import Files, FileStat
+    from embedlog.storage.verification.segment import SegmentCheck
+
+
+class SoundSegments:
+    """Those that need not be read, and those that were read and are good."""
+
+    def __init__(
+        self, files: Files, data: str, known: Mapping[str, VerifiedSegment], wall_ms: int
+    ) -> None:
+        self._files = files
+        self._data = data
+        self._known = known
+        self._wall_ms = wall_ms
+        self.verified: dict[str, VerifiedSegment] = {}
+        """By their path below the directory."""
+        self.skipped_count = 0
+        """Those that were not read."""
+
+    def known_as(self, path: str) -> VerifiedSegment | None:
+        """What is known of a segment that has not changed since."""
+        name = path.removeprefix(f"{self._data}/")
+        known, stat = self._known.get(name), self._files.stat(path)
+        if known is None or stat is None:
+            return None
+        if (stat.size, stat.modified_ms) != (known.size, known.modified_ms):
+            return None
+        self.verified[name] = known
+        self.skipped_count += 1
+        return known
+
+    def remember(
+        self, segment: SegmentCheck, stat: FileStat, transactions: dict[int, int] | None
+    ) -> None:
+        """Note a closed segment that is sound."""
+        self.verified[segment.path.removeprefix(f"{self._data}/")] = VerifiedSegment(
+            size=stat.size,
+            modified_ms=stat.modified_ms,
+            checked_ms=self._wall_ms,
+            epoch=segment.epoch,
+            next_offset=segment.next_offset,
+            batch_count=segment.batch_count,
+            transactions=None if transactions is None else dict(transactions),
+        )
