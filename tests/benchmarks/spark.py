@@ -1,5 +1,5 @@
 """Spark: batch reads and writes of a log beside Spark's Kafka connector and Parquet, `local[2]`,
-and what a micro-batch of a stream takes.
+a scrub, and what a micro-batch of a stream takes.
 
 One session, one log, rounds in turn. Reads go to Spark's noop sink with all columns; the connector
 reads from our listener, with its defaults and as fast as it can be made.
@@ -92,6 +92,7 @@ def _measure(spark: Any, base: Path, size: int, count: int, *, with_kafka: bool)
             count,
             ours="embedlog, directory",
         )
+        _scrub(spark, base / "log")
         source = spark.read.parquet(str(base / "parquet-none")).select("key", "value")
         writes: dict[str, Callable[[], None]] = {
             "embedlog, directory": lambda: _write(source, "embedlog", {"path": str(base / "log")}),
@@ -115,6 +116,22 @@ def _measure(spark: Any, base: Path, size: int, count: int, *, with_kafka: bool)
             streams["connector, defaults"] = ("kafka", server)
             streams["connector, tuned"] = ("kafka", {**server, **TUNED})
         _compare_streams(spark, base, size, streams)
+
+
+def _scrub(spark: Any, log: Path) -> None:
+    """Print how fast every checksum and rule of the log is looked at."""
+    stored = sum(each.stat().st_size for each in log.glob("t-*/*.log")) / 1e6
+    seconds = []
+    for number in range(ROUNDS + 1):
+        started = time.perf_counter()
+        frame = spark.read.format("embedlog").option("path", str(log)).option("table", "findings")
+        found = frame.load().count()
+        assert not found, f"{found} findings in a log without damage"
+        if number:  # the first is for the JVM to get warm
+            seconds.append(time.perf_counter() - started)
+    median, best = statistics.median(seconds), min(seconds)
+    print(f"\nscrub of {stored:,.0f} MB: median (best) of {ROUNDS}")
+    print(f"  {median:.2f} s ({best:.2f})  {stored / median:,.0f} MB/s ({stored / best:,.0f})")
 
 
 def _compare_streams(

@@ -4,19 +4,21 @@ A stream writes a file for each of its tasks and batches. Here those of one part
 directory level are packed into files of about `target_bytes`; their rows are copied as they are,
 in the order of the files. A file that another commit took away meanwhile makes the commit fail
 (see `TableConflict`), and the work is planned anew. The old files are deleted an hour later by a
-commit of the table, as its other removed files are.
+commit of the table, as its other removed files are; those of Iceberg stay for its snapshots.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import make_directory, parent
+from embedlog.spark.jobs.packing import filled, make_durable
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
@@ -47,12 +49,14 @@ def compact(
     *,
     target_bytes: int = TARGET_BYTES,
     format: str = "parquet",
+    options: Mapping[str, str] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Report:
     """Pack the small files of the table at `path`, those below half of `target_bytes`.
 
-    `format` is that of the table: "parquet" with a pipeline's manifest, or "delta", which its own
-    library does. `progress` is told of bytes: done, in all. A second run finds nothing to do.
+    `format` is that of the table: "parquet" with a pipeline's manifest, "iceberg" with the
+    `options` of a pipeline's sink, or "delta", which its own library does. `progress` is told of
+    bytes: done, in all. A second run finds nothing to do.
 
     Raises:
         ConfigError: `target_bytes` is not positive, or the format has no such thing.
@@ -64,15 +68,19 @@ def compact(
     table = str(Path(path).resolve())
     if format == "delta":
         return _delta(table, target_bytes)
-    if format != "parquet":
-        raise ConfigError(
-            f"format={format!r}: expected parquet or delta; pyiceberg rewrites no data files"
-        )
-    if ManifestTable(table).state().version < 0:
-        raise ProjectError(f"{path}: no table: it has no commit in _log")
+    if format == "iceberg":
+        from embedlog.spark.jobs.compact_iceberg import compact_iceberg
+
+        attempt_once = partial(compact_iceberg, spark, table, options or {}, target_bytes, progress)
+    elif format == "parquet":
+        if ManifestTable(table).state().version < 0:
+            raise ProjectError(f"{path}: no table: it has no commit in _log")
+        attempt_once = partial(_try, spark, table, target_bytes, progress)
+    else:
+        raise ConfigError(f"format={format!r}: expected parquet, iceberg or delta")
     for attempt in range(_ATTEMPTS):
         try:
-            return _try(spark, table, target_bytes, progress)
+            return attempt_once()
         except TableConflict:
             if attempt == _ATTEMPTS - 1:
                 raise
@@ -122,25 +130,10 @@ def _packs(path: str, key: CommitKey, files: Sequence[DataFile], target_bytes: i
     packs = []
     for (_, _, levels), members in groups.items():
         directory = "/".join((path, "data", key.directory, *levels))
-        for some in _filled(members, target_bytes):
+        for some in filled(members, target_bytes):
             name = f"{real_runtime().random.bytes(12).hex()}.parquet"
             packs.append(_Pack(tuple(some), f"{directory}/{name}"))
     return packs
-
-
-def _filled(files: Sequence[DataFile], target_bytes: int) -> Iterator[list[DataFile]]:
-    """Neighbours of about so many bytes together, two at least."""
-    some: list[DataFile] = []
-    size = 0
-    for file in files:
-        if size + file.size_bytes > target_bytes:
-            if len(some) > 1:
-                yield some
-            some, size = [], 0
-        some.append(file)
-        size += file.size_bytes
-    if len(some) > 1:
-        yield some
 
 
 def _levels(path: str, file: DataFile) -> tuple[str, ...]:
@@ -166,12 +159,7 @@ def _pack(pack: _Pack) -> Mapping[str, Any]:
                 for batch in source.iter_batches():
                     writer.write_table(_as(pa.Table.from_batches([batch]), schema))
                     rows += batch.num_rows
-    file = files.open(pack.path)
-    file.sync()
-    size = file.size()
-    file.close()
-    files.sync_directory(parent(pack.path))
-    return {"path": pack.path, "rows": rows, "bytes": size}
+    return {"path": pack.path, "rows": rows, "bytes": make_durable(files, pack.path)}
 
 
 def _as(table: Any, schema: Any) -> Any:

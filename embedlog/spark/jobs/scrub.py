@@ -153,11 +153,13 @@ def _work(
         findings = [[each.path, each.position, each.reason] for each in verification.findings()]
         return {
             "findings": findings,
-            "verified": {name: each.to_json() for name, each in verification.verified.items()},
+            "verified": {
+                name: each.to_json() for name, each in verification.sound.verified.items()
+            },
             "counts": {
                 "partitions": len(verification.ends),
                 "segments": verification.segment_count,
-                "skipped": verification.skipped_count,
+                "skipped": verification.sound.skipped_count,
                 "batches": verification.batch_count,
                 "bytes": read,
                 "torn_bytes": verification.torn_size,

@@ -24,12 +24,10 @@ _REFUSED = {
     "value.serializer": "values are serialized with ByteArraySerializer.",
     "partitioner.class": "keys are partitioned as Kafka's producer does by default. Use a "
     "'partition' column for anything else.",
-    "transactional.id": "a write to a path is committed as a whole already, and the broker has no "
-    "transactions.",
 }
 _STRING, _BINARY = "string", "binary"
 _HEADERS = "array<struct<key:string,value:binary>>"
-_COLUMNS = {
+COLUMNS = {
     "topic": (_STRING,),
     "key": (_STRING, _BINARY),
     "value": (_STRING, _BINARY),
@@ -55,6 +53,11 @@ class SinkOptions:
     producer: dict[str, str] = field(default_factory=dict)
     """Settings of Kafka's producer, without "kafka."."""
 
+    @property
+    def is_transactional(self) -> bool:
+        """Are all rows written over the wire in one transaction?"""
+        return not self.path and bool(self.producer.get("transactional.id"))
+
 
 def parse(options: Mapping[str, str]) -> SinkOptions:
     """The options of a writer; their names are taken in any case, and of unknown ones is warned.
@@ -75,6 +78,11 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
     if bool(application) != bool(version):
         raise IllegalArgumentException(
             f"txnAppId={application!r} and txnVersion={version!r} belong together: both or none"
+        )
+    if path and producer.get("transactional.id"):
+        raise IllegalArgumentException(
+            "Kafka option 'transactional.id' is not supported as a write to a path is committed as "
+            "a whole already."
         )
     codec = producer.get("compression.type", "none").lower()
     if codec not in CODECS:
@@ -114,7 +122,7 @@ def check_schema(schema: StructType, options: SinkOptions) -> None:
         )
     if "value" not in types:
         raise AnalysisException("Required attribute 'value' not found")
-    for name, allowed in _COLUMNS.items():
+    for name, allowed in COLUMNS.items():
         found = types.get(name)
         if found is not None and _plain(found) not in allowed:
             raise AnalysisException(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pyspark.sql.datasource import WriterCommitMessage
@@ -17,10 +17,11 @@ from embedlog.storage.adoption.manifest import StagedFile
 from embedlog.storage.adoption.staging import StagedWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import pyarrow as pa
 
+    from embedlog.client.producer.batch import DeliveryFuture
     from embedlog.spark.sink.options import SinkOptions
 
 RECORD_OVERHEAD = 21
@@ -177,40 +178,44 @@ class SendingTask:
 
         count = 0
         with Producer(None, self._options.producer) as producer:
-            futures = []
+            futures: list[DeliveryFuture] = []
             for batch in batches:
                 for topic, some in by_topic(batch, self._options):
-                    futures += self._send(producer, topic, some)
+                    futures += send_rows(producer.send, topic, some, self._clock.wall_ms())
                 if len(futures) > _FUTURES_MAX:
                     count += _settle(futures)
             producer.flush()
             return count + _settle(futures)
 
-    def _send(self, producer: Any, topic: str, batch: pa.RecordBatch) -> list[Any]:
-        rows = Rows.of(batch, self._clock.wall_ms())
-        count = len(rows)
-        partitions = [None] * count
-        if "partition" in batch.schema.names:
-            partitions = batch.column("partition").to_pylist()
-        values, timestamps = rows.values.to_pylist(), rows.timestamps.tolist()
-        keys = [None] * count if rows.keys is None else rows.keys.to_pylist()
-        return [
-            producer.send(
-                topic,
-                values[slot],
-                key=keys[slot],
-                partition=partitions[slot],
-                timestamp_ms=timestamps[slot],
-                headers=None if rows.headers is None else rows.headers[slot],
-            )
-            for slot in range(count)
-        ]
+
+def send_rows(
+    send: Callable[..., DeliveryFuture], topic: str, batch: pa.RecordBatch, now_ms: int
+) -> list[DeliveryFuture]:
+    """Hand rows over to a producer's `send`; those without a timestamp get `now_ms`."""
+    rows = Rows.of(batch, now_ms)
+    count = len(rows)
+    partitions = [None] * count
+    if "partition" in batch.schema.names:
+        partitions = batch.column("partition").to_pylist()
+    values, timestamps = rows.values.to_pylist(), rows.timestamps.tolist()
+    keys = [None] * count if rows.keys is None else rows.keys.to_pylist()
+    return [
+        send(
+            topic,
+            values[slot],
+            key=keys[slot],
+            partition=partitions[slot],
+            timestamp_ms=timestamps[slot],
+            headers=None if rows.headers is None else rows.headers[slot],
+        )
+        for slot in range(count)
+    ]
 
 
 _FUTURES_MAX = 100_000
 
 
-def _settle(futures: list[Any]) -> int:
+def _settle(futures: list[DeliveryFuture]) -> int:
     """Wait for each, and forget them; how many there were."""
     for future in futures:
         future.result()

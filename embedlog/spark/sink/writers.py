@@ -105,6 +105,10 @@ def _write(
     version: int,
     batches: Iterator[pa.RecordBatch],
 ) -> WriterCommitMessage:
+    if options.is_transactional:
+        from embedlog.spark.sink.transactional import RowsMessage, pack
+
+        return RowsMessage(application, version, *pack(batches))
     if not options.path:
         return SentMessage(SendingTask(options).write(batches))
     files = StagingTask(options, job).write(batches)
@@ -116,6 +120,11 @@ def _write(
 
 
 def _commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
+    if options.is_transactional:
+        from embedlog.spark.sink.transactional import RowsMessage, commit_rows
+
+        commit_rows(options, [each for each in messages if isinstance(each, RowsMessage)])
+        return
     staged = [each for each in messages if isinstance(each, StagedMessage)]
     files = [
         StagedFile(TopicPartition(topic, partition), path, size=size, count=count)

@@ -32,7 +32,10 @@ BAD_OPTIONS = [
         "ByteArraySerializer.",
     ),
     ({**GOOD, "kafka.partitioner.class": "x"}, "'partitioner.class' is not supported"),
-    ({**GOOD, "kafka.transactional.id": "x"}, "'transactional.id' is not supported"),
+    (
+        {**GOOD, "kafka.transactional.id": "x"},
+        "'transactional.id' is not supported as a write to a path is committed as a whole",
+    ),
     ({**GOOD, "txnAppId": "x"}, "txnAppId='x' and txnVersion='' belong together"),
     ({**GOOD, "txnVersion": "1"}, "txnAppId='' and txnVersion='1' belong together"),
     ({**GOOD, "txnAppId": "x", "txnVersion": "-1"}, "txnVersion=-1: expected 0 or more"),

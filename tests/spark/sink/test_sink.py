@@ -105,15 +105,13 @@ def test_nothing_is_overwritten(spark, data) -> None:
         writer.mode("overwrite").save()
 
 
-def _stream(spark: Any, source: Path, data: str, checkpoint: Path) -> Any:
+def _stream(spark: Any, source: Path, checkpoint: Path, **options: str) -> Any:
     """A query over files of numbers, run until it has taken all there are."""
     frame = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).parquet(str(source))
     query = (
         frame.selectExpr("cast(id as string) key", "cast(id as string) value")
         .writeStream.format("embedlog")
-        .option("path", data)
-        .option("topic", "t")
-        .option("checkpointLocation", str(checkpoint))
+        .options(topic="t", checkpointLocation=str(checkpoint), **options)
         .trigger(availableNow=True)
         .start()
     )
@@ -125,20 +123,41 @@ def _put(spark: Any, source: Path, begin: int, end: int) -> None:
     spark.range(begin, end, 1, 1).write.mode("append").parquet(str(source))
 
 
-def test_a_stream_writes_each_batch_once_also_when_it_is_replayed(spark, data, tmp_path) -> None:
-    source, checkpoint = tmp_path / "source", tmp_path / "checkpoint"
-    for number in range(3):
-        _put(spark, source, 10 * number, 10 * number + 10)
-    _stream(spark, source, data, checkpoint)
-    assert _values(data) == list(range(30))
-    # As after a crash between the sink's commit and Spark's note of it.
+def _forget_newest_commit(checkpoint: Path) -> None:
+    """As after a crash between the sink's commit and Spark's note of it."""
     commits = checkpoint / "commits"
     newest = max(int(each.name) for each in commits.iterdir() if each.name.isdecimal())
     for name in (str(newest), f".{newest}.crc"):
         (commits / name).unlink(missing_ok=True)
+
+
+def test_a_stream_writes_each_batch_once_also_when_it_is_replayed(spark, data, tmp_path) -> None:
+    source, checkpoint = tmp_path / "source", tmp_path / "checkpoint"
+    for number in range(3):
+        _put(spark, source, 10 * number, 10 * number + 10)
+    _stream(spark, source, checkpoint, path=data)
+    assert _values(data) == list(range(30))
+    _forget_newest_commit(checkpoint)
     _put(spark, source, 30, 40)
-    _stream(spark, source, data, checkpoint)
+    _stream(spark, source, checkpoint, path=data)
     assert _values(data) == list(range(40))
+
+
+def test_a_stream_goes_over_the_wire_once_in_transactions(spark, data, tmp_path) -> None:
+    source, checkpoint = tmp_path / "source", tmp_path / "checkpoint"
+    for number in range(3):
+        _put(spark, source, 10 * number, 10 * number + 10)
+    with embedlog.open(data) as cluster:
+        options = {
+            "kafka.bootstrap.servers": cluster.listen().address,
+            "kafka.transactional.id": "query",
+        }
+        _stream(spark, source, checkpoint, **options)
+        _forget_newest_commit(checkpoint)
+        _put(spark, source, 30, 40)
+        _stream(spark, source, checkpoint, **options)
+        _stream(spark, source, tmp_path / "another", **options)
+    assert _values(data) == sorted(list(range(40)) + list(range(40)))
 
 
 def test_a_stream_is_adopted_by_the_owner_that_runs(spark, data, tmp_path) -> None:
@@ -152,7 +171,7 @@ def test_a_stream_is_adopted_by_the_owner_that_runs(spark, data, tmp_path) -> No
         assert owner.stdin is not None
         assert owner.stdout.readline() == b"ready\n"
         _put(spark, tmp_path / "source", 0, 50)
-        _stream(spark, tmp_path / "source", data, tmp_path / "checkpoint")
+        _stream(spark, tmp_path / "source", tmp_path / "checkpoint", path=data)
         assert _values(data) == list(range(50))
         owner.stdin.close()
     assert owner.returncode == 0

@@ -58,16 +58,16 @@ class IcebergFormat:
 
     def version_of(self, app: str) -> int:
         """The last version that `app` committed, -1 when there is none."""
-        table = self._open()
+        table = self.table()
         return -1 if table is None else int(table.properties.get(_APP + app, -1))
 
     def files(self, part: str = ROWS) -> list[DataFile]:
         """The files of the newest state; Iceberg has rows only."""
-        table = self._open()
+        table = self.table()
         if table is None or part != ROWS:
             return []
         return [
-            DataFile(_path(each.file.file_path), each.file.record_count,
+            DataFile(path_of(each.file.file_path), each.file.record_count,
                      each.file.file_size_in_bytes)
             for each in table.scan().plan_files()
         ]  # fmt: skip
@@ -81,7 +81,7 @@ class IcebergFormat:
         if self.version_of(key.app) >= key.version:
             return False
         for attempt in range(_ATTEMPTS):
-            table = self._open() or self._create(adds)
+            table = self.table() or self._create(adds)
             if int(table.properties.get(_APP + key.app, -1)) >= key.version:
                 return False
             try:
@@ -101,7 +101,9 @@ class IcebergFormat:
             with table.update_schema() as update:
                 update.union_by_name(_schema(adds))
         live = (
-            {_path(t.file.file_path): t.file for t in table.scan().plan_files()} if removes else {}
+            {path_of(t.file.file_path): t.file for t in table.scan().plan_files()}
+            if removes
+            else {}
         )
         for each in removes:
             if each.path not in live:
@@ -123,7 +125,8 @@ class IcebergFormat:
                         change.delete_data_file(live[each.path])
         self._reached("table: after the commit")
 
-    def _open(self) -> Table | None:
+    def table(self) -> Table | None:
+        """As its last commit left it; None when there is none yet."""
         from pyiceberg.exceptions import NoSuchTableError
 
         try:
@@ -145,7 +148,7 @@ class IcebergFormat:
             with table.update_spec() as update:
                 for name in self._partition_by:
                     update.add_identity(name)
-        return self._open() or table
+        return self.table() or table
 
 
 def _schema(adds: Sequence[DataFile]) -> Any:
@@ -155,5 +158,6 @@ def _schema(adds: Sequence[DataFile]) -> Any:
     return pa.unify_schemas([pq.read_schema(each.path) for each in adds])
 
 
-def _path(uri: str) -> str:
+def path_of(uri: str) -> str:
+    """The path of a file that a table names."""
     return uri.removeprefix("file://")

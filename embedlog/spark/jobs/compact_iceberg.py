@@ -1,0 +1,154 @@
+"""Small files of an Iceberg table become large ones, in one snapshot.
+
+Rows are read as the table's schema has them now, whatever was added or renamed since their file was
+written. A file of an older partition spec, or with rows that another engine has deleted beside it,
+stays as it is. The old files belong to older snapshots, and go with those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from embedlog.errors import ConfigError
+from embedlog.runtime import real_runtime
+from embedlog.runtime.files import make_directory, parent
+from embedlog.spark.jobs.packing import filled, make_durable
+from embedlog.spark.jobs.report import Report
+from embedlog.spark.jobs.tasks import run_tasks
+from embedlog.spark.pipeline.errors import ProjectError, TableConflict
+from embedlog.spark.pipeline.sinks.iceberg import IcebergFormat, path_of
+from embedlog.spark.pipeline.sinks.manifest import ONE_TIME
+from embedlog.spark.pipeline.sinks.one_time import at_work
+from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class _Pack:
+    """Files that become one, at `path`, with the columns of that schema of the table."""
+
+    table: str
+    options: Mapping[str, str]
+    schema_id: int
+    sources: tuple[DataFile, ...]
+    path: str
+
+
+def compact_iceberg(
+    spark: SparkSession,
+    path: str,
+    options: Mapping[str, str],
+    target_bytes: int,
+    progress: Callable[[int, int], None],
+) -> Report:
+    """Pack the small files of the table at `path` once; see `compact`.
+
+    Raises:
+        ConfigError: it is partitioned by more than the values of columns.
+        ProjectError: there is no table. TableConflict: other commits came in between.
+    """
+    format = IcebergFormat(path, options)
+    table = format.table()
+    if table is None:
+        raise ProjectError(f"{path}: no Iceberg table")
+    for field in table.spec().fields:
+        if str(field.transform) != "identity":
+            raise ConfigError(f"{path}: partitioned by {field}: only identity can be compacted")
+    key = CommitKey(f"{ONE_TIME}compact-{real_runtime().random.uuid().hex()}", 0)
+    packs = packs_of(table, path, options, key, target_bytes)
+    removes = [file for pack in packs for file in pack.sources]
+    total = sum(file.size_bytes for file in removes)
+    adds: list[DataFile] = []
+    with at_work([format], key.app):
+        done = 0
+        for slot, found in run_tasks(spark, copy_pack, packs):
+            if "conflict" in found:
+                raise TableConflict(f"{path}: {found['conflict']}")
+            adds.append(DataFile(found["path"], found["rows"], found["bytes"]))
+            done += sum(file.size_bytes for file in packs[slot].sources)
+            progress(done, total)
+        wanted, have = (sum(file.row_count for file in some) for some in (removes, adds))
+        assert have == wanted, (have, wanted)
+        if packs:
+            if _schema_id(format) != packs[0].schema_id:
+                # Columns that went meanwhile must not come back with our files.
+                raise TableConflict(f"{path}: another commit changed the schema")
+            format.commit(key, adds, removes)
+    count = len(format.files())
+    counts = {
+        "files_before": count + len(removes) - len(adds),
+        "files_after": count,
+        "packed": len(removes),
+        "rows": wanted,
+        "bytes_before": total,
+        "bytes_after": sum(file.size_bytes for file in adds),
+    }
+    return Report("compact", counts, tuple({"file": file.path} for file in adds))
+
+
+def packs_of(
+    table: Table, path: str, options: Mapping[str, str], key: CommitKey, target_bytes: int
+) -> list[_Pack]:
+    """Groups of small files of one partition, in the order of their names; one alone stays."""
+    groups: dict[str, list[DataFile]] = {}
+    for task in table.scan().plan_files():
+        file = task.file
+        if (
+            file.file_size_in_bytes * 2 < target_bytes
+            and file.spec_id == table.spec().spec_id
+            and not task.delete_files
+        ):
+            each = DataFile(path_of(file.file_path), file.record_count, file.file_size_in_bytes)
+            groups.setdefault(repr(file.partition), []).append(each)
+    schema_id = table.schema().schema_id
+    packs = []
+    for members in groups.values():
+        members.sort(key=lambda each: each.path)
+        for some in filled(members, target_bytes):
+            name = f"{real_runtime().random.bytes(12).hex()}.parquet"
+            where = f"{path}/data/{key.directory}/{name}"
+            packs.append(_Pack(path, options, schema_id, tuple(some), where))
+    return packs
+
+
+def _schema_id(format: IcebergFormat) -> int:
+    table = format.table()
+    return -1 if table is None else table.schema().schema_id
+
+
+def copy_pack(pack: _Pack) -> Mapping[str, Any]:
+    """Copy the rows of some files into one, a file in memory at a time; it is durable.
+
+    A conflict is returned: raised, Spark would make the attempt again, to no avail.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
+
+    format = IcebergFormat(pack.table, pack.options)
+    table = format.table()
+    if table is None or table.schema().schema_id != pack.schema_id:
+        return {"conflict": "another commit changed the schema"}
+    tasks = {path_of(task.file.file_path): task for task in table.scan().plan_files()}
+    gone = [each.path for each in pack.sources if each.path not in tasks]
+    if gone:
+        return {"conflict": f"another commit took {gone[0]} away"}
+    # Without ids: of files that are added, pyiceberg takes the columns by their names.
+    schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
+    scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+    files = real_runtime().files
+    make_directory(files, parent(pack.path), sync=True)
+    rows = 0
+    # An attempt of the same task may have died here: the file is begun anew.
+    with pq.ParquetWriter(pack.path, schema, compression="zstd") as writer:
+        for each in pack.sources:
+            for batch in scan.to_record_batches([tasks[each.path]]):
+                writer.write_table(pa.Table.from_batches([batch]).cast(schema))
+                rows += batch.num_rows
+    return {"path": pack.path, "rows": rows, "bytes": make_durable(files, pack.path)}
