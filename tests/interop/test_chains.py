@@ -1,0 +1,21 @@
+"""Copies in transactions are exact, whoever is killed: every client at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.interop.chains.story import Commands, tell
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_is_copied_while_all_are_killed_is_there_once(seed: int, tmp_path: Path) -> None:
+    for folder in ("classes", "story"):
+        (tmp_path / folder).mkdir()
+    story = tell(seed, tmp_path / "story", Commands(tmp_path / "classes"))
+    assert story.killed_brokers > 0
+    assert story.killed_copiers > 3
+    assert story.broken == []
