@@ -10,10 +10,10 @@ partitions. The caller's thread does the work; the broker has no thread of its o
 from __future__ import annotations
 
 from embedlog.broker import dispatch
-from embedlog.broker.features import TRANSACTION_VERSION
 from embedlog.broker.late_parts import LateParts
 from embedlog.broker.metadata_publisher import MetadataPublisher
 from embedlog.broker.producer_ids import ProducerIds
+from embedlog.controller import features
 from embedlog.errors import CorruptRecord
 from embedlog.logs import Log
 from embedlog.purgatory.timer import Timer
@@ -110,8 +110,8 @@ class Broker:
         """Answer a request: a response, a `Pending` of one, or None when there will be none.
 
         Callable from any thread; never waits. The request is only read, also after the return: its
-        buffers may be in use until the answer is there. Requires: the API and version are served,
-        see `dispatch.served_versions`.
+        buffers may be in use until the answer is there. Requires: the API and version are among
+        the `dispatch.versions`.
         """
         if self.interceptor is not None:
             instead: R | Pending[R] | None = self.interceptor(context, request)
@@ -163,7 +163,8 @@ class Broker:
         coordinator = self._late.transaction_coordinator
         if coordinator is None:
             coordinator = self._late.make_transaction_coordinator(
-                self._write_markers, lambda: TRANSACTION_VERSION
+                self._write_markers,
+                lambda: self.controller.image.feature_level(features.TRANSACTION),
             )
         return coordinator
 
@@ -180,8 +181,8 @@ class Broker:
         from embedlog.broker.context import RequestContext
         from wire.api_keys import ApiKey
 
-        first_last = dispatch.served_versions(ApiKey.WRITE_TXN_MARKERS)
-        context = RequestContext(ApiKey.WRITE_TXN_MARKERS, first_last[1])
+        _, last = dispatch.VERSIONS[ApiKey.WRITE_TXN_MARKERS]
+        context = RequestContext(ApiKey.WRITE_TXN_MARKERS, last)
         return self.handle(context, request)
 
     def _changed(self, delta: MetadataDelta) -> None:

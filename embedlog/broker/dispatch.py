@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from wire.api_keys import ApiKey
-from wire.registry import module_name, stable_versions
+from wire.registry import module_name, stable_versions, valid_versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from embedlog.broker.context import RequestContext
+    from embedlog.config import BrokerConfig
     from embedlog.pending import Pending
     from wire.schema import R, Request
 
@@ -68,6 +69,7 @@ VERSIONS: dict[int, tuple[int, int]] = {
         ApiKey.DELETE_GROUPS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.OFFSET_DELETE,
+        ApiKey.UPDATE_FEATURES,
         ApiKey.DESCRIBE_CLUSTER,
         ApiKey.DESCRIBE_PRODUCERS,
         ApiKey.DESCRIBE_TRANSACTIONS,
@@ -80,16 +82,25 @@ VERSIONS: dict[int, tuple[int, int]] = {
 """API key -> first and last version that is answered: all that Kafka does not call unstable. What
 ApiVersions lists is what is served."""
 
+UNSTABLE_VERSIONS: dict[int, tuple[int, int]] = {
+    api_key: valid_versions(api_key) for api_key in VERSIONS
+}
+"""The same with those that Kafka calls unstable: with `unstable.api.versions.enable`."""
+
+
+
+def versions(config: BrokerConfig) -> dict[int, tuple[int, int]]:
+    """What a broker of these settings serves."""
+    # The value is asked only where it was set: the default costs the opening a table of settings.
+    name = "unstable.api.versions.enable"
+    return UNSTABLE_VERSIONS if config.is_set(name) and config.value(name) else VERSIONS
+
+
 _handlers: dict[int, Handler] = {}
 
 
-def served_versions(api_key: int) -> tuple[int, int]:
-    """The first and the last version of an API that this broker answers; (0, -1) for none."""
-    return VERSIONS.get(api_key, (0, -1))
-
-
 def call(broker: Broker, context: RequestContext, request: Request[R]) -> R | Pending[R]:
-    """Let the API's handler answer. Requires: it is among the `served_versions`."""
+    """Let the API's handler answer. Requires: the broker serves its version."""
     handler = _handlers.get(context.api_key)
     if handler is None:
         handler = _load(context.api_key)

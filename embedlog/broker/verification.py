@@ -8,6 +8,8 @@
     the coordinator says            the producer is told
     not part of the transaction     TRANSACTION_ABORTABLE if it knows that, else INVALID_TXN_STATE
     fenced                          INVALID_PRODUCER_EPOCH
+    the last one is not over        for clients of version 2 nothing yet: it is asked once more
+                                    until add.partitions.to.txn.retry.backoff.max.ms have passed
     not now                         NOT_ENOUGH_REPLICAS, so that old clients try again; those of
                                     version 2 know CONCURRENT_TRANSACTIONS, and who commits offsets
                                     knows all that a coordinator says
@@ -126,6 +128,7 @@ class Verification:
             producer_epoch,
             self._to_ask,
             is_verified_only=not self._adds,
+            is_patient=self._adds and not self._knows_coordinators,
         )
         return then(answer, self._answered)
 

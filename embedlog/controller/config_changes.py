@@ -9,7 +9,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.config import resources, topic_config, types
 from embedlog.config.definitions import BROKER, TOPIC, Definitions
-from embedlog.controller import topic_names
+from embedlog.controller import features, topic_names
 from embedlog.controller.metadata import (
     RESOURCE_BROKER,
     RESOURCE_CLIENT_METRICS,
@@ -20,7 +20,7 @@ from embedlog.errors import ConfigError, KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataImage
@@ -38,7 +38,7 @@ SUBTRACT = 3
 _WITH_LISTS: dict[int, Definitions] = {RESOURCE_TOPIC: TOPIC, RESOURCE_BROKER: BROKER}
 """Kafka knows the lists of these only; groups and subscriptions take no list operations."""
 _LIST_OPERATIONS = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
-_MIN_ISR = "min.insync.replicas"
+MIN_ISR = "min.insync.replicas"
 
 
 def apply(resource_type: int, before: Texts, changes: Sequence[Change]) -> dict[str, str]:
@@ -86,8 +86,11 @@ def validate(
     *,
     before: Texts,
     after: Texts,
+    named: Collection[str],
 ) -> None:
     """Refuse what Kafka refuses: the resource itself, or settings it may not have.
+
+    `named` are the settings that the request is about, changed or not.
 
     Raises:
         InvalidRequest, InvalidConfig, InvalidTopic, UnknownTopicOrPartition
@@ -95,7 +98,7 @@ def validate(
     if resource_type == RESOURCE_TOPIC:
         _validate_topic(image, config, resource_name, after)
     elif resource_type == RESOURCE_BROKER:
-        _validate_broker(image, config, resource_name, before=before, after=after)
+        _validate_broker(image, config, resource_name, before=before, after=after, named=named)
     elif resource_type == RESOURCE_GROUP:
         if not resource_name:
             raise errors.InvalidRequest("Default group resources are not allowed.")
@@ -121,6 +124,20 @@ def refuse_nulls(changes: Sequence[Change]) -> None:
     nulls = [name for operation, name, value in changes if value is None and operation != DELETE]
     if nulls:
         raise errors.InvalidRequest(f"Null value not supported for : {','.join(nulls)}")
+
+
+def one_min_isr(image: MetadataImage, config: BrokerConfig) -> dict[str, str | None]:
+    """What is to change in min.insync.replicas of brokers, by resource, when eligible leader
+    replicas are switched on (KIP-966): it is written down for the cluster, and no broker has one.
+    """
+    changed: dict[str, str | None] = {
+        resource: None
+        for resource, texts in image.broker_configs.items()
+        if resource and MIN_ISR in texts
+    }
+    if MIN_ISR not in image.broker_configs.get("", {}):
+        changed[""] = str(config.with_dynamic({}, {}).min_insync_replicas)
+    return changed
 
 
 def _change_list(
@@ -162,9 +179,11 @@ def _validate_broker(
     *,
     before: Texts,
     after: Texts,
+    named: Collection[str],
 ) -> None:
     _check_node(config, resource_name)
-    _check_min_isr(resource_name, before, after)
+    if image.feature_level(features.ELIGIBLE_LEADER_REPLICAS):
+        _check_min_isr(resource_name, before, after, named)
     changed = sorted(name for name, text in after.items() if before.get(name) != text)
     known = [key for name in changed if (key := BROKER.find(name)) is not None]
     fixed = [key.name for key in known if not key.is_dynamic]
@@ -206,11 +225,11 @@ def _check_node(config: BrokerConfig, resource_name: str) -> None:
         )
 
 
-def _check_min_isr(resource_name: str, before: Texts, after: Texts) -> None:
-    if resource_name and _MIN_ISR in after:
-        message = f"Broker-level {_MIN_ISR} cannot be altered while ELR is enabled."
-    elif not resource_name and _MIN_ISR in before and _MIN_ISR not in after:
-        message = f"Cluster-level {_MIN_ISR} cannot be removed while ELR is enabled."
+def _check_min_isr(resource_name: str, before: Texts, after: Texts, named: Collection[str]) -> None:
+    if resource_name and MIN_ISR in named:
+        message = f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled."
+    elif not resource_name and MIN_ISR in before and MIN_ISR not in after:
+        message = f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled."
     else:
         return
     raise errors.InvalidConfig(message)

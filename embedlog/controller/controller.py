@@ -12,7 +12,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.common import TopicPartition, uuid_to_text
 from embedlog.config import topic_config
-from embedlog.controller import placement, topic_names
+from embedlog.controller import features, placement, topic_names
 from embedlog.controller.metadata import (
     RESOURCE_BROKER,
     RESOURCE_GROUP,
@@ -26,6 +26,7 @@ from embedlog.controller.metadata import (
 from embedlog.controller.metadata_records import (
     ClusterRecord,
     ConfigRecord,
+    FeatureRecord,
     PartitionsRecord,
     ProducerIdsRecord,
     RemoveTopicRecord,
@@ -37,7 +38,7 @@ from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import Any
 
     from embedlog.config import BrokerConfig
@@ -263,7 +264,14 @@ class Controller:
         with self._lock:
             before = self.image.configs(resource_type).get(resource_name, {})
             after = config_changes.apply(resource_type, before, changes)
-            changed = self._put_configs(resource_type, resource_name, before, after, validate_only)
+            changed = self._put_configs(
+                resource_type,
+                resource_name,
+                before,
+                after,
+                named={name for _, name, _ in changes},
+                validate_only=validate_only,
+            )
         _tell_changed(resource_type, resource_name, changed)
 
     def replace_configs(
@@ -280,8 +288,45 @@ class Controller:
         with self._lock:
             before = self.image.configs(resource_type).get(resource_name, {})
             after = config_changes.replacement(configs)
-            changed = self._put_configs(resource_type, resource_name, before, after, validate_only)
+            changed = self._put_configs(
+                resource_type,
+                resource_name,
+                before,
+                after,
+                named=after.keys(),
+                validate_only=validate_only,
+            )
         _tell_changed(resource_type, resource_name, changed)
+
+    # Features
+
+    def update_features(
+        self, updates: Sequence[tuple[str, int, int]], *, validate_only: bool = False
+    ) -> None:
+        """Let features have other levels: (name, level, kind), see `features.changed_levels`.
+
+        Raises:
+            InvalidUpdateVersion
+        """
+        from embedlog.controller import config_changes
+
+        with self._lock:
+            present = self.image.feature_levels
+            changes = features.changed_levels(present, updates, self._config.node_id)
+            records: list[Any] = [
+                FeatureRecord(name=name, level=level) for name, level in changes.items()
+            ]
+            if validate_only or not records:
+                return
+            if changes.get(features.ELIGIBLE_LEADER_REPLICAS):
+                for resource, text in config_changes.one_min_isr(self.image, self._config).items():
+                    changed = {config_changes.MIN_ISR: text}
+                    records += _config_records(RESOURCE_BROKER, resource, changed)
+            self._write(records)
+            self._apply_broker_configs()
+            self._publish(broker_configs_changed=True)
+        for name, level in changes.items():
+            _log.info("feature %s has level %d, it had %d", name, level, present.get(name, 0))
 
     # Producer ids
 
@@ -317,13 +362,21 @@ class Controller:
         resource_name: str,
         before: Mapping[str, str],
         after: Mapping[str, str],
+        *,
+        named: Collection[str],
         validate_only: bool,
     ) -> list[str]:
-        """Returns the names of the settings that changed."""
+        """Returns the names of the settings that changed. `named` are those a request is about."""
         from embedlog.controller import config_changes
 
         config_changes.validate(
-            self.image, self._config, resource_type, resource_name, before=before, after=after
+            self.image,
+            self._config,
+            resource_type,
+            resource_name,
+            before=before,
+            after=after,
+            named=named,
         )
         changes = {
             name: after.get(name)

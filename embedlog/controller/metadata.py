@@ -7,6 +7,7 @@ consistent state, without a lock.
 
 from __future__ import annotations
 
+from embedlog.controller.features import FIRST_LEVELS
 from embedlog.topic_names import INTERNAL_TOPICS
 
 TYPE_CHECKING = False
@@ -115,7 +116,7 @@ class MetadataImage:
     """The whole state after some record of the metadata log; `end_offset` says which.
 
     Settings are the texts that were set, nothing effective: topics, groups and client metrics by
-    name, brokers by "" (cluster-wide) or node id.
+    name, brokers by "" (cluster-wide) or node id. `feature_levels` has those that are on, by name.
     """
 
     __slots__ = (
@@ -124,6 +125,7 @@ class MetadataImage:
         "client_metrics_configs",
         "cluster_id",
         "end_offset",
+        "feature_levels",
         "group_configs",
         "next_producer_id",
         "topic_configs",
@@ -142,6 +144,7 @@ class MetadataImage:
         broker_configs: Mapping[str, Mapping[str, str]] = {},
         group_configs: Mapping[str, Mapping[str, str]] = {},
         client_metrics_configs: Mapping[str, Mapping[str, str]] = {},
+        feature_levels: Mapping[str, int] = FIRST_LEVELS,
         next_producer_id: int = 0,
         end_offset: int = 0,
     ) -> None:
@@ -153,6 +156,7 @@ class MetadataImage:
         self.broker_configs = broker_configs
         self.group_configs = group_configs
         self.client_metrics_configs = client_metrics_configs
+        self.feature_levels = feature_levels
         self.next_producer_id = next_producer_id
         self.end_offset = end_offset
 
@@ -160,6 +164,10 @@ class MetadataImage:
         """The settings of all resources of a type (`RESOURCE_...`), by resource name."""
         found: Mapping[str, Mapping[str, str]] = getattr(self, CONFIG_ATTRIBUTES[resource_type])
         return found
+
+    def feature_level(self, name: str) -> int:
+        """The level in force of a feature of `features`, 0 when it is off."""
+        return self.feature_levels.get(name, 0)
 
     def partition(self, topic: str, partition: int) -> PartitionImage | None:
         """The partition of that name and number, None when there is none."""

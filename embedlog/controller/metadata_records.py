@@ -11,11 +11,12 @@ writes many.
     4  ConfigRecord       one setting of one resource was set, or removed (null)
     5  ProducerIdsRecord  producer ids below a number were handed out
     6  SnapshotRecord     what came before is void: the rest of this batch says all there is
+    7  FeatureRecord      a feature of the cluster has another level
 """
 
 from __future__ import annotations
 
-from wire.schema import array, int8, int32, int64, message, string, struct, uuid
+from wire.schema import array, int8, int16, int32, int64, message, string, struct, uuid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,6 +93,14 @@ class SnapshotRecord:
     end_offset: int = int64()
 
 
+@message(kind="data", versions="0", flexible="0+", record_type=7)
+class FeatureRecord:
+    """A feature has this level; 0 is off."""
+
+    name: str = string()
+    level: int = int16()
+
+
 RECORDS: dict[int, type[Any]] = {
     0: ClusterRecord,
     1: TopicRecord,
@@ -100,5 +109,6 @@ RECORDS: dict[int, type[Any]] = {
     4: ConfigRecord,
     5: ProducerIdsRecord,
     6: SnapshotRecord,
+    7: FeatureRecord,
 }
 """The class of each record type; `metadata_log` has what each does to an image."""

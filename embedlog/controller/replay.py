@@ -6,12 +6,14 @@ same function, so a restart cannot see another state than the one that was publi
 
 from __future__ import annotations
 
+from embedlog.controller.features import FIRST_LEVELS
 from embedlog.controller.metadata import CONFIG_ATTRIBUTES, RESOURCE_TOPIC, MetadataImage
 from embedlog.controller.metadata import PartitionImage as Partition
 from embedlog.controller.metadata import TopicImage as Topic
 from embedlog.controller.metadata_records import (
     ClusterRecord,
     ConfigRecord,
+    FeatureRecord,
     PartitionsRecord,
     PartitionState,
     ProducerIdsRecord,
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-_DICTS = ("topics_by_name", "topics_by_id", *CONFIG_ATTRIBUTES.values())
+_DICTS = ("topics_by_name", "topics_by_id", "feature_levels", *CONFIG_ATTRIBUTES.values())
 
 
 class ImageBuilder:
@@ -95,6 +97,13 @@ class ImageBuilder:
     def _producer_ids(self, record: ProducerIdsRecord) -> None:
         self._next_producer_id = record.next_producer_id
 
+    def _feature(self, record: FeatureRecord) -> None:
+        levels = self._dict("feature_levels")
+        if record.level:
+            levels[record.name] = record.level
+        else:
+            levels.pop(record.name, None)
+
     def _snapshot(self, record: SnapshotRecord) -> None:
         self._base = MetadataImage(brokers=self._base.brokers)
         self._changed = {}
@@ -110,6 +119,11 @@ def snapshot(image: MetadataImage) -> list[Any]:
         ProducerIdsRecord(next_producer_id=image.next_producer_id),
     ]
     records.extend(topic_record(topic) for topic in image.topics_by_name.values())
+    records.extend(
+        FeatureRecord(name=name, level=image.feature_level(name))
+        for name in FIRST_LEVELS | dict(image.feature_levels)
+        if image.feature_level(name) != FIRST_LEVELS.get(name, 0)
+    )
     for resource_type in CONFIG_ATTRIBUTES:
         for resource_name, settings in image.configs(resource_type).items():
             records.extend(
@@ -163,5 +177,6 @@ _APPLY: dict[type[Any], Callable[[ImageBuilder, Any], None]] = {
     RemoveTopicRecord: ImageBuilder._remove_topic,
     ConfigRecord: ImageBuilder._config,
     ProducerIdsRecord: ImageBuilder._producer_ids,
+    FeatureRecord: ImageBuilder._feature,
     SnapshotRecord: ImageBuilder._snapshot,
 }

@@ -117,6 +117,13 @@ class DelayedOperationPurgatory:
             operation.cancel()
         return cancelled
 
+    def force_complete_all(self) -> None:
+        """End every operation that waits: nothing will happen any more that could."""
+        for watching in list(self._watchers.values()):
+            for operation in watching[:]:
+                operation.force_complete()
+        self.purge()
+
     def purge(self) -> int:
         """Drop completed operations from all lists; return how many entries went."""
         return sum(self._unlist_completed(key) for key in list(self._watchers))

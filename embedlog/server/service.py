@@ -46,6 +46,7 @@ LISTENER_NAME = "PLAINTEXT"
 _PRODUCE = ApiKey.PRODUCE
 _API_VERSIONS = ApiKey.API_VERSIONS
 _SOFTWARE_NAMED_FROM = 3
+_NOT_SERVED = (0, -1)
 _NO_ANSWER: tuple[Payload, ...] = ()
 _CORRELATION_ID = Struct(">i")
 _COPIED_SIZE_MAX = 64 * 1024
@@ -73,6 +74,7 @@ class BrokerService:
         self._reports = reports
         self._advertised = advertised
         self._respond = ServerConnection().respond
+        self._versions = dispatch.versions(broker.config)
         self._elements_max: int = broker.config.embedlog_max_request_elements
         self._answer_size_max: int = broker.config.embedlog_max_response_bytes
         # By API key: the versions that are served, and the class of the requests.
@@ -225,7 +227,7 @@ class BrokerService:
 
     def _serve(self, api_key: int) -> tuple[int, int, type[Any]]:
         """What `_served` will say of the API; no versions for one that is not served."""
-        first, last = dispatch.served_versions(api_key)
+        first, last = self._versions.get(api_key, _NOT_SERVED)
         if last < first:
             return first, last, object
         self._served[api_key] = served = (first, last, request_class(api_key))
@@ -300,11 +302,13 @@ class BrokerService:
         """Answer a version that is not served; None of them but ApiVersions has an answer."""
         if context.api_key != ApiKey.API_VERSIONS:
             connection: Any = context.connection
-            self._cut_off(connection, _why_not_served(context.api_key, context.api_version))
+            first, last = self._versions.get(context.api_key, _NOT_SERVED)
+            why = _why_not_served(context.api_key, context.api_version, first, last)
+            self._cut_off(connection, why)
             return _NO_ANSWER
         from wire.schemas.api_versions import ApiVersion, ApiVersionsResponse
 
-        first, last = dispatch.VERSIONS[ApiKey.API_VERSIONS]
+        first, last = self._versions[ApiKey.API_VERSIONS]
         response = ApiVersionsResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION,
             api_keys=[ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=first, max_version=last)],
@@ -312,12 +316,11 @@ class BrokerService:
         return self._respond(context.correlation_id, ApiKey.API_VERSIONS, 0, response)
 
 
-def _why_not_served(api_key: int, version: int) -> str:
+def _why_not_served(api_key: int, version: int, first: int, last: int) -> str:
     from wire.api_keys import NAMES
 
     if api_key in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE):
         return "SASL is not served: the client's security.protocol must be PLAINTEXT"
-    first, last = dispatch.served_versions(api_key)
     served = f"versions {first} to {last} are" if last >= first else "it is not"
     return f"{NAMES.get(api_key, api_key)} version {version}: {served} served"
 

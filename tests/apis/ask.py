@@ -29,7 +29,7 @@ def ask(cluster: Cluster, request: Any, version: int) -> Any:
     """The answer that a client of this version would decode."""
     declared = declaration(type(request))
     assert declared.api is not None
-    first, last = dispatch.served_versions(declared.api)
+    first, last = dispatch.versions(cluster.config)[declared.api]
     assert first <= version <= last, (declared.name, version)
     received = wire.decode(type(request), version, wire.encode(request, version))
     context = RequestContext(

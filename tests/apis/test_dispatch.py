@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import embedlog
 from embedlog import errors
 from embedlog.broker import dispatch
 from embedlog.broker.context import RequestContext
@@ -72,10 +73,10 @@ def test_every_api_file_is_in_the_table() -> None:
     assert files == {module_name(api_key) for api_key in dispatch.VERSIONS}
 
 
-def test_versions_that_are_not_served() -> None:
-    assert dispatch.served_versions(0) == (0, 13)
-    first, last = dispatch.served_versions(999)
-    assert not any(first <= version <= last for version in range(-1, 20))
+@pytest.mark.parametrize(("allowed", "last"), [(False, 5), (True, 6)])
+def test_unstable_versions_are_served_where_they_are_allowed(allowed: bool, last: int) -> None:
+    with embedlog.open(unstable_api_versions_enable=str(allowed)) as cluster:
+        assert dispatch.versions(cluster.config)[ApiKey.INIT_PRODUCER_ID] == (0, last)
 
 
 class Failing:

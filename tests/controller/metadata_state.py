@@ -46,6 +46,7 @@ def plain(image: MetadataImage) -> dict[str, Any]:
     return {
         "cluster": image.cluster_id,
         "producer id": image.next_producer_id,
+        "features": dict(image.feature_levels),
         "configs": {
             kind: {name: dict(texts) for name, texts in image.configs(kind).items()}
             for kind in CONFIG_ATTRIBUTES

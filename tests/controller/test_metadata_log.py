@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from embedlog.common import TopicPartition
 from embedlog.controller import metadata_log
 from embedlog.controller.controller import Controller
+from embedlog.controller.features import GROUP, SAFE_DOWNGRADE, TRANSACTION, UPGRADE
 from embedlog.controller.metadata import RESOURCE_BROKER, RESOURCE_TOPIC
 from embedlog.errors import CorruptRecord, KafkaError
 from embedlog.runtime.randomness import seeded
@@ -42,6 +43,8 @@ STEPS: list[Step] = [
     lambda c: c.alter_configs(RESOURCE_TOPIC, "b", [(1, "segment.ms", None)]),
     lambda c: c.alter_configs(RESOURCE_BROKER, "", [(0, "message.max.bytes", "9000")]),
     lambda c: c.allocate_producer_ids(),
+    lambda c: c.update_features([(TRANSACTION, 1, SAFE_DOWNGRADE), (GROUP, 0, SAFE_DOWNGRADE)]),
+    lambda c: c.update_features([(TRANSACTION, 2, UPGRADE), (GROUP, 1, UPGRADE)]),
     delete("a"),
     delete("b"),
 ]

@@ -44,6 +44,14 @@ BROKERS: dict[str, dict[str, str]] = {
         **_AT_ONCE,
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     },
+    "features": _AT_ONCE,
+    "unstable versions": {**_AT_ONCE, "unstable.api.versions.enable": "true"},
+    "two phases": {
+        **_AT_ONCE,
+        "unstable.api.versions.enable": "true",
+        "transaction.two.phase.commit.enable": "true",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    },
     "as shipped": {},
     "untouched": {},
 }

@@ -37,7 +37,7 @@ POLL_MS = 50
 POLL_COUNT_MAX = 400
 CLIENT_ID = b"golden"
 MUTATIONS = ("CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs")
-MUTATIONS += ("IncrementalAlterConfigs",)
+MUTATIONS += ("IncrementalAlterConfigs", "UpdateFeatures")
 VIEWS = ("DescribeGroups", "ListGroups", "ConsumerGroupDescribe")
 VIEW_MS = 150
 """Views show what is committed; some answers are given before what they say is."""

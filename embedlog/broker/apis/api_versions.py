@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker import dispatch
-from embedlog.broker.features import FEATURES
+from embedlog.controller.features import SUPPORTED
 from wire.schemas.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -47,21 +47,21 @@ def handle(
 
 
 def _response(broker: Broker, version: int) -> ApiVersionsResponse:
+    image = broker.controller.image
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=key, min_version=first, max_version=last)
-            for key, (first, last) in sorted(dispatch.VERSIONS.items())
+            for key, (first, last) in sorted(dispatch.versions(broker.config).items())
         ],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
-            for name, low, high, _ in FEATURES
+            for name, (low, high) in SUPPORTED.items()
             if low > 0 or version >= _FIRST_WITH_ZERO_FEATURES
         ],
-        finalized_features_epoch=broker.controller.image.end_offset,
+        finalized_features_epoch=image.end_offset,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, _, _, level in FEATURES
-            if level is not None
+            for name, level in image.feature_levels.items()
         ],
     )
 

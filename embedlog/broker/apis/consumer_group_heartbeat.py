@@ -9,6 +9,7 @@ of the request come first, in the order of the coordinator's `request_checks`, t
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker import consumer_protocol
 from embedlog.broker.dispatch import settle
 from embedlog.broker.error_texts import message_of
 from embedlog.errors import KafkaError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
-    if "consumer" not in broker.config.group_coordinator_rebalance_protocols:
+    if not consumer_protocol.is_served(broker.controller.image, broker.config):
         raise errors.UnsupportedVersion()
     pending = broker.group_coordinator.write(
         request.group_id, lambda shard: shard.consumer_heartbeat(context, request)

@@ -2,7 +2,10 @@
 
 Without a transactional id: a fresh id at epoch 0, never given twice, also over restarts. With one:
 what the transaction coordinator says, see its `initialize`. v2 flexible. v3 producer id and epoch
-of a producer that goes on. v4 PRODUCER_FENCED; before it INVALID_PRODUCER_EPOCH.
+of a producer that goes on. v4 PRODUCER_FENCED; before it INVALID_PRODUCER_EPOCH. v6, served where
+unstable versions are, two-phase commit (KIP-939): transactions of the id never time out, where
+`transaction.two.phase.commit.enable` allows that. As in Kafka 4.4 nobody can take over one that is
+prepared.
 """
 
 from __future__ import annotations
@@ -35,9 +38,7 @@ def handle(
         return InitProducerIdResponse(producer_id=broker.producer_ids.next(), producer_epoch=0)
     if not transactional_id:
         raise errors.InvalidRequest("an empty transactional id")
-    timeout_ms = request.transaction_timeout_ms
-    if not 0 < timeout_ms <= broker.config.transaction_max_timeout_ms:
-        raise errors.InvalidTransactionTimeout()
+    timeout_ms = _timeout_ms(broker, request)
     from embedlog.coordinator.transaction.initialize import initialize
 
     expected = (request.producer_id, request.producer_epoch)
@@ -52,6 +53,22 @@ def handle(
         ),
     )
     return settle(context, request, then(pending, _response))
+
+
+def _timeout_ms(broker: Broker, request: InitProducerIdRequest) -> int:
+    config = broker.config
+    if request.enable2_pc and not config.transaction_two_phase_commit_enable:
+        raise errors.TransactionalIdAuthorizationFailed()
+    if request.keep_prepared_txn:
+        raise errors.UnsupportedVersion("a prepared transaction cannot be kept")
+    if request.enable2_pc:
+        from embedlog.coordinator.transaction.transaction import NO_TIMEOUT_MS
+
+        return NO_TIMEOUT_MS
+    timeout_ms = request.transaction_timeout_ms
+    if not 0 < timeout_ms <= config.transaction_max_timeout_ms:
+        raise errors.InvalidTransactionTimeout()
+    return timeout_ms
 
 
 def _response(producer: tuple[int, int]) -> InitProducerIdResponse:

@@ -5,9 +5,9 @@ The format is drawn in `embedlog.config.definitions`.
 
 TABLE = """
 add.partitions.to.txn.retry.backoff.max.ms int 100 >=0 read-only
-    Longest pause between attempts to add a partition to a transaction. Accepted, not used.
+    How long a Produce waits for the end of the last transaction.
 add.partitions.to.txn.retry.backoff.ms int 20 >=1 read-only
-    First pause between attempts to add a partition to a transaction. Accepted, not used.
+    Longest pause between two looks whether that transaction is over.
 embedlog.group.max.pending.members int 1000 >=1 internal
     Member ids that a classic group has given out to clients that have not joined with them yet;
     beyond it a join without an id is GROUP_MAX_SIZE_REACHED.
@@ -232,11 +232,11 @@ transaction.state.log.replication.factor short 3 >=1 read-only
 transaction.state.log.segment.bytes int 104857600 >=1 read-only
     Segment size of __transaction_state.
 transaction.two.phase.commit.enable boolean false - read-only
-    May producers take part in two-phase commits (KIP-939)? Accepted, not used.
+    May producers take part in two-phase commits (KIP-939)? Their transactions have no time-out.
 transactional.id.expiration.ms int 604800000 >=1 read-only
     Idle time after which a transactional id is forgotten.
 unstable.api.versions.enable boolean false - internal
-    Serve versions that are still in development. Accepted, not used.
+    Serve versions that are still in development: InitProducerId 6, of two-phase commits.
 unstable.feature.versions.enable boolean false - internal
     Offer feature levels that are still in development. Accepted, not used.
 """

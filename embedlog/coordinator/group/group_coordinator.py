@@ -2,7 +2,7 @@
 
 A group lives in the partition of `__consumer_offsets` that its id hashes to. FindCoordinator makes
 the topic; until then nobody coordinates anything. Changes of the metadata are noted at once and
-acted on before the next request, or by the scheduler: who changes metadata holds a lock that groups
+acted on before the next request, or by the scheduler: metadata changes under a lock that groups
 must not wait for.
 """
 
@@ -95,7 +95,7 @@ class GroupCoordinator:
         return timer
 
     def close(self) -> None:
-        """Answer whoever is parked. Requests after this find no coordinator."""
+        """Answer the parked requests. Requests after this find no coordinator."""
         self._catch_up()
         self.runtime.close()
         self._scheduler.remove(self)

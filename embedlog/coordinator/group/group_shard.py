@@ -250,5 +250,5 @@ class GroupShard:
             yield from self._consumer.opened()
 
     def unloaded(self, error: KafkaError) -> None:
-        """The shard ends here: answer whoever is parked."""
+        """The shard is unloaded: answer the parked requests."""
         self.classic.unloaded(error)

@@ -78,6 +78,7 @@ def end(
         InvalidProducerIdMapping: the transactional id is unknown, or of another producer.
         ProducerFenced, InvalidTxnState: see the tables above.
         ConcurrentTransactions: the last request is not done with.
+        UnsupportedVersion: see `check_client`.
     """
     present = shard.transactions.get(transactional_id)
     if present is None:
@@ -101,6 +102,7 @@ def end(
         return Result((), (present.producer_id, present.producer_epoch) if bumps else NO_PRODUCER)
     if outcome != _PREPARE:
         raise _ERRORS[outcome]()
+    shard.check_client(client_version)
     target = _prepared(
         present,
         is_committed=is_committed,

@@ -29,11 +29,13 @@ def add_partitions(
         InvalidProducerIdMapping: the transactional id is unknown, or of another producer.
         ProducerFenced: another epoch is the present one.
         ConcurrentTransactions: the last transaction is not over; ask again.
+        UnsupportedVersion: see `check_client`.
     """
     shard.check_settled(transactional_id)
     present = _of_producer(shard, transactional_id, producer_id, producer_epoch)
     if present.state == states.ONGOING and present.partitions.issuperset(partitions):
         return Result()
+    shard.check_client(client_version)
     now_ms = shard.context.wall_ms()
     target = present.moved(
         states.ONGOING,

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 NO_TIME = -1
+NO_TIMEOUT_MS = 2**31 - 1
+"""The time-out of two-phase commits: whoever prepared them ends them, however late."""
 EPOCH_MAX = 32_767
 _LAST_EPOCH_OF_CLIENTS = EPOCH_MAX - 1
 """The last one of an id is kept for the fence that ends its last transaction."""
@@ -101,6 +103,19 @@ class Transaction:
     def is_prepared(self) -> bool:
         """Is it decided, with partitions that may not know yet?"""
         return self.state in (states.PREPARE_COMMIT, states.PREPARE_ABORT)
+
+    @property
+    def is_over(self) -> bool:
+        """Is it decided, and every partition knows?"""
+        return self.state in (states.COMPLETE_COMMIT, states.COMPLETE_ABORT)
+
+    def is_overdue(self, now_ms: int) -> bool:
+        """Has it been open for longer than its producer had asked for?"""
+        return (
+            self.state == states.ONGOING
+            and self.timeout_ms != NO_TIMEOUT_MS
+            and self.start_ms + self.timeout_ms < now_ms
+        )
 
     @property
     def bumps_epoch(self) -> bool:

@@ -14,10 +14,11 @@ from embedlog.coordinator.records import TRANSACTION_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.runtime import CoordinatorRuntime
 from embedlog.coordinator.shard_context import CoordinatorWorld
+from embedlog.coordinator.transaction.delayed_registration import DelayedRegistration
 from embedlog.coordinator.transaction.markers import TransactionMarkers
 from embedlog.coordinator.transaction.registration import add_partitions, missing_partitions
 from embedlog.coordinator.transaction.transaction_shard import TransactionShard
-from embedlog.errors import KafkaError
+from embedlog.errors import ConcurrentTransactions, KafkaError
 from embedlog.pending import Pending, completed
 from embedlog.purgatory.purgatory import DelayedOperationPurgatory
 from embedlog.purgatory.timer import Timer
@@ -72,6 +73,7 @@ class TransactionCoordinator:
         self._timer = Timer(broker.runtime.clock, scheduler.notify)
         scheduler.add(self._timer)
         purgatory = DelayedOperationPurgatory("Transaction", self._timer)
+        self._registrations = purgatory
         self._markers = TransactionMarkers(scheduler, send_markers, self._exists)
         self._hashes = Hashes()
         world = CoordinatorWorld(
@@ -91,6 +93,7 @@ class TransactionCoordinator:
                 context,
                 transaction_version=transaction_version,
                 when_decided=self._markers.tell,
+                when_free=purgatory.check_and_complete,
                 id_count=self._id_count,
             ),
             partitions_with_log=lambda: broker.partitions_with_log(TRANSACTIONS_TOPIC),
@@ -105,6 +108,7 @@ class TransactionCoordinator:
         """Requests after this find no coordinator. What is decided is told after the next start."""
         self._markers.close()
         self.runtime.close()
+        self._registrations.force_complete_all()
         self._scheduler.remove(self._timer)
 
     def _id_count(self) -> int:
@@ -146,17 +150,25 @@ class TransactionCoordinator:
         partitions: Collection[TopicIndex],
         *,
         is_verified_only: bool,
+        is_patient: bool = False,
     ) -> Pending[dict[TopicIndex, int]]:
         """May a producer write to these partitions in its transaction? An error code for each.
 
         Adds those that are not part of it yet, as clients of version 2 leave that to the broker; or
-        only looks (`is_verified_only`), then a missing one is TRANSACTION_ABORTABLE.
+        only looks (`is_verified_only`), then a missing one is TRANSACTION_ABORTABLE. `is_patient`:
+        the answer waits a moment for the end of the last transaction.
         """
 
         if not transactional_id:
             return completed(dict.fromkeys(partitions, int(ErrorCode.INVALID_REQUEST)))
 
+        asked: list[TransactionShard] = []
+
+        def is_free() -> bool:
+            return asked[-1].is_free(transactional_id)
+
         def operation(shard: TransactionShard) -> Result[dict[TopicIndex, int]]:
+            asked.append(shard)
             who = shard, transactional_id, producer_id, producer_epoch
             answer = dict.fromkeys(partitions, int(ErrorCode.NONE))
             if not is_verified_only:
@@ -167,17 +179,28 @@ class TransactionCoordinator:
             return Result((), answer)
 
         answer: Pending[dict[TopicIndex, int]] = Pending()
+        clock, config = self._broker.runtime.clock, self._broker.config
+        wait_ms = config.add_partitions_to_txn_retry_backoff_max_ms if is_patient else 0
+        give_up_ms = clock.monotonic_ms() + wait_ms
+
+        def ask() -> None:
+            self.write(transactional_id, operation).add_callback(settled)
 
         def settled(done: Pending[dict[TopicIndex, int]]) -> None:
             error = done.error()
-            if isinstance(error, KafkaError):
+            is_early = isinstance(error, ConcurrentTransactions)
+            if is_early and clock.monotonic_ms() < give_up_ms:
+                delay_ms = config.add_partitions_to_txn_retry_backoff_ms
+                waiting = DelayedRegistration(delay_ms, is_free, ask)
+                self._registrations.try_complete_else_watch(waiting, [transactional_id])
+            elif isinstance(error, KafkaError):
                 answer.complete(dict.fromkeys(partitions, error.code))
             elif error is None:
                 answer.complete(done.result())
             else:
                 answer.fail(error)
 
-        self.write(transactional_id, operation).add_callback(settled)
+        ask()
         return answer
 
 

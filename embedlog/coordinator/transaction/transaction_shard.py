@@ -35,6 +35,7 @@ class TransactionShard:
 
     `when_decided(shard, transaction)` is called, without the lock, for every transaction whose
     partitions must be told; also for those that were found so when the shard was loaded.
+    `when_free(id)` is called, without the lock, when an id has nothing on its way any more.
     `id_count` says how many ids all loaded shards of the broker have.
     """
 
@@ -42,6 +43,7 @@ class TransactionShard:
         "_id_count",
         "_pending",
         "_when_decided",
+        "_when_free",
         "context",
         "transaction_version",
         "transactions",
@@ -53,6 +55,7 @@ class TransactionShard:
         *,
         transaction_version: Callable[[], int],
         when_decided: WhenDecided,
+        when_free: Callable[[str], object],
         id_count: Callable[[], int],
     ) -> None:
         self.context = context
@@ -62,6 +65,7 @@ class TransactionShard:
         """By transactional id, as committed."""
         self._pending: set[str] = set()
         self._when_decided = when_decided
+        self._when_free = when_free
         self._id_count = id_count
 
     # Asking
@@ -76,9 +80,21 @@ class TransactionShard:
         One that is decided is on its way to its end until every partition knows: who asks by then
         may have the producer id and epoch that it will have, of which nothing is known before.
         """
-        present = self.transactions.get(transactional_id)
-        if transactional_id in self._pending or (present is not None and present.is_prepared):
+        if not self.is_free(transactional_id):
             raise errors.ConcurrentTransactions()
+
+    def is_free(self, transactional_id: str) -> bool:
+        """May the next transaction of the id begin? Needs no lock."""
+        present = self.transactions.get(transactional_id)
+        return self.is_settled(transactional_id) and (present is None or not present.is_prepared)
+
+    def check_client(self, client_version: int) -> None:
+        """Raises UnsupportedVersion for a client of version 2 where the cluster is at level 0.
+
+        No client does that, as it is told the level; and Kafka never answers the id again.
+        """
+        if client_version > 0 == self.transaction_version():
+            raise errors.UnsupportedVersion("transaction.version is 0")
 
     def check_room(self) -> None:
         """Raises PolicyViolation when there are as many ids as the broker may have."""
@@ -105,10 +121,16 @@ class TransactionShard:
                     self.transactions[target.transactional_id] = target
                     if target.is_prepared:
                         self._tell(target)
+                    elif target.is_over:
+                        self._free(target.transactional_id)
 
-        version = 1 if self.transaction_version() >= _FIRST_WITH_TAGGED_VALUES else 0
+        # What a client of version 2 has begun is ended as such, also where the level was lowered.
+        has_tags = self.transaction_version() >= _FIRST_WITH_TAGGED_VALUES
         return Result(
-            [record_of(target, value_version=version) for target in targets],
+            [
+                record_of(target, value_version=1 if has_tags or target.client_version else 0)
+                for target in targets
+            ],
             response,
             is_replayed=False,
             on_append=when_appended,
@@ -123,6 +145,12 @@ class TransactionShard:
 
     def _tell(self, decided: Transaction) -> None:
         self.context.defer(lambda: self._when_decided(self, decided))
+
+    def _free(self, transactional_id: str) -> None:
+        def tell() -> None:
+            self._when_free(transactional_id)
+
+        self.context.defer(tell)
 
     # By the clock
 
@@ -144,9 +172,7 @@ class TransactionShard:
             [
                 each.fenced(now_ms=now_ms, transaction_version=version)
                 for each in self.transactions.values()
-                if each.state == states.ONGOING
-                and each.start_ms + each.timeout_ms < now_ms
-                and self.is_settled(each.transactional_id)
+                if each.is_overdue(now_ms) and self.is_settled(each.transactional_id)
             ]
         )
 

@@ -267,11 +267,12 @@ class Shard:
     def assign(self, assignments: dict[str, bytes]) -> None:
         """Everybody syncs, the leader last."""
         group = self.group()
-        assert group.leader_id is not None
-        followers = [member_id for member_id in group.members if member_id != group.leader_id]
+        leader_id = group.members.leader_id
+        assert leader_id is not None
+        followers = [member_id for member_id in group.members.by_id if member_id != leader_id]
         options: dict[str, Any] = {"protocol_type": None, "protocol_name": None}
         answers = [self.sync(m, group.generation_id, **options) for m in followers]
-        answers.append(self.sync(group.leader_id, group.generation_id, assignments, **options))
+        answers.append(self.sync(leader_id, group.generation_id, assignments, **options))
         assert [answer.result().error_code for answer in answers] == [0] * len(answers)
         assert group.state == "Stable"
 

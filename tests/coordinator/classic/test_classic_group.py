@@ -76,52 +76,53 @@ def test_counts_equal_a_look_at_every_member(
 ) -> None:
     group = ClassicGroup("g", state=GroupState.STABLE)
     for name, step, protocols in steps:
-        if step == "add" and name not in group.members:
+        if step == "add" and name not in group.members.by_id:
             group.add(member(name, *protocols), "consumer")
-        elif step != "add" and name in group.members:
-            one = group.members[name]
+        elif step != "add" and name in group.members.by_id:
+            one = group.members.by_id[name]
             said = tuple((protocol, b"") for protocol in protocols)
             if step == "go":
-                group.remove(one)
+                group.members.remove(one)
             elif step == "park":
-                group.park_join(one, None if one.parked_join else ParkedJoin(9))
+                group.members.park_join(one, None if one.parked_join else ParkedJoin(9))
             else:
-                group.update(one, said, rebalance_timeout_ms=2, session_timeout_ms=2)
-        members = group.members.values()
-        assert group.awaiting_join_count == sum(one.parked_join is not None for one in members)
+                group.members.update(one, said, rebalance_timeout_ms=2, session_timeout_ms=2)
+        members = group.members.by_id.values()
+        parked_count = sum(one.parked_join is not None for one in members)
+        assert group.members.awaiting_join_count == parked_count
         for protocol in "xyz":
             known = all(protocol in dict(one.protocols) for one in members)
             assert group.supports("consumer", ((protocol, b""),)) == known or not members
-        assert (group.leader_id is None) == (not members)
+        assert (group.members.leader_id is None) == (not members)
 
 
 def test_the_votes_of_all_choose_among_what_all_know() -> None:
     group = group_of(member("1", "a", "b", "c"), member("2", "c", "b"), member("3", "b", "c"))
-    assert group.select_protocol() == "b"  # b, c, b
+    assert group.members.select_protocol() == "b"  # b, c, b
     group.add(member("4", "c", "b"), "consumer")
-    assert group.select_protocol() == "b"  # two each: the one voted for first
+    assert group.members.select_protocol() == "b"  # two each: the one voted for first
     group.add(member("5", "c", "x", "b"), "consumer")
-    assert group.select_protocol() == "c"
+    assert group.members.select_protocol() == "c"
 
 
 def test_the_first_member_leads_and_the_next_one_follows_it() -> None:
     first, second, third = member("1", "a"), member("2", "a"), member("3", "a")
     group = group_of(first, second, third)
-    group.remove(second)
-    assert group.leader_id == "1"
-    group.remove(first)
-    assert group.leader_id == "3"
-    group.remove(third)
-    assert group.leader_id is None
+    group.members.remove(second)
+    assert group.members.leader_id == "1"
+    group.members.remove(first)
+    assert group.members.leader_id == "3"
+    group.members.remove(third)
+    assert group.members.leader_id is None
 
 
 def test_a_leader_that_is_not_there_gives_way_to_one_that_is() -> None:
     first, second = member("1", "a"), member("2", "a")
     group = group_of(first, second)
-    assert not group.elect_joined_leader()
-    group.park_join(second, ParkedJoin(9))
-    assert group.elect_joined_leader()
-    assert group.leader_id == "2"
+    assert not group.members.elect_joined_leader()
+    group.members.park_join(second, ParkedJoin(9))
+    assert group.members.elect_joined_leader()
+    assert group.members.leader_id == "2"
 
 
 # Offsets
@@ -233,7 +234,7 @@ def test_other_members_are_subscribed_to_nothing() -> None:
 def test_subscriptions_end_with_the_last_member() -> None:
     shard = Shard()
     group = subscribed(shard, subscription("t"))
-    (leader,) = group.members
+    (leader,) = group.members.by_id
     shard.leave((leader, None))
     assert not group.is_subscribed_to("t")
 
@@ -249,7 +250,7 @@ def test_when_offsets_begin_to_expire() -> None:
     shard = Shard()
     stable = subscribed(shard, subscription("t"))
     assert stable.offset_expiry_base()(offset) == 5
-    shard.join(*stable.members)
+    shard.join(*stable.members.by_id)
     assert stable.state == GroupState.COMPLETING_REBALANCE
     assert stable.offset_expiry_base() is None
 

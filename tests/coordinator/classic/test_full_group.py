@@ -17,7 +17,7 @@ def test_a_stable_group_that_is_full_takes_nobody(shard: Shard, version: int) ->
     leader, follower = shard.form("a", "b")
     answer = shard.join(version=version).result()
     assert (answer.error_code, answer.member_id) == (81, "")
-    assert shard.group().pending_members == {}
+    assert shard.group().members.pending == {}
     assert shard.join(follower).result().error_code == 0
 
 
@@ -28,7 +28,7 @@ def test_an_id_that_was_given_out_is_no_place(shard: Shard) -> None:
     again = shard.join(leader)
     answer = shard.join(ids[1]).result()
     assert (answer.error_code, answer.member_id) == (81, "")
-    assert shard.group().pending_members == {}
+    assert shard.group().members.pending == {}
     assert not first.done() and not again.done()
 
 
@@ -37,7 +37,7 @@ def test_while_others_join_those_who_wait_have_their_places(shard: Shard) -> Non
     again = shard.join(leader)
     newcomer = shard.join(version=3)
     assert shard.join(follower).result().error_code == 81
-    assert follower not in shard.group().members
+    assert follower not in shard.group().members.by_id
     assert not again.done()  # as in Kafka, nobody looks whether everyone is there now
     shard.advance(REBALANCE_MS)
     assert again.result().generation_id == newcomer.result().generation_id == 3
@@ -74,7 +74,7 @@ def test_static_members_that_restart_have_their_places(shard: Shard) -> None:
     shard.assign({})
     shard.join(version=3)
     shard.join(former, instance_id="l")
-    assert len(shard.group().members) == 2
+    assert len(shard.group().members.by_id) == 2
     # Kafka asks for room before it looks at the instance id.
     assert shard.join(instance_id="l").result().error_code == 81
 
@@ -87,5 +87,5 @@ def test_a_group_that_has_become_too_large_rebalances_when_it_is_loaded(shard: S
     again = smaller.join(follower)
     assert smaller.join(leader).result().error_code == 81
     smaller.advance(max(SESSION_MS, REBALANCE_MS))
-    assert list(smaller.group().members) == [follower]
+    assert list(smaller.group().members.by_id) == [follower]
     assert again.result().leader == follower

@@ -69,7 +69,7 @@ def test_an_id_that_was_given_out_does_not_hold_the_first_rebalance_up(shard: Sh
 
 def test_all_may_leave_during_the_delay(shard: Shard) -> None:
     answer = shard.join(shard.member_id())
-    (member_id,) = shard.group().members
+    (member_id,) = shard.group().members.by_id
     shard.leave((member_id, None))
     assert answer.result().error_code == 25
     assert shard.group().state == "PreparingRebalance"

@@ -45,9 +45,9 @@ def test_a_client_without_id_gets_a_member_id_all_the_same(shard: Shard) -> None
 def test_an_id_that_was_given_out_expires_with_its_session(shard: Shard) -> None:
     member_id = shard.member_id()
     shard.advance(SESSION_MS - 1)
-    assert member_id in shard.group().pending_members
+    assert member_id in shard.group().members.pending
     shard.advance(1)
-    assert shard.group().pending_members == {}
+    assert shard.group().members.pending == {}
     assert shard.nothing_waits()
     assert shard.join(member_id).result().error_code == 25
 
@@ -218,7 +218,7 @@ def test_a_leader_that_does_not_come_back_is_replaced(shard: Shard) -> None:
     again = shard.join(follower, protocols=(("range", b"new"),), session_ms=REBALANCE_MS * 2)
     shard.advance(REBALANCE_MS)
     assert again.result().leader == follower
-    assert leader not in shard.group().members
+    assert leader not in shard.group().members.by_id
 
 
 def test_the_longest_rebalance_timeout_counts(shard: Shard) -> None:
@@ -235,7 +235,7 @@ def test_the_longest_rebalance_timeout_counts(shard: Shard) -> None:
 
 def test_version_0_waits_as_long_as_a_session(shard: Shard) -> None:
     shard.join(version=0, session_ms=7000)
-    assert shard.group().rebalance_timeout_ms == 7000
+    assert shard.group().members.rebalance_timeout_ms == 7000
 
 
 def test_a_new_group_is_stored_before_it_has_a_generation(shard: Shard) -> None:

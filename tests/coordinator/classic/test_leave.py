@@ -23,7 +23,7 @@ def test_the_last_member_leaves_an_empty_group(shard: Shard) -> None:
     (leader,) = shard.form("a")
     assert codes(shard, (leader, None)) == [0]
     group = shard.group()
-    assert (group.state, group.generation_id, group.leader_id) == ("Empty", 2, None)
+    assert (group.state, group.generation_id, group.members.leader_id) == ("Empty", 2, None)
     assert (group.protocol_type, group.protocol_name) == ("consumer", None)
     assert shard.stored()[-1].value.members == []
     assert shard.nothing_waits()
@@ -39,7 +39,7 @@ def test_when_a_follower_leaves_the_others_rebalance(shard: Shard) -> None:
 def test_when_the_leader_leaves_the_next_one_leads(shard: Shard) -> None:
     leader, follower, third = shard.form("a", "b", "c")
     codes(shard, (leader, None))
-    assert shard.group().leader_id == follower
+    assert shard.group().members.leader_id == follower
     late, early = shard.join(third), shard.join(follower)
     assert early.result().leader == late.result().leader == follower
     assert len(early.result().members) == 2
@@ -49,7 +49,7 @@ def test_several_leave_at_once_each_with_its_own_error(shard: Shard) -> None:
     leader, follower, third = shard.form("a", "b", "c")
     left = codes(shard, (third, None), ("nobody", None), (third, None), (follower, "i"), ("", None))
     assert left == [0, 25, 25, 25, 25]
-    assert list(shard.group().members) == [leader, follower]
+    assert list(shard.group().members.by_id) == [leader, follower]
     assert shard.group().state == "PreparingRebalance"
 
 
@@ -78,7 +78,7 @@ def test_older_versions_name_one_member(shard: Shard, version: int) -> None:
 def test_an_id_that_was_given_out_may_leave(shard: Shard) -> None:
     member_id = shard.member_id()
     assert codes(shard, (member_id, None), (member_id, None)) == [0, 25]
-    assert shard.group().pending_members == {}
+    assert shard.group().members.pending == {}
     assert shard.nothing_waits()
 
 

@@ -21,7 +21,7 @@ def test_a_stable_group_comes_back_with_its_members(shard: Shard) -> None:
     leader, follower = shard.form("a", "b")
     later = shard.restarted()
     group = later.group()
-    assert (group.state, group.generation_id, group.leader_id) == ("Stable", 2, leader)
+    assert (group.state, group.generation_id, group.members.leader_id) == ("Stable", 2, leader)
     assert (group.protocol_type, group.protocol_name) == ("consumer", "range")
     assert group.state_timestamp_ms == shard.group().state_timestamp_ms
     assert later.heartbeat(follower, 2) == 0
@@ -35,7 +35,7 @@ def test_members_that_do_not_come_back_after_a_restart_are_forgotten(shard: Shar
     later.advance(SESSION_MS - 1)
     assert later.heartbeat(follower, 2) == 0
     later.advance(1)
-    assert list(later.group().members) == [follower]
+    assert list(later.group().members.by_id) == [follower]
     later.advance(SESSION_MS)
     assert later.group().state == "Empty"
     later.advance(60_000)
@@ -136,7 +136,7 @@ def test_records_of_older_versions_are_read() -> None:
     for version in range(5):
         stored = wire.decode(GroupMetadataValue, version, wire.encode(value, version))
         group = group_from(GROUP, stored)
-        member = group.members["m"]
+        member = group.members.by_id["m"]
         assert (group.state, group.state_timestamp_ms) == ("Stable", -1)
         assert (member.rebalance_timeout_ms, member.session_timeout_ms) == (9000, 9000)
         assert (member.metadata("range"), member.assignment) == (b"s", b"a")
@@ -145,7 +145,7 @@ def test_records_of_older_versions_are_read() -> None:
 def test_the_last_record_of_a_group_counts(shard: Shard) -> None:
     shard.form("a")
     older = shard.stored()[-1].value
-    (leader,) = shard.group().members
+    (leader,) = shard.group().members.by_id
     shard.leave((leader, None))
     shard.log.append(
         shard.format.encode(type(shard.stored()[-1])(GroupMetadataKey(group=GROUP), older, 3))

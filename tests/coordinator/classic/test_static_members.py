@@ -63,7 +63,7 @@ def test_an_older_leader_that_restarts_is_told_that_another_one_leads(
     joined = shard.join(instance_id="l", version=version).result()
     assert (joined.leader, joined.skip_assignment, joined.members) == (former, False, [])
     assert joined.member_id != former
-    assert shard.group().leader_id == joined.member_id
+    assert shard.group().members.leader_id == joined.member_id
 
 
 def test_the_new_id_is_stored_with_the_assignment(shard: Shard) -> None:
@@ -107,12 +107,12 @@ def test_when_it_cannot_be_stored_the_former_id_is_back(shard: Shard) -> None:
     error = answer.error()
     assert error is not None and error.code == 15
     shard.refusal = None
-    member = shard.group().members[former]
+    member = shard.group().members.by_id[former]
     assert (member.protocols, member.session_timeout_ms) == (BOTH, SESSION_MS)
-    assert shard.group().static_members["f"] == former
+    assert shard.group().members.static_ids["f"] == former
     assert shard.heartbeat(former, 2, instance_id="f") == 0
     shard.advance(SESSION_MS)
-    assert shard.group().members == {}  # the clocks run as before
+    assert shard.group().members.by_id == {}  # the clocks run as before
 
 
 def test_one_that_restarts_again_before_the_commit_wins(shard: Shard) -> None:
@@ -123,7 +123,7 @@ def test_one_that_restarts_again_before_the_commit_wins(shard: Shard) -> None:
     shard.commit()
     assert first.result().error_code == 82
     assert second.result().error_code == 0
-    assert shard.group().static_members["f"] == second.result().member_id
+    assert shard.group().members.static_ids["f"] == second.result().member_id
 
 
 def test_other_protocols_of_the_same_choice_change_nothing(shard: Shard) -> None:
@@ -170,7 +170,7 @@ def test_static_members_that_do_not_come_back_stay_until_their_session_ends(shar
     again = shard.join(leader, instance_id="l", session_ms=3 * REBALANCE_MS)
     shard.advance(REBALANCE_MS)
     assert {m.member_id for m in again.result().members} == {leader, follower}
-    assert follower in shard.group().members
+    assert follower in shard.group().members.by_id
 
 
 def test_when_only_static_members_are_missing_the_rebalance_waits_on(shard: Shard) -> None:
@@ -187,14 +187,14 @@ def test_when_only_static_members_are_missing_the_rebalance_waits_on(shard: Shar
     shard.advance(REBALANCE_MS)
     assert again.result().leader == follower
     shard.advance(150_000)
-    assert leader not in shard.group().members
+    assert leader not in shard.group().members.by_id
 
 
 @pytest.mark.slow
 def test_waiting_on_with_no_time_to_wait_ends_with_the_sessions(shard: Shard) -> None:
     member_id = shard.join(instance_id="l", rebalance_ms=1000).result().member_id
     shard.assign({})
-    shard.locked(lambda: setattr(shard.group().members[member_id], "rebalance_timeout_ms", 0))
+    shard.locked(lambda: setattr(shard.group().members.by_id[member_id], "rebalance_timeout_ms", 0))
     third = shard.member_id(rebalance_ms=0)
     shard.leave((third, None))  # begins a rebalance that nobody is there for
     assert shard.group().state == "PreparingRebalance"
@@ -207,8 +207,8 @@ def test_an_administrator_removes_by_instance_id(shard: Shard) -> None:
     leader, follower = form(shard, "l", "f")
     answer = shard.leave(("", "f"), ("", "x"), ("", None))
     assert [m.error_code for m in answer.members] == [0, 25, 25]
-    assert list(shard.group().members) == [leader]
-    assert shard.group().static_members == {"l": leader}
+    assert list(shard.group().members.by_id) == [leader]
+    assert shard.group().members.static_ids == {"l": leader}
     assert shard.heartbeat(leader, 2, instance_id="l") == 27
 
 
@@ -216,7 +216,7 @@ def test_a_static_member_leaves_with_both_its_ids(shard: Shard) -> None:
     leader, follower = form(shard, "l", "f")
     assert shard.leave((follower, "f"), (leader, None)).members[0].error_code == 0
     assert shard.group().state == "Empty"
-    assert shard.group().static_members == {}
+    assert shard.group().members.static_ids == {}
 
 
 def test_the_new_id_has_a_session_of_its_own(shard: Shard) -> None:
@@ -224,10 +224,10 @@ def test_the_new_id_has_a_session_of_its_own(shard: Shard) -> None:
     shard.advance(SESSION_MS - 1)
     member_id = shard.join(instance_id="f").result().member_id
     shard.advance(SESSION_MS - 1)
-    assert list(shard.group().members) == [member_id]
+    assert list(shard.group().members.by_id) == [member_id]
     assert shard.heartbeats.watched == 1
     shard.advance(1)
-    assert shard.group().members == {}
+    assert shard.group().members.by_id == {}
 
 
 def test_the_new_id_owes_the_sync_that_the_former_one_owed(shard: Shard) -> None:

@@ -91,7 +91,7 @@ def test_when_the_append_fails_everyone_hears_it_and_joins_again(shard: Shard) -
     error = mine.error()
     assert error is not None and error.code == 15
     assert shard.group().state == "PreparingRebalance"
-    assert [m.assignment for m in shard.group().members.values()] == [b"", b""]
+    assert [m.assignment for m in shard.group().members.by_id.values()] == [b"", b""]
     shard.refusal = None
     shard.join(follower)
     shard.join(leader)
@@ -161,7 +161,7 @@ def test_members_that_never_sync_are_gone_after_the_rebalance_timeout(shard: Sha
     shard.advance(REBALANCE_MS - 1)
     assert shard.group().state == "Stable"
     shard.advance(1)
-    assert list(shard.group().members) == [leader]
+    assert list(shard.group().members.by_id) == [leader]
     assert shard.heartbeat(leader, 3) == 27
 
 
@@ -172,9 +172,9 @@ def test_followers_that_wait_for_a_silent_leader_hear_of_the_rebalance(shard: Sh
     waiting = shard.sync(follower, 3)
     shard.advance(REBALANCE_MS)
     assert waiting.result().error_code == 27
-    assert list(shard.group().members) == [follower]
+    assert list(shard.group().members.by_id) == [follower]
     assert shard.join(follower).result().leader == follower
-    assert leader not in shard.group().members
+    assert leader not in shard.group().members.by_id
 
 
 def test_a_member_that_waits_for_the_leader_needs_no_heartbeats(shard: Shard) -> None:
@@ -187,9 +187,9 @@ def test_a_member_that_waits_for_the_leader_needs_no_heartbeats(shard: Shard) ->
     shard.sync(leader, 3, {follower: b"B"})
     assert waiting.result().assignment == b"B"
     shard.advance(SESSION_MS - 1)
-    assert follower in shard.group().members  # it counts from the answer
+    assert follower in shard.group().members.by_id  # it counts from the answer
     shard.advance(1)
-    assert follower not in shard.group().members
+    assert follower not in shard.group().members.by_id
 
 
 def test_the_sync_timeout_ends_with_the_last_sync(shard: Shard) -> None:

@@ -91,4 +91,4 @@ def test_members_in_threads_all_get_assignments_and_leave_nothing() -> None:
         group = coordinator.runtime.read(
             coordinator.partition_for(GROUP), lambda shard: shard.groups[GROUP]
         ).result()
-        assert (group.state_name(), group.members, group.pending_members) == ("Empty", {}, {})
+        assert (group.state_name(), group.members.by_id, group.members.pending) == ("Empty", {}, {})

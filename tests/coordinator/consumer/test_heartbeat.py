@@ -326,12 +326,12 @@ def test_the_assignor_most_members_ask_for(world: World) -> None:
     for name in ("a", "b"):
         world.join(name, "u", "v")
     members = [world.join(name, "u", "v", server_assignor="range") for name in ("c", "d")]
-    assert world.group().preferred_assignor("uniform", after=None) == "range"
+    assert world.group().assignor_votes.preferred("uniform") == "range"
     assert world.group().target["a"].keys() == world.group().target["b"].keys()
     assert world.group().target["d"] == {}
     for member in members:
         member.leave()
-    assert world.group().preferred_assignor("uniform", after=None) == "uniform"
+    assert world.group().assignor_votes.preferred("uniform") == "uniform"
 
 
 def test_range_makes_co_partitions(world: World) -> None:

@@ -189,7 +189,7 @@ class History:
                     for number in epochs:
                         other = held.setdefault((topic_id, number), known.member_id)
                         assert other == known.member_id
-                        assert group.holder(topic_id, number) == known.member_id
+                        assert group.holders.holder(topic_id, number) == known.member_id
         assert group.target_epoch <= group.group_epoch
 
     def end(self) -> None:
@@ -249,8 +249,9 @@ def facts(world: World) -> dict[str, Any]:
             group.subscriptions.names,
             group.subscriptions.regexes,
             group.subscriptions.resolved,
-            {name: count for name, count in group.assignor_votes.items() if count},
-            group.classic_count,
+            group.assignor_votes.counts,
+            group.classic_protocols.member_count,
+            group.classic_protocols.common(),
             group.state_name(),
         )
         for group_id, group in world.shard.groups.items()

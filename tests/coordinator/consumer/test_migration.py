@@ -187,7 +187,7 @@ def test_the_last_consumer_member_turns_the_group_back(world: World) -> None:
     group = world.shard.groups[GROUP]
     assert isinstance(group, ClassicGroup)
     assert (group.state_name(), group.generation_id) == ("PreparingRebalance", epoch)
-    assert sorted(group.members) == sorted([first.member_id, second.member_id])
+    assert sorted(group.members.by_id) == sorted([first.member_id, second.member_id])
     assert first.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
     parked = first.ask_join()
     assert second.join().error_code == 0
@@ -209,7 +209,7 @@ def test_a_downgrade_survives_a_restart(world: World, compacted: bool) -> None:
     parked = first.ask_join()
     assert second.join().error_code == 0
     assert parked.result().error_code == 0
-    assert group.leader_id in group.members
+    assert group.members.leader_id in group.members.by_id
 
 
 def test_a_consumer_member_that_falls_silent_turns_it_too(world: World) -> None:
@@ -228,7 +228,7 @@ def test_an_administrator_may_turn_it(world: World) -> None:
     assert group_type(world) == "classic"
     group = world.shard.groups[GROUP]
     assert isinstance(group, ClassicGroup)
-    assert list(group.members) == [second.member_id]
+    assert list(group.members.by_id) == [second.member_id]
 
 
 def test_a_downgrade_that_cannot_be_stored_leaves_the_consumer_group(world: World) -> None:
@@ -249,7 +249,7 @@ def test_the_policy_may_forbid_downgrades(world: World, policy: str) -> None:
     mixed(world)
     again = world.restarted(group_consumer_migration_policy=policy)
     again.heartbeat("m", -1)
-    assert again.group().classic_count == 2
+    assert again.group().classic_protocols.member_count == 2
 
 
 def test_while_another_consumer_member_stays_the_group_does_too(world: World) -> None:

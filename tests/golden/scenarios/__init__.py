@@ -5,6 +5,7 @@ from tests.golden.scenarios import (
     configs,
     consumer_group_mixing,
     consumer_groups,
+    features,
     fetching,
     group_admin,
     group_joining,
@@ -23,6 +24,7 @@ from tests.golden.scenarios import (
     transactional_offsets,
     transactional_partitions,
     transactional_walks,
+    two_phase_commit,
 )
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "configs",
     "consumer_group_mixing",
     "consumer_groups",
+    "features",
     "fetching",
     "group_admin",
     "group_offsets",
@@ -48,4 +51,5 @@ __all__ = [
     "transactional_offsets",
     "transactional_partitions",
     "transactional_walks",
+    "two_phase_commit",
 ]

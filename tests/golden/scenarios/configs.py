@@ -19,9 +19,10 @@ from wire.schemas.incremental_alter_configs import (
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 
 
-def _describe(
+def described(
     *resources: tuple[int, str], keys: list[str] | None = None, synonyms: bool = False
 ) -> DescribeConfigsRequest:
+    """DescribeConfigs of (type, name)."""
     rows = [
         DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
         for kind, name in resources
@@ -36,17 +37,17 @@ def describe_topic_configs(run: Run) -> None:
         run, "b", retention_ms="1000", cleanup_policy="compact,delete", compression_type="lz4"
     )
     for version in range(1, 5):
-        run.send(_describe((TOPIC, plain)), version, "all of a topic")
-        run.send(_describe((TOPIC, changed), synonyms=True), version, "changed, with synonyms")
+        run.send(described((TOPIC, plain)), version, "all of a topic")
+        run.send(described((TOPIC, changed), synonyms=True), version, "changed, with synonyms")
         keys = ["retention.ms", "no.such.config"]
-        run.send(_describe((TOPIC, changed), keys=keys), version, "two keys, one unknown")
-        run.send(_describe((TOPIC, plain), keys=[]), version, "no keys")
-        run.send(_describe((TOPIC, run.topic("none"))), version, "unknown topic")
-        run.send(_describe((TOPIC, "a b")), version, "illegal topic name")
-        run.send(_describe((TOPIC, "")), version, "empty topic name")
-        run.send(_describe((TOPIC, plain), (TOPIC, changed), keys=["retention.ms"]),
+        run.send(described((TOPIC, changed), keys=keys), version, "two keys, one unknown")
+        run.send(described((TOPIC, plain), keys=[]), version, "no keys")
+        run.send(described((TOPIC, run.topic("none"))), version, "unknown topic")
+        run.send(described((TOPIC, "a b")), version, "illegal topic name")
+        run.send(described((TOPIC, "")), version, "empty topic name")
+        run.send(described((TOPIC, plain), (TOPIC, changed), keys=["retention.ms"]),
                  version, "two topics")  # fmt: skip
-        run.send(_describe((77, "x")), version, "unknown resource type")
+        run.send(described((77, "x")), version, "unknown resource type")
 
 
 @scenario
@@ -60,17 +61,18 @@ def describe_broker_configs(run: Run) -> None:
         "delete.topic.enable", "log.cleanup.policy", "background.threads", "no.such.config",
     ]  # fmt: skip
     for version in range(1, 5):
-        run.send(_describe((BROKER, "1"), keys=keys, synonyms=True), version, "broker 1")
-        run.send(_describe((BROKER, "9"), keys=keys), version, "broker 9")
-        run.send(_describe((BROKER, "x"), keys=keys), version, "broker x")
-        run.send(_describe((BROKER, ""), keys=keys), version, "the cluster's default")
-        run.send(_describe((GROUP, run.topic("group"))), version, "group defaults")
-        run.send(_describe((METRICS, run.topic("metrics"))), version, "client metrics")
+        run.send(described((BROKER, "1"), keys=keys, synonyms=True), version, "broker 1")
+        run.send(described((BROKER, "9"), keys=keys), version, "broker 9")
+        run.send(described((BROKER, "x"), keys=keys), version, "broker x")
+        run.send(described((BROKER, ""), keys=keys), version, "the cluster's default")
+        run.send(described((GROUP, run.topic("group"))), version, "group defaults")
+        run.send(described((METRICS, run.topic("metrics"))), version, "client metrics")
 
 
-def _incremental(
+def incremental(
     kind: int, name: str, *rows: tuple[str, int, str | None], validate_only: bool = False
 ) -> IncrementalAlterConfigsRequest:
+    """IncrementalAlterConfigs of one resource; rows are (key, operation, value)."""
     configs = [
         AlterableConfig(name=key, config_operation=operation, value=value)
         for key, operation, value in rows
@@ -110,21 +112,21 @@ def incremental_alter_configs(run: Run) -> None:
             ("nothing", []),
         ]
         for note, rows in steps:
-            run.send(_incremental(TOPIC, name, *rows), version, note)
-        dry = _incremental(TOPIC, name, ("retention.ms", SET, "7"), validate_only=True)
+            run.send(incremental(TOPIC, name, *rows), version, note)
+        dry = incremental(TOPIC, name, ("retention.ms", SET, "7"), validate_only=True)
         run.send(dry, version, "validate only")
-        run.send(_describe((TOPIC, name), keys=["retention.ms", "cleanup.policy", "flush.ms",
+        run.send(described((TOPIC, name), keys=["retention.ms", "cleanup.policy", "flush.ms",
                                                 "segment.ms", "compression.type"]),
                  4, "what is left of it")  # fmt: skip
         change = ("retention.ms", SET, "5000")
-        run.send(_incremental(TOPIC, run.topic("none"), change), version, "unknown topic")
-        run.send(_incremental(TOPIC, "", change), version, "empty topic name")
-        run.send(_incremental(77, "x", change), version, "unknown resource type")
-        run.send(_incremental(BROKER, "9", ("log.cleaner.threads", SET, "1")), version, "broker 9")
-        run.send(_incremental(BROKER, "1", ("no.such", SET, "1")), version, "unknown on a broker")
-        run.send(_incremental(BROKER, "1", ("node.id", SET, "1")), version, "read-only on a broker")
+        run.send(incremental(TOPIC, run.topic("none"), change), version, "unknown topic")
+        run.send(incremental(TOPIC, "", change), version, "empty topic name")
+        run.send(incremental(77, "x", change), version, "unknown resource type")
+        run.send(incremental(BROKER, "9", ("log.cleaner.threads", SET, "1")), version, "broker 9")
+        run.send(incremental(BROKER, "1", ("no.such", SET, "1")), version, "unknown on a broker")
+        run.send(incremental(BROKER, "1", ("node.id", SET, "1")), version, "read-only on a broker")
         wrong = ("log.cleaner.threads", SET, "x")
-        run.send(_incremental(BROKER, "1", wrong), version, "wrong value on a broker")
+        run.send(incremental(BROKER, "1", wrong), version, "wrong value on a broker")
         resource = AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=[])
         twice = IncrementalAlterConfigsRequest(resources=[resource, resource])
         run.send(twice, version, "the same resource twice")
@@ -134,13 +136,13 @@ def incremental_alter_configs(run: Run) -> None:
 def broker_configs_change(run: Run) -> None:
     name, _ = make_topic(run)
     for resource in ("1", ""):
-        change = _incremental(BROKER, resource, ("log.retention.ms", SET, "777000"))
+        change = incremental(BROKER, resource, ("log.retention.ms", SET, "777000"))
         run.send(change, 1, f"retention of broker {resource!r}")
         run.send(
-            _describe((BROKER, "1"), keys=["log.retention.ms"], synonyms=True), 4, "the broker's"
+            described((BROKER, "1"), keys=["log.retention.ms"], synonyms=True), 4, "the broker's"
         )
-        run.send(_describe((TOPIC, name), keys=["retention.ms"], synonyms=True), 4, "a topic's")
-        back = _incremental(BROKER, resource, ("log.retention.ms", DELETE, None))
+        run.send(described((TOPIC, name), keys=["retention.ms"], synonyms=True), 4, "a topic's")
+        back = incremental(BROKER, resource, ("log.retention.ms", DELETE, None))
         run.send(back, 1, f"back again for broker {resource!r}")
 
 
@@ -157,13 +159,13 @@ def alter_configs(run: Run) -> None:
         name, _ = make_topic(run, f"v{version}", retention_ms="5000")
         run.send(alter(TOPIC, name, {"segment.ms": "60000"}), version, "replaces everything")
         keys = ["retention.ms", "segment.ms"]
-        run.send(_describe((TOPIC, name), keys=keys), 4, "what is left of it")
+        run.send(described((TOPIC, name), keys=keys), 4, "what is left of it")
         run.send(alter(TOPIC, name, {"segment.ms": "x"}), version, "wrong value")
         run.send(alter(TOPIC, name, {"no.such.config": "x"}), version, "unknown key")
         run.send(alter(TOPIC, name, {"segment.ms": None}), version, "null value")
         run.send(alter(TOPIC, name, {}, validate_only=True), version, "validate only")
-        run.send(_describe((TOPIC, name), keys=keys), 4, "still there")
+        run.send(described((TOPIC, name), keys=keys), 4, "still there")
         run.send(alter(TOPIC, run.topic("none"), {}), version, "unknown topic")
         run.send(alter(77, "x", {}), version, "unknown resource type")
         run.send(alter(TOPIC, name, {}), version, "to defaults")
-        run.send(_describe((TOPIC, name), keys=keys), 4, "defaults again")
+        run.send(described((TOPIC, name), keys=keys), 4, "defaults again")

@@ -1,11 +1,11 @@
-"""Server-side assignors (KIP-848): who of a consumer group gets which partitions. Pure functions.
+"""Server-side assignors (KIP-848): which member gets which partitions. Pure functions.
 
     assign(members, partition_counts) -> {member id: {topic id: partitions}}
 
 `members` maps member ids to `MemberSpec`, `partition_counts` topic ids to numbers of partitions;
 the order of both is the order in which partitions are dealt. Every member has an entry in the
-answer, and every partition of a topic that somebody subscribes to has exactly one owner. Topics
-that are not in `partition_counts` do not exist, and are left out.
+answer, and every partition of a subscribed topic has exactly one owner. Topics that are not in
+`partition_counts` do not exist, and are left out.
 """
 
 from __future__ import annotations

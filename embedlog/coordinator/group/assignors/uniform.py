@@ -4,8 +4,8 @@ With equal subscriptions, numbers differ by at most one. Else the result is bala
 that no partition could move to a subscriber that has at least two partitions less.
 
     1. everybody keeps what it had, as far as it still subscribes to it
-    2. who has more than its share gives the rest up          (equal subscriptions)
-    3. free partitions go to whoever has fewest
+    2. members with more than their share give the rest up    (equal subscriptions)
+    3. free partitions go to the members with the fewest
     4. partitions move from the most to the least loaded      (different subscriptions)
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     TopicIdPartition = tuple[bytes, int]
     Holdings = dict[str, list[TopicIdPartition]]
-    """What each member has, oldest first: who must give up gives from the end."""
+    """What each member has, oldest first: the newest partitions are given up first."""
 
 
 def assign(
@@ -73,7 +73,7 @@ def _deal_equal_shares(
         for partition in range(count)
     ]
     share, larger_count = divmod(len(everything), len(members))
-    # Whoever has more than the smaller share is first to have the larger one: it loses one less.
+    # Members with more than the smaller share get the larger one first: they lose one less.
     by_size = sorted(holdings.values(), key=lambda held: len(held) <= share)
     shares = [share + (index < larger_count) for index in range(len(by_size))]
     for held, quota in zip(by_size, shares, strict=True):
@@ -94,7 +94,7 @@ def _deal_to_subscribers(
         for topic_id in member.topics:
             if topic_id in partition_counts:
                 readers.setdefault(topic_id, []).append(member_id)
-    # Topics with few readers first: who reads many topics can be spared there later.
+    # Topics with few subscribers first: the others leave more members to choose from.
     topics = [topic_id for topic_id in partition_counts if topic_id in readers]
     topics.sort(key=lambda topic_id: len(readers[topic_id]))
     taken = _taken(holdings)

@@ -64,8 +64,8 @@ class ClassicGroups:
         self._open_sessions(group)
 
     def release(self, group: ClassicGroup, code: int) -> None:
-        """The group ends here or goes on as another type: stop its clocks, and answer whoever is
-        parked with `code`.
+        """The group ends here or goes on as another type: stop its timers, and answer its parked
+        requests with `code`.
         """
         self.rebalances.dissolve(group, code)
         if self._groups.get(group.group_id) is group:
@@ -90,8 +90,9 @@ class ClassicGroups:
             if not isinstance(group, ClassicGroup):
                 continue
             self._open_sessions(group)
-            has_lost_leader = bool(group.members) and group.leader_id not in group.members
-            if len(group.members) > size_max or has_lost_leader:
+            members = group.members
+            has_lost_leader = bool(members.by_id) and members.leader_id not in members.by_id
+            if len(members.by_id) > size_max or has_lost_leader:
                 result = self.rebalances.prepare(group, "loaded without its leader, or too large")
                 assert not result.records, (group.group_id, result)
 
@@ -100,7 +101,8 @@ class ClassicGroups:
         for group in list(self._groups.values()):
             if not isinstance(group, ClassicGroup):
                 continue
-            ended = [each for each in group.members.values() if is_in_process(each.client_host)]
+            members = group.members.by_id.values()
+            ended = [each for each in members if is_in_process(each.client_host)]
             for member in ended:
                 self.rebalances.remove(group, member)
             if ended:
@@ -108,13 +110,13 @@ class ClassicGroups:
                 yield self.rebalances.prepare_or_complete(group, reason)
 
     def unloaded(self, error: KafkaError) -> None:
-        """The shard ends here: answer whoever is parked with `error`."""
+        """The shard is unloaded: answer the parked requests with `error`."""
         for group in self._groups.values():
             if isinstance(group, ClassicGroup) and group.state != GroupState.DEAD:
                 self.rebalances.dissolve(group, error.code)
 
     def _open_sessions(self, group: ClassicGroup) -> None:
-        for member in group.members.values():
+        for member in group.members.by_id.values():
             member.session = self.rebalances.open_session(
                 group, member.member_id, member.session_timeout_ms
             )

@@ -6,8 +6,9 @@ from embedlog.coordinator.group.classic.group_operation import GroupOperation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.coordinator.group.classic.classic_group import ClassicGroup
-    from embedlog.coordinator.group.classic.rebalances import Rebalances
+    from collections.abc import Callable
+    from typing import Any
+
     from embedlog.coordinator.result import Result
     from embedlog.coordinator.shard_context import ShardContext
 
@@ -20,21 +21,19 @@ class DelayedHeartbeat(GroupOperation):
     session enters the timer again for the rest: once per session time-out, not per heartbeat.
     """
 
-    __slots__ = ("_is_watched", "_rebalances", "_wakes_at_ms", "deadline_ms", "group", "member_id")
+    __slots__ = ("_is_watched", "_wakes_at_ms", "deadline_ms")
 
     def __init__(
         self,
         context: ShardContext,
-        rebalances: Rebalances,
-        group: ClassicGroup,
-        member_id: str,
+        key: tuple[str, str],
         timeout_ms: int,
+        time_is_up: Callable[[], Result[Any]],
     ) -> None:
-        key = (group.group_id, member_id)
-        super().__init__(context, context.heartbeat_purgatory, key, timeout_ms)
-        self._rebalances = rebalances
-        self.group = group
-        self.member_id = member_id
+        """`key`: group id and member id. `time_is_up` may find that the session goes on: the member
+        showed itself at the last moment, or waits for an answer. Then it defers `watch` once more.
+        """
+        super().__init__(context, context.heartbeat_purgatory, key, timeout_ms, time_is_up)
         self.deadline_ms = self._wakes_at_ms = context.monotonic_ms() + timeout_ms
         """When the session ends, on the monotonic clock."""
         self._is_watched = False
@@ -67,7 +66,3 @@ class DelayedHeartbeat(GroupOperation):
             self.watch()
         else:
             super().run()
-
-    def time_is_up(self) -> Result[None]:
-        """The member is gone, unless it showed itself at the last moment or is parked."""
-        return self._rebalances.session_timed_out(self)

@@ -1,15 +1,20 @@
-"""What the delayed operations of classic groups have in common."""
+"""`GroupOperation`: something that a classic group waits for, until it is over or its time is up.
+
+    join         the members are to join           until all have, or the rebalance time-out
+    sync         they are to send SyncGroup        until all have, or the rebalance time-out
+    heartbeat    a member is to show itself        `DelayedHeartbeat`: the session time-out
+
+`Rebalances` begins them and says what happens when the time is up.
+"""
 
 from __future__ import annotations
-
-from abc import abstractmethod
 
 from embedlog.coordinator.result import Result
 from embedlog.purgatory.delayed_operation import DelayedOperation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
     from typing import Any
 
     from embedlog.coordinator.shard_context import ShardContext
@@ -17,17 +22,17 @@ if TYPE_CHECKING:
 
 
 class GroupOperation(DelayedOperation):
-    """Something a group waits for: it is over, or its time is up.
+    """Waits in `purgatory` for at most `delay_ms`.
 
-    Both are decided under the shard's lock. Who finds that the wait is over calls `end`; when the
-    time is up and it is not over, `time_is_up` runs as a write of the shard. A purgatory is touched
-    after the lock is released only, so between the decision and the purgatory another thread may
-    come; that is why `end` marks the operation first.
+    That it is over and that its time is up are both decided under the shard's lock. Code that
+    finds that the wait is over calls `end`; when the time is up first, `time_is_up` runs as a write
+    of the shard. A purgatory is touched only after the lock is released, so another thread may come
+    between the decision and the purgatory; that is why `end` marks the operation first.
 
     Requires for `begin` and `end`: the shard's lock.
     """
 
-    __slots__ = ("context", "is_over", "key", "purgatory")
+    __slots__ = ("_time_is_up", "context", "is_over", "key", "purgatory")
 
     def __init__(
         self,
@@ -35,12 +40,15 @@ class GroupOperation(DelayedOperation):
         purgatory: DelayedOperationPurgatory,
         key: Hashable,
         delay_ms: int,
+        time_is_up: Callable[[], Result[Any]],
     ) -> None:
+        """`time_is_up` is called under the shard's lock."""
         super().__init__(delay_ms)
         self.context = context
         self.purgatory = purgatory
         self.key = key
         self.is_over = False
+        self._time_is_up = time_is_up
 
     def begin(self) -> None:
         """Wait from now on."""
@@ -52,10 +60,6 @@ class GroupOperation(DelayedOperation):
             self.is_over = True
             self.context.defer(self._forget)
 
-    @abstractmethod
-    def time_is_up(self) -> Result[Any]:
-        """The time came before the end. Requires: the shard's lock."""
-
     def watch(self) -> None:
         """Enter the purgatory, unless it is over by now. Requires: no shard's lock."""
         self.purgatory.try_complete_else_watch(self, (self.key,))
@@ -65,7 +69,7 @@ class GroupOperation(DelayedOperation):
         return self.is_over and self.complete_held()
 
     def on_complete(self) -> None:
-        """Whoever ended it has done what was to be done."""
+        """Nothing: the code that ended it has done what was to be done."""
 
     def run(self) -> None:
         """The timer's call. An operation that is not over after this has entered the timer anew."""
@@ -73,7 +77,7 @@ class GroupOperation(DelayedOperation):
             self.context.write(self._decide)
 
     def _decide(self, _shard: Any) -> Result[Any]:
-        return Result() if self.is_over else self.time_is_up()
+        return Result() if self.is_over else self._time_is_up()
 
     def _forget(self) -> None:
         self.purgatory.check_and_complete(self.key)

@@ -80,7 +80,7 @@ class Joins:
         )
         result = self._join(group, joining)
         assert not result.records, (group.group_id, result)
-        # The group is stored though nobody is in it yet: who commits offsets to it finds it.
+        # The group is stored although it is empty: a commit of offsets must find it.
         # An empty group of the other protocol gives way.
         result.records = [
             *(former.tombstones() if former is not None else ()),
@@ -109,9 +109,9 @@ class Joins:
             return joining.refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
         if not member_id:
             return self._join_new(group, joining)
-        if member_id in group.pending_members:
+        if member_id in group.members.pending:
             return self._join_pending(group, joining)
-        code = group.refusal(member_id, joining.request.group_instance_id)
+        code = group.members.refusal(member_id, joining.request.group_instance_id)
         if code:
             instance_id = joining.request.group_instance_id
             if code == ErrorCode.FENCED_INSTANCE_ID:
@@ -122,28 +122,28 @@ class Joins:
                     instance_id,
                 )
             return joining.refused(code, member_id)
-        return self._join_again(group, group.members[member_id], joining)
+        return self._join_again(group, group.members.by_id[member_id], joining)
 
     def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
-        """Is there room? Members have a place; while they join again, those who came first do."""
+        """Is there room? Members keep their places; in a rebalance the first to join have them."""
         size_max: int = self._context.config.group_max_size
-        member = group.members.get(member_id)
+        member = group.members.by_id.get(member_id)
         if group.state == GroupState.PREPARING_REBALANCE:
             is_waiting = member is not None and member.parked_join is not None
-            return is_waiting or group.awaiting_join_count < size_max
+            return is_waiting or group.members.awaiting_join_count < size_max
         if group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
-            return member is not None or len(group.members) < size_max
+            return member is not None or len(group.members.by_id) < size_max
         return True
 
     def _turn_away(self, group: ClassicGroup, joining: _Joining) -> JoinResult:
         """There is no room. A member that comes back too late for its place has lost it.
 
-        As in Kafka, the others go on when somebody else comes or the time is over.
+        As in Kafka, the others go on when another member joins or the time is up.
         """
         member_id = joining.request.member_id
-        if member_id in group.members:
-            self._rebalances.remove(group, group.members[member_id])
-        elif member_id in group.pending_members:
+        if member_id in group.members.by_id:
+            self._rebalances.remove(group, group.members.by_id[member_id])
+        elif member_id in group.members.pending:
             self._rebalances.remove_pending(group, member_id)
         return joining.refused(ErrorCode.GROUP_MAX_SIZE_REACHED)
 
@@ -154,15 +154,17 @@ class Joins:
         prefix = joining.client_id if instance_id is None else instance_id
         member_id = f"{prefix}-{_uuid_text(self._context.random.uuid())}"
         if instance_id is not None:
-            known_id = group.static_members.get(instance_id)
+            known_id = group.members.static_ids.get(instance_id)
             if known_id is not None:
-                return self._join_static_again(group, group.members[known_id], member_id, joining)
+                return self._join_static_again(
+                    group, group.members.by_id[known_id], member_id, joining
+                )
         elif joining.version >= _FIRST_WITH_MEMBER_ID_REQUIRED:
             # One is kept for a session time-out, whether its client comes back with it or not.
             pending_max: int = self._context.config.embedlog_group_max_pending_members
-            if len(group.pending_members) >= pending_max:
+            if len(group.members.pending) >= pending_max:
                 return joining.refused(ErrorCode.GROUP_MAX_SIZE_REACHED)
-            group.pending_members[member_id] = self._rebalances.open_session(
+            group.members.pending[member_id] = self._rebalances.open_session(
                 group, member_id, joining.request.session_timeout_ms
             )
             return joining.refused(ErrorCode.MEMBER_ID_REQUIRED, member_id)
@@ -190,8 +192,8 @@ class Joins:
             group.member_was_added = True
         group.add(member, request.protocol_type)
         parked = ParkedJoin(joining.version)
-        group.park_join(member, parked)
-        pending = group.pending_members.pop(member_id, None)
+        group.members.park_join(member, parked)
+        pending = group.members.pending.pop(member_id, None)
         if pending is None:
             member.session = self._rebalances.open_session(group, member_id, NEW_MEMBER_TIMEOUT_MS)
         else:
@@ -206,13 +208,12 @@ class Joins:
     def _join_again(
         self, group: ClassicGroup, member: ClassicMember, joining: _Joining
     ) -> JoinResult:
-        is_leader = group.leader_id == member.member_id
+        is_leader = group.members.leader_id == member.member_id
         is_same = member.protocols == joining.protocols
         if group.state == GroupState.COMPLETING_REBALANCE and is_same:
             # It has missed the answer.
             member.keep_alive()
-            members = group.members_for_leader() if is_leader else None
-            return Result((), group.joined(member.member_id, members=members))
+            return Result((), group.joined(member.member_id, lists_members=is_leader))
         if group.state == GroupState.STABLE and is_same and not is_leader:
             member.keep_alive()
             return Result((), group.joined(member.member_id))
@@ -224,14 +225,14 @@ class Joins:
 
     def _park(self, group: ClassicGroup, member: ClassicMember, joining: _Joining) -> ParkedJoin:
         """Take over what the member says now, and let it wait."""
-        group.update(
+        group.members.update(
             member,
             joining.protocols,
             rebalance_timeout_ms=joining.rebalance_timeout_ms,
             session_timeout_ms=joining.request.session_timeout_ms,
         )
         parked = ParkedJoin(joining.version)
-        former = group.park_join(member, parked)
+        former = group.members.park_join(member, parked)
         if former is not None:
             # Nobody waits for it any more, or two clients share an id. Kafka never answers it.
             self._rebalances.parked.refuse_join(
@@ -244,17 +245,20 @@ class Joins:
     ) -> JoinResult:
         """A static member has restarted: it keeps its place under a new id."""
         undo = self._undo_of(group, member)
-        former_leader_id = group.leader_id
+        former_leader_id = group.members.leader_id
         self._take_id(group, member, member_id)
         parked = self._park(group, member, joining)
-        if group.state != GroupState.STABLE or group.protocol_name != group.select_protocol():
+        if (
+            group.state != GroupState.STABLE
+            or group.protocol_name != group.members.select_protocol()
+        ):
             reason = f"static member {member.instance_id} joins again as {member_id}"
             return self._answered_by(parked, self._rebalances.prepare_or_complete(group, reason))
 
         def stored(error: KafkaError | None) -> None:
             if member.parked_join is not parked:
                 return  # it has restarted again, or the group has gone on
-            group.park_join(member, None)
+            group.members.park_join(member, None)
             if error is None:
                 place = self._place(group, member, former_leader_id, joining.version)
                 self._rebalances.parked.answer(parked, place)
@@ -265,7 +269,7 @@ class Joins:
         return Result([group_record(group)], parked, is_replayed=False, on_append=stored)
 
     def _take_id(self, group: ClassicGroup, member: ClassicMember, member_id: str) -> None:
-        """Fence whoever uses the former id, and open a session for the new one."""
+        """Fence the client with the former id, and open a session for the new id."""
         _log.info(
             "static member %s of group %s is %s from here on; %s is fenced",
             member.instance_id,
@@ -278,7 +282,7 @@ class Joins:
         )
         if member.session is not None:
             member.session.end()
-        group.replace_id(member, member_id)
+        group.members.replace_id(member, member_id)
         member.session = self._rebalances.open_session(group, member_id, member.session_timeout_ms)
 
     def _undo_of(self, group: ClassicGroup, member: ClassicMember) -> Callable[[], None]:
@@ -289,7 +293,7 @@ class Joins:
         session_timeout_ms = member.session_timeout_ms
 
         def undo() -> None:
-            group.update(
+            group.members.update(
                 member,
                 protocols,
                 rebalance_timeout_ms=rebalance_timeout_ms,
@@ -311,10 +315,10 @@ class Joins:
         """
         if version < _FIRST_WITH_SKIP_ASSIGNMENT:
             return group.joined(member.member_id, leader_id=former_leader_id)
-        is_leader = group.leader_id == member.member_id
+        is_leader = group.members.leader_id == member.member_id
         return group.joined(
             member.member_id,
-            members=group.members_for_leader() if is_leader else None,
+            lists_members=is_leader,
             skip_assignment=is_leader,
         )
 

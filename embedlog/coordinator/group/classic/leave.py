@@ -2,7 +2,7 @@
 
     member id                        that member, or an id that was given out
     member id and instance id        that static member, if both are its own
-    instance id, member id ""        whoever is that static member: an administrator removes it
+    instance id, member id ""        that static member, removed by an administrator
 
 Up to version 2 a request names one member, whose error is the response's.
 """
@@ -29,7 +29,7 @@ _FIRST_WITH_MEMBERS = 3
 
 
 def leaving_members(request: LeaveGroupRequest, version: int) -> list[MemberIdentity]:
-    """Who is to leave."""
+    """The members that the request names."""
     if version >= _FIRST_WITH_MEMBERS:
         return request.members
     return [MemberIdentity(member_id=request.member_id)]
@@ -52,7 +52,7 @@ class Leaves:
         self._rebalances = rebalances
 
     def leave(self, request: LeaveGroupRequest, *, version: int) -> LeaveResult:
-        """Remove who is named, each with an error of its own, then let the group go on."""
+        """Remove the named members, each with its own error code, then rebalance the group."""
         group = self._groups.get(request.group_id)
         if isinstance(group, ClassicGroup) and group.state == GroupState.DEAD:
             dead = LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -83,15 +83,15 @@ class Leaves:
         """The error code of one member, 0 when it was removed."""
         member_id, instance_id = leaving.member_id, leaving.group_instance_id
         if not member_id:
-            known_id = None if instance_id is None else group.static_members.get(instance_id)
+            known_id = None if instance_id is None else group.members.static_ids.get(instance_id)
             if known_id is None:
                 return ErrorCode.UNKNOWN_MEMBER_ID
-            self._rebalances.remove(group, group.members[known_id])
+            self._rebalances.remove(group, group.members.by_id[known_id])
             return 0
-        if member_id in group.pending_members:
+        if member_id in group.members.pending:
             self._rebalances.remove_pending(group, member_id)
             return 0
-        code = group.refusal(member_id, instance_id)
+        code = group.members.refusal(member_id, instance_id)
         if code == 0:
-            self._rebalances.remove(group, group.members[member_id])
+            self._rebalances.remove(group, group.members.by_id[member_id])
         return code

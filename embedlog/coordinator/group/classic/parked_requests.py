@@ -37,7 +37,7 @@ class ParkedRequests:
         self, group: ClassicGroup, member: ClassicMember, code: int, *, member_id: str
     ) -> None:
         """Answer with an error what the member has parked."""
-        parked = group.park_join(member, None)
+        parked = group.members.park_join(member, None)
         if parked is not None:
             self.refuse_join(parked, code, member_id)
         self._answer_sync(member, answers.sync_refused(code))
@@ -47,8 +47,8 @@ class ParkedRequests:
         self.answer(parked, answers.join_refused(parked.version, code, member_id))
 
     def assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-        """Hand the leader's assignment to whoever waits for it, and keep it for the others."""
-        for member in group.members.values():
+        """Answer the members that wait with the leader's assignment; keep it for the others."""
+        for member in group.members.by_id.values():
             member.assignment = assignments.get(member.member_id, b"")
             self._answer_sync(member, self.assigned(group, member))
 
@@ -61,8 +61,8 @@ class ParkedRequests:
         )
 
     def withdraw_assignments(self, group: ClassicGroup, code: int) -> None:
-        """There is none in this generation: tell whoever waits for one."""
-        for member in group.members.values():
+        """This generation has no assignment: answer the members that wait for one."""
+        for member in group.members.by_id.values():
             member.assignment = b""
             self._answer_sync(member, answers.sync_refused(code))
 

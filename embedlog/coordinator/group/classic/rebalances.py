@@ -1,18 +1,17 @@
 """From one generation of a group to the next, and what runs by the clock on the way.
 
-    prepare          a rebalance begins: whoever waits for an assignment joins again
-    complete_join    everyone is there, or the time is over: the next generation
+    prepare          a rebalance begins: members that wait for an assignment join again
+    (join)           everyone is there, or the time is over: the next generation
     (sync)           the leader's assignment makes it stable
 
-Whoever is removed on the way is told so if it waits for an answer.
+A member that is removed on the way gets an error for the request it has parked.
 """
 
 from __future__ import annotations
 
 from embedlog.coordinator.group.classic.classic_group import GroupState
 from embedlog.coordinator.group.classic.delayed_heartbeat import DelayedHeartbeat
-from embedlog.coordinator.group.classic.delayed_join import DelayedJoin, InitialDelayedJoin
-from embedlog.coordinator.group.classic.delayed_sync import DelayedSync
+from embedlog.coordinator.group.classic.group_operation import GroupOperation
 from embedlog.coordinator.group.classic.parked_requests import ParkedRequests
 from embedlog.coordinator.group.classic.records import group_record
 from embedlog.coordinator.result import Result
@@ -23,6 +22,7 @@ _log = Log("group")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from embedlog.coordinator.group.classic.classic_group import ClassicGroup
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Rebalances:
     """Moves the classic groups of one shard on. Requires for every method: the shard's lock.
 
-    A `Result` that is returned holds records at most: whoever answers a request adds the response.
+    A `Result` that is returned has records at most: the caller adds the response.
     """
 
     __slots__ = ("_context", "parked")
@@ -56,7 +56,7 @@ class Rebalances:
         _log.info(
             "preparing to rebalance group %s in state %s with old generation %d (reason: %s)",
             group.group_id,
-            group.state_name,
+            group.state_name(),
             group.generation_id,
             reason,
         )
@@ -66,42 +66,48 @@ class Rebalances:
         is_first = group.state == GroupState.EMPTY
         group.transition_to(GroupState.PREPARING_REBALANCE, self._context.wall_ms())
         if is_first:
-            delay_ms = self._initial_delay_ms
-            remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
-            group.member_was_added = False
-            self._await_joins(
-                group, InitialDelayedJoin(self._context, self, group, delay_ms, remaining_ms)
-            )
+            delay_ms: int = self._context.config.group_initial_rebalance_delay_ms
+            rest_ms = max(group.members.rebalance_timeout_ms - delay_ms, 0)
+            self._await_more_members(group, delay_ms, rest_ms)
             return Result()
-        if group.has_all_joined:
-            return self.complete_join(group)
-        self._await_joins_for(group, group.rebalance_timeout_ms)
+        if group.members.have_all_joined:
+            return self._complete_join(group)
+        self._await_joins(group, group.members.rebalance_timeout_ms)
         return Result()
 
-    def await_more_members(self, group: ClassicGroup, remaining_ms: int) -> None:
-        """Another step of the initial delay, as somebody came during the last one."""
+    def _await_more_members(self, group: ClassicGroup, delay_ms: int, rest_ms: int) -> None:
+        """A step of the initial delay: the first rebalance of an empty group waits a while, however
+        many have joined, and again when a member came meanwhile, until `rest_ms` is used up. So
+        members that start together make one generation, not one each.
+        """
         group.member_was_added = False
-        delay_ms = min(self._initial_delay_ms, remaining_ms)
-        step = InitialDelayedJoin(self._context, self, group, delay_ms, remaining_ms - delay_ms)
-        self._await_joins(group, step)
+
+        def step_is_over() -> Result[Any]:
+            if not group.member_was_added or rest_ms == 0:
+                return self._complete_join(group)
+            next_ms = min(self._context.config.group_initial_rebalance_delay_ms, rest_ms)
+            self._await_more_members(group, next_ms, rest_ms - next_ms)
+            return Result()
+
+        self._begin_delayed_join(group, delay_ms, step_is_over)
 
     def maybe_complete_join(self, group: ClassicGroup) -> Result[Any]:
         """Complete the join phase if everyone is there; the first one of a group takes its time."""
         if (
             group.state == GroupState.PREPARING_REBALANCE
             and group.previous_state != GroupState.EMPTY
-            and group.has_all_joined
+            and group.members.have_all_joined
         ):
-            return self.complete_join(group)
+            return self._complete_join(group)
         return Result()
 
-    def complete_join(self, group: ClassicGroup) -> Result[Any]:
+    def _complete_join(self, group: ClassicGroup) -> Result[Any]:
         """The next generation, of the members that are there; static ones stay though they are not.
 
         When nobody is there but static members, it waits until one comes or their sessions end.
         """
         self._end_delayed_join(group)
-        for member in list(group.members.values()):
+        for member in list(group.members.by_id.values()):
             if member.parked_join is None and member.instance_id is None:
                 _log.warning(
                     "group %s removed member %s: it did not join again in time",
@@ -109,9 +115,9 @@ class Rebalances:
                     member.member_id,
                 )
                 self.remove(group, member)
-        if group.members and not group.elect_joined_leader():
+        if group.members.by_id and not group.members.elect_joined_leader():
             # Not 0, which clients may ask for: it would be over in the same call, again and again.
-            self._await_joins_for(group, max(1, group.rebalance_timeout_ms))
+            self._await_joins(group, max(1, group.members.rebalance_timeout_ms))
             return Result()
         group.next_generation(self._context.wall_ms())
         if group.state == GroupState.EMPTY:
@@ -121,36 +127,36 @@ class Rebalances:
             "stabilized group %s generation %d with %d members",
             group.group_id,
             group.generation_id,
-            len(group.members),
+            len(group.members.by_id),
         )
         self._tell_generation(group)
-        group.delayed_sync = DelayedSync(self._context, self, group)
-        group.delayed_sync.begin()
+        self._begin_delayed_sync(group)
         return Result()
 
     def _tell_generation(self, group: ClassicGroup) -> None:
-        group.pending_sync.update(group.members)
-        for member in group.members.values():
-            is_leader = member.member_id == group.leader_id
-            members = group.members_for_leader() if is_leader else None
-            parked = group.park_join(member, None)
+        members = group.members
+        members.pending_sync.update(members.by_id)
+        for member in members.by_id.values():
+            parked = members.park_join(member, None)
             if parked is not None:
-                self.parked.answer(parked, group.joined(member.member_id, members=members))
+                is_leader = member.member_id == members.leader_id
+                answer = group.joined(member.member_id, lists_members=is_leader)
+                self.parked.answer(parked, answer)
             member.is_new = False
             member.keep_alive()
 
-    @property
-    def _initial_delay_ms(self) -> int:
-        delay_ms: int = self._context.config.group_initial_rebalance_delay_ms
-        return delay_ms
+    def _await_joins(self, group: ClassicGroup, delay_ms: int) -> None:
+        """Wait until every member has a parked join; after `delay_ms` go on with those who have."""
+        self._begin_delayed_join(group, delay_ms, lambda: self._complete_join(group))
 
-    def _await_joins_for(self, group: ClassicGroup, delay_ms: int) -> None:
-        self._await_joins(group, DelayedJoin(self._context, self, group, delay_ms))
-
-    def _await_joins(self, group: ClassicGroup, operation: DelayedJoin) -> None:
+    def _begin_delayed_join(
+        self, group: ClassicGroup, delay_ms: int, time_is_up: Callable[[], Result[Any]]
+    ) -> None:
         self._end_delayed_join(group)
-        group.delayed_join = operation
-        operation.begin()
+        key = (group.group_id, "join")
+        purgatory = self._context.join_purgatory
+        group.delayed_join = GroupOperation(self._context, purgatory, key, delay_ms, time_is_up)
+        group.delayed_join.begin()
 
     def _end_delayed_join(self, group: ClassicGroup) -> None:
         if group.delayed_join is not None:
@@ -161,22 +167,33 @@ class Rebalances:
 
     def sync_received(self, group: ClassicGroup, member_id: str) -> None:
         """That member asked for its assignment."""
-        group.pending_sync.discard(member_id)
-        if not group.pending_sync:
+        group.members.pending_sync.discard(member_id)
+        if not group.members.pending_sync:
             self._end_delayed_sync(group)
 
-    def sync_timed_out(self, operation: DelayedSync) -> Result[Any]:
-        """Go on without the members that did not ask for their assignment."""
-        group = operation.group
-        assert operation.generation_id == group.generation_id, (group.group_id, operation.key)
+    def _begin_delayed_sync(self, group: ClassicGroup) -> None:
+        """Wait until every member has sent SyncGroup; when the time is up, remove the others."""
+        generation_id = group.generation_id
+
+        def time_is_up() -> Result[Any]:
+            assert generation_id == group.generation_id, (group.group_id, generation_id)
+            return self._sync_timed_out(group)
+
+        key = (group.group_id, "sync")
+        delay_ms = group.members.rebalance_timeout_ms
+        purgatory = self._context.join_purgatory
+        group.delayed_sync = GroupOperation(self._context, purgatory, key, delay_ms, time_is_up)
+        group.delayed_sync.begin()
+
+    def _sync_timed_out(self, group: ClassicGroup) -> Result[Any]:
         self._end_delayed_sync(group)
-        for member_id in list(group.pending_sync):
+        for member_id in list(group.members.pending_sync):
             _log.warning(
                 "group %s removed member %s: it did not ask for its assignment in time",
                 group.group_id,
                 member_id,
             )
-            self.remove(group, group.members[member_id])
+            self.remove(group, group.members.by_id[member_id])
         return self.prepare(group, "members did not ask for their assignment")
 
     def _end_delayed_sync(self, group: ClassicGroup) -> None:
@@ -190,19 +207,24 @@ class Rebalances:
         self, group: ClassicGroup, member_id: str, timeout_ms: int
     ) -> DelayedHeartbeat:
         """A session that ends in `timeout_ms`, unless it is kept alive."""
-        session = DelayedHeartbeat(self._context, self, group, member_id, timeout_ms)
+        session = DelayedHeartbeat(
+            self._context,
+            (group.group_id, member_id),
+            timeout_ms,
+            lambda: self._session_timed_out(group, member_id),
+        )
         session.begin()
         return session
 
-    def session_timed_out(self, session: DelayedHeartbeat) -> Result[Any]:
-        """The member is gone, and the group goes on without it."""
-        group, member_id = session.group, session.member_id
-        if group.pending_members.get(member_id) is session:
+    def _session_timed_out(self, group: ClassicGroup, member_id: str) -> Result[Any]:
+        """The member is gone, unless it showed itself at the last moment or waits for an answer."""
+        if member_id in group.members.pending:
             _log.info("group %s forgets pending member %s", group.group_id, member_id)
             self.remove_pending(group, member_id)
             return self.maybe_complete_join(group)
-        member = group.members[member_id]
-        assert member.session is session, (group.group_id, member)
+        member = group.members.by_id[member_id]
+        session = member.session
+        assert session is not None, (group.group_id, member)
         if session.deadline_ms > self._context.monotonic_ms():
             self._context.defer(session.watch)
             return Result()
@@ -224,21 +246,21 @@ class Rebalances:
     def remove(self, group: ClassicGroup, member: ClassicMember) -> None:
         """Forget the member; what it has parked is answered UNKNOWN_MEMBER_ID."""
         self.parked.fence(group, member, ErrorCode.UNKNOWN_MEMBER_ID, member_id="")
-        group.remove(member)
+        group.members.remove(member)
         if member.session is not None:
             member.session.end()
 
     def remove_pending(self, group: ClassicGroup, member_id: str) -> None:
         """Forget an id that was given out."""
-        group.pending_members.pop(member_id).end()
+        group.members.pending.pop(member_id).end()
 
     def dissolve(self, group: ClassicGroup, code: int) -> None:
-        """The group is no more: stop its clocks, and answer whoever waits with `code`."""
+        """The group is dead: stop its timers, and answer its parked requests with `code`."""
         self._end_delayed_join(group)
         self._end_delayed_sync(group)
-        for member_id in list(group.pending_members):
+        for member_id in list(group.members.pending):
             self.remove_pending(group, member_id)
-        for member in group.members.values():
+        for member in group.members.by_id.values():
             self.parked.fence(group, member, code, member_id=member.member_id)
             if member.session is not None:
                 member.session.end()

@@ -23,12 +23,12 @@ def group_record(
 ) -> CoordinatorRecord:
     """The present generation; with `assignments` by member id in place of what members have.
 
-    A leader that is no member says that somebody has left whose partitions nobody has taken over:
-    whoever loads the group rebalances it.
+    A leader that is not a member marks a group that lost a member and has not reassigned its
+    partitions: it is rebalanced when it is loaded.
     """
     name = group.protocol_name
     members = []
-    for member in group.members.values():
+    for member in group.members.by_id.values():
         assert name is not None, group.group_id
         assignment = member.assignment if assignments is None else assignments[member.member_id]
         members.append(
@@ -47,7 +47,7 @@ def group_record(
         protocol_type=group.protocol_type,
         generation=group.generation_id,
         protocol=name,
-        leader=departed_leader_id or group.leader_id,
+        leader=departed_leader_id or group.members.leader_id,
         current_state_timestamp=group.state_timestamp_ms,
         members=members,
     )
@@ -55,7 +55,7 @@ def group_record(
 
 
 def new_group_record(group: ClassicGroup) -> CoordinatorRecord:
-    """A group that exists since just now and has no generation, whoever may be joining it."""
+    """A new group, which has no generation yet; members may be joining it."""
     value = GroupMetadataValue(
         protocol_type="",
         generation=0,
@@ -64,11 +64,6 @@ def new_group_record(group: ClassicGroup) -> CoordinatorRecord:
         current_state_timestamp=group.state_timestamp_ms,
     )
     return CoordinatorRecord(GroupMetadataKey(group=group.group_id), value, VALUE_VERSION)
-
-
-def tombstone(group_id: str) -> CoordinatorRecord:
-    """The group is gone."""
-    return CoordinatorRecord(GroupMetadataKey(group=group_id))
 
 
 def group_from(group_id: str, value: GroupMetadataValue) -> ClassicGroup:

@@ -4,15 +4,33 @@ from __future__ import annotations
 
 from struct import Struct
 
-import wire
-from wire.schemas.consumer_protocol import ConsumerProtocolSubscription
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 _VERSION = Struct(">h")
 _LAST_VERSION = 3
+
+
+class Subscriptions:
+    """What the consumers of one generation asked for, decoded when it is asked about first.
+
+    Requires for every method: the shard's lock.
+    """
+
+    __slots__ = ("_encoded", "_topics")
+
+    def __init__(self, encoded: Sequence[bytes] | None) -> None:
+        """`encoded` is the metadata of each member; None when the members are no consumers."""
+        self._encoded = encoded
+        self._topics: frozenset[str] | None = None
+
+    def topics(self) -> frozenset[str] | None:
+        """The topics that the members read; None when that is not known."""
+        if self._topics is None and self._encoded is not None:
+            self._topics = subscribed_topics(self._encoded)
+            self._encoded = None
+        return self._topics
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
@@ -20,6 +38,9 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
 
     A later version than is known is read as the last known one, whose fields it begins with.
     """
+    import wire
+    from wire.schemas.consumer_protocol import ConsumerProtocolSubscription
+
     topics: set[str] = set()
     for subscription in subscriptions:
         if len(subscription) < _VERSION.size:

@@ -52,13 +52,13 @@ class Syncs:
         code = _refusal(group, request)
         if code:
             return Result((), sync_refused(code))
-        member = group.members[request.member_id]
+        member = group.members.by_id[request.member_id]
         self._rebalances.sync_received(group, member.member_id)
         if group.state == GroupState.STABLE:
             member.keep_alive()
             return Result((), self._rebalances.parked.assigned(group, member))
         parked = self._park(member)
-        if group.leader_id != member.member_id:
+        if group.members.leader_id != member.member_id:
             return Result((), parked)
         return self._assign(group, request, parked)
 
@@ -77,7 +77,7 @@ class Syncs:
     ) -> SyncResult:
         """Store what the leader hands in; then it counts."""
         # Members that the leader forgot, or that it cannot know of, are assigned nothing.
-        assignments = dict.fromkeys(group.members, b"")
+        assignments = dict.fromkeys(group.members.by_id, b"")
         for assigned in request.assignments:
             if assigned.member_id in assignments:
                 assignments[assigned.member_id] = bytes(assigned.assignment)
@@ -104,7 +104,7 @@ def _refusal(group: ClassicGroup, request: SyncGroupRequest) -> int:
     """The error code for the request, 0 when it may go on."""
     if group.state == GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    code = group.refusal(request.member_id, request.group_instance_id)
+    code = group.members.refusal(request.member_id, request.group_instance_id)
     if code:
         return code
     if request.generation_id != group.generation_id:

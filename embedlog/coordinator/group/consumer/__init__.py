@@ -6,9 +6,11 @@
     update            what a heartbeat or a join comes to: records for the member and its group
     reconciliation    one step of a member from what it has to what it shall have
     target            the next target assignment, made by an assignor
-    membership        who is a member: static ones, the ones that go
+    membership        members: looking them up, static ones, removing them
     member_timers     by when members must have been heard
-    consumer_group    one group: three epochs, members, target assignment, who holds what
+    consumer_group    one group: three epochs, members, target assignment
+    holders           which member holds each partition
+    assignor_votes    which assignor the members ask for
     member            one member, and its states
     subscriptions     what members read; the hash of its metadata
     regexes           patterns, and regex_matching: when they are matched, and what follows

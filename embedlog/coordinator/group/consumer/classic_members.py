@@ -193,7 +193,10 @@ class ClassicMembers:
         may_go_on = (
             member.epoch < group.target_epoch
             or member.state == states.UNREVOKED_PARTITIONS
-            or (member.state == states.UNRELEASED_PARTITIONS and not group.waits_for_others(member))
+            or (
+                member.state == states.UNRELEASED_PARTITIONS
+                and not group.holders.hold_any(group.target_of(member), but_for=member.assigned)
+            )
         )
         if not may_go_on:
             return Result((), HeartbeatResponse())
@@ -235,7 +238,7 @@ class ClassicMembers:
             return group.member(identity.member_id)
         if identity.member_id:
             return self._membership.static_member(group, instance_id, identity.member_id)
-        # Without a member id it is an administrator, who need not know it.
+        # Without a member id it is an administrator, which need not know it.
         found = group.static_member(instance_id)
         if found is None:
             raise errors.UnknownMemberId()

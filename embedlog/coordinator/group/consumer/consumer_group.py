@@ -13,9 +13,12 @@ Stable       all have
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.coordinator.group.consumer.assignor_votes import AssignorVotes
+from embedlog.coordinator.group.consumer.holders import Holders
 from embedlog.coordinator.group.consumer.member import ConsumerMember
 from embedlog.coordinator.group.consumer.subscriptions import Subscriptions
 from embedlog.coordinator.group.group import Group
+from embedlog.coordinator.group.protocols import SupportedProtocols
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,11 +48,10 @@ class ConsumerGroup(Group):
     """One group. Changed by replay, but for the notes at the end of `__init__`."""
 
     __slots__ = (
-        "_holders",
         "assignor_votes",
-        "classic_count",
         "classic_protocols",
         "group_epoch",
+        "holders",
         "members",
         "metadata_hash",
         "metadata_seen",
@@ -77,11 +79,10 @@ class ConsumerGroup(Group):
         self.target: dict[str, Partitions] = {}
         """Member id -> what it shall have."""
         self.subscriptions = Subscriptions()
-        self.assignor_votes: dict[str, int] = {}
-        self.classic_count = 0
-        self.classic_protocols: dict[str, int] = {}
-        """Protocol name -> classic members that support it."""
-        self._holders: dict[bytes, dict[int, str]] = {}
+        self.assignor_votes = AssignorVotes()
+        self.classic_protocols = SupportedProtocols()
+        """What the members of the classic protocol support."""
+        self.holders = Holders()
         # Not stored: when and for which metadata this was last looked at since the shard loaded.
         self.metadata_seen: Metadata | None = None
         self.regexes_matched_ms: int | None = None
@@ -133,42 +134,13 @@ class ConsumerGroup(Group):
             found = self.target.get(self.static_members.get(member.instance_id, ""))
         return _NO_TARGET if found is None else found
 
-    def holder(self, topic_id: bytes, partition: int) -> str | None:
-        """The member that has a partition, or has not yet given it up."""
-        holders = self._holders.get(topic_id)
-        return None if holders is None else holders.get(partition)
-
-    def preferred_assignor(
-        self, default: str, *, before: ConsumerMember | None = None, after: ConsumerMember | None
-    ) -> str:
-        """The server assignor that most members ask for, once `after` stands for `before`.
-
-        Of two that as many ask for it is "uniform", as in Kafka, whatever the default is.
-        """
-        votes = dict(self.assignor_votes)
-        if before is not None and before.server_assignor is not None:
-            votes[before.server_assignor] -= 1
-        if after is not None and after.server_assignor is not None:
-            votes[after.server_assignor] = votes.get(after.server_assignor, 0) + 1
-        best = max(votes, key=lambda name: (votes[name], name), default=None)
-        return best if best is not None and votes[best] > 0 else default
-
-    def waits_for_others(self, member: ConsumerMember) -> bool:
-        """Is a partition of the member's target still held by somebody else?"""
-        for topic_id, numbers in self.target_of(member).items():
-            assigned = member.assigned.get(topic_id, {})
-            for number in numbers:
-                if number not in assigned and self.holder(topic_id, number) is not None:
-                    return True
-        return False
-
     def supports_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
         """May a classic member with these protocols join: do all classic members know one?"""
         if protocol_type != PROTOCOL_TYPE:
             return False
         if not self.members:
             return any(True for _ in names)
-        return any(self.classic_protocols.get(name, 0) == self.classic_count for name in names)
+        return self.classic_protocols.has_common(names)
 
     # What the offsets' part asks
 
@@ -232,58 +204,40 @@ class ConsumerGroup(Group):
     def put_member(self, member: ConsumerMember) -> None:
         """Add a member, or replace its state."""
         before = self.members.get(member.member_id)
-        if before is not None:
-            self._forget(before, but_for=member)
         self.members[member.member_id] = member
-        if before is None or not _is_same_subscriber(before, member):
-            self._note(member)
-        for held in (member.assigned, member.revoking):
-            for topic_id, epochs in held.items():
-                self._holders.setdefault(topic_id, {}).update(
-                    dict.fromkeys(epochs, member.member_id)
-                )
+        if before is not None:
+            self.holders.remove(before)
+        self.holders.add(member)
+        if before is not None:
+            if _is_same_subscriber(before, member):
+                return
+            self._forget_subscriber(before)
+        self._note_subscriber(member)
 
     def drop_member(self, member_id: str) -> None:
         """Remove a member, if it is one, and what it shall have."""
         self.target.pop(member_id, None)
         member = self.members.pop(member_id, None)
         if member is not None:
-            self._forget(member)
+            self.holders.remove(member)
+            self._forget_subscriber(member)
 
-    def _note(self, member: ConsumerMember) -> None:
+    def _note_subscriber(self, member: ConsumerMember) -> None:
         self.subscriptions.add(member)
+        self.assignor_votes.add(member)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
-        if member.server_assignor is not None:
-            votes = self.assignor_votes
-            votes[member.server_assignor] = votes.get(member.server_assignor, 0) + 1
         if member.classic is not None:
-            self.classic_count += 1
-            known = self.classic_protocols
-            for name in member.classic.names:
-                known[name] = known.get(name, 0) + 1
+            self.classic_protocols.add(member.classic.names)
 
-    def _forget(self, member: ConsumerMember, but_for: ConsumerMember | None = None) -> None:
-        for held in (member.assigned, member.revoking):
-            for topic_id, epochs in held.items():
-                holders = self._holders.get(topic_id, {})
-                for number in epochs:
-                    if holders.get(number) == member.member_id:
-                        del holders[number]
-                if not holders:
-                    self._holders.pop(topic_id, None)
-        if but_for is not None and _is_same_subscriber(member, but_for):
-            return
+    def _forget_subscriber(self, member: ConsumerMember) -> None:
         self.subscriptions.remove(member)
+        self.assignor_votes.remove(member)
         instance_id = member.instance_id
         if instance_id and self.static_members.get(instance_id) == member.member_id:
             del self.static_members[instance_id]
-        if member.server_assignor is not None:
-            self.assignor_votes[member.server_assignor] -= 1
         if member.classic is not None:
-            self.classic_count -= 1
-            for name in member.classic.names:
-                self.classic_protocols[name] -= 1
+            self.classic_protocols.remove(member.classic.names)
 
 
 def _is_same_subscriber(one: ConsumerMember, other: ConsumerMember) -> bool:

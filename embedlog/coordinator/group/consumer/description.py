@@ -44,7 +44,7 @@ def described(group: ConsumerGroup, metadata: Metadata, default_assignor: str) -
         group_state=group.state_name(),
         group_epoch=group.group_epoch,
         assignment_epoch=group.target_epoch,
-        assignor_name=group.preferred_assignor(default_assignor, after=None),
+        assignor_name=group.assignor_votes.preferred(default_assignor),
         members=members,
     )
 

@@ -122,7 +122,7 @@ class Heartbeats:
                 return self._membership.joining_static_member(
                     group, request.instance_id, member_id, records, is_classic=False
                 )
-            # Whoever is known joins again, at its present epoch: the last answer was lost.
+            # A known member joins again at its present epoch: the last answer was lost.
             if member_id not in group.members:
                 _log.info("member %s joins consumer group %s", member_id, group.group_id)
             return group.members.get(member_id) or ConsumerMember(member_id)
@@ -165,7 +165,7 @@ class Heartbeats:
         _log.info("member %s leaves consumer group %s", member.member_id, group.group_id)
         if request.member_epoch == states.LEAVE_EPOCH:
             return membership.fence(group, member, response)
-        # It keeps its partitions until its session is over, for who comes with its instance id.
+        # It keeps its partitions until its session is over, for a successor with its instance id.
         away = member.replace(epoch=states.LEAVE_STATIC_EPOCH, revoking=states.NO_PARTITIONS)
         return Result([member_records.current_assignment(group.group_id, away)], response)
 

@@ -1,4 +1,4 @@
-"""Who is a member of a consumer group: looking members up, replacing static ones, letting go."""
+"""Members of consumer groups: looking them up, replacing static ones, removing them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Membership:
     def check_room(
         self, group: ConsumerGroup, member_id: str, instance_id: str | None = None
     ) -> None:
-        """Refuse who is no member, nor takes the place of one, when the group is full.
+        """Refuse a new member when the group is full, unless it replaces one.
 
         Raises:
             GroupMaxSizeReached: it is.
@@ -90,7 +90,7 @@ class Membership:
         *,
         is_classic: bool,
     ) -> ConsumerMember:
-        """Who joins under an instance id: somebody new, or the successor of who had it.
+        """The member that joins under an instance id: new, or the successor of its last owner.
 
         Raises:
             UnreleasedInstanceId: it is in use, and neither of the two is a classic member.
@@ -125,7 +125,7 @@ class Membership:
         return self.fence(group, member, None)
 
     def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> Result[Any]:
-        """Remove members, who have no say in it."""
+        """Remove members: they left, were fenced, or their time was up."""
         result = self.downgrade(group, [member.member_id for member in members])
         if result is None:
             result = Result(self._without(group, members))

@@ -69,14 +69,14 @@ class Migration:
             raise _cannot_upgrade(found, "online upgrade is disabled")
         if found.protocol_type != PROTOCOL_TYPE:
             raise _cannot_upgrade(found, "the group does not use the consumer embedded protocol")
-        if len(found.members) > config.group_consumer_max_size:
+        if len(found.members.by_id) > config.group_consumer_max_size:
             raise _cannot_upgrade(found, "the group size exceeds the consumer group maximum size")
         try:
             group = self._consumer_group(found)
         except KafkaError as error:
             raise _cannot_upgrade(found, "the embedded consumer protocol is malformed") from error
-        for classic_member in found.members.values():
-            # Whoever waits for the others joins again, into the new group.
+        for classic_member in found.members.by_id.values():
+            # A member with a parked request joins again, into the new group.
             self._classic.rebalances.parked.fence(
                 found,
                 classic_member,
@@ -99,7 +99,7 @@ class Migration:
         epoch = classic.generation_id
         group.group_epoch = group.target_epoch = epoch
         metadata = self._context.metadata()
-        for member in classic.members.values():
+        for member in classic.members.by_id.values():
             # Before the first generation no protocol was chosen.
             name = classic.protocol_name or member.protocols[0][0]
             subscription = protocol_bytes.subscription(member.metadata(name))
@@ -210,7 +210,7 @@ class Migration:
                 ),
                 PROTOCOL_TYPE,
             )
-        classic.protocol_name = classic.select_protocol()
+        classic.protocol_name = classic.members.select_protocol()
         classic.note_subscriptions()
         record = classic_records.group_record(classic, departed_leader_id=departed_id)
         records = [*group.tombstones(), record]

@@ -57,7 +57,7 @@ class Reconciliation:
         self.owned = owned
         """What the member says it owns; None: it did not say, so anything may still be owned."""
         self.holder = holder
-        """Who holds a partition, be it told to give it up or not; None for nobody."""
+        """The member that holds a partition, also while it revokes it; None for no member."""
         self.subscribed_topics = subscribed_topics
         """Ids of the topics the member reads."""
         self.subscription_changed = subscription_changed

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 FIRST_VERSION_WITH_CLIENT_IDS = 1
-"""Before, the coordinator made the member id of whoever joined without one."""
+"""Before, the coordinator made the id of a member that joined without one."""
 
 
 def check(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
@@ -26,7 +26,7 @@ def check(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Seque
         InvalidRequest: a field is missing, empty or out of place.
         UnsupportedAssignor: no such assignor is configured.
     """
-    # Kafka's older form: only who joins may have no id yet. Leaving with -2 was never checked.
+    # Kafka's older form: only a joining member may have no id. Leaving with -2 was never checked.
     epoch = request.member_epoch
     if version >= FIRST_VERSION_WITH_CLIENT_IDS or epoch > 0 or epoch == LEAVE_EPOCH:
         _not_blank(request.member_id, "MemberId can't be empty.")

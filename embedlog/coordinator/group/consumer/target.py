@@ -1,4 +1,4 @@
-"""The next target assignment of a group: who shall have what, from the group epoch on."""
+"""The next target assignment of a group: the partitions of each member from an epoch on."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class MemberUpdate:
             target_epoch=target_epoch,
             target=target,
             owned=owned,
-            holder=group.holder,
+            holder=group.holders.holder,
             subscribed_topics=ids_of(topics, self._metadata),
             subscription_changed=subscription_changed,
         ).step(member)
@@ -135,7 +135,7 @@ class MemberUpdate:
         return made.epoch, made.members[self._after.member_id]
 
     def _assignor(self) -> str:
-        return self._group.preferred_assignor(
+        return self._group.assignor_votes.preferred(
             self._default_assignor(), before=self._stored, after=self._after
         )
 
@@ -143,7 +143,7 @@ class MemberUpdate:
         """Does this member's vote make another assignor the one that most members ask for?"""
         if self._after.server_assignor == self._before.server_assignor:
             return False
-        before = self._group.preferred_assignor(self._default_assignor(), after=None)
+        before = self._group.assignor_votes.preferred(self._default_assignor())
         return self._assignor() != before
 
     def _default_assignor(self) -> str:

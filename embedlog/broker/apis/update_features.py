@@ -1,0 +1,46 @@
+"""UpdateFeatures (api key 57), versions 0-2: other levels of the cluster's features, all or none.
+
+v0 allows downgrades by a flag that Kafka no longer reads: it only upgrades. v1 says of each update
+what it is, and can validate only. v2 has no result for each feature. A failure is one code for all.
+"""
+
+from __future__ import annotations
+
+from embedlog.controller.features import UPGRADE
+from wire.schemas.update_features import UpdatableFeatureResult, UpdateFeaturesResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.errors import KafkaError
+    from wire.schemas.update_features import UpdateFeaturesRequest
+
+_FIRST_WITH_KINDS = 1
+_LAST_WITH_RESULTS = 1
+_DONE = "NONE"
+"""What Kafka writes where there is no error message."""
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: UpdateFeaturesRequest
+) -> UpdateFeaturesResponse:
+    has_kinds = context.api_version >= _FIRST_WITH_KINDS
+    updates = [
+        (each.feature, each.max_version_level, each.upgrade_type if has_kinds else UPGRADE)
+        for each in request.feature_updates
+    ]
+    broker.controller.update_features(updates, validate_only=request.validate_only)
+    results = []
+    if context.api_version <= _LAST_WITH_RESULTS:
+        results = [
+            UpdatableFeatureResult(feature=name, error_message=_DONE) for name, *_ in updates
+        ]
+    return UpdateFeaturesResponse(error_message=None, results=results)
+
+
+def refused(
+    _request: UpdateFeaturesRequest, _version: int, error: KafkaError
+) -> UpdateFeaturesResponse:
+    """The code for all, and why."""
+    return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)

@@ -1,0 +1,99 @@
+"""The features of the cluster (KIP-584): levels that are supported, those in force, their rules.
+
+A level says how the cluster behaves, whatever its software could do. At level 0 a feature is off,
+and is not among those that ApiVersions lists as finalized. Levels change by UpdateFeatures, all of
+a request or none.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Final
+
+UPGRADE: Final = 1
+SAFE_DOWNGRADE: Final = 2
+UNSAFE_DOWNGRADE: Final = 3
+
+ELIGIBLE_LEADER_REPLICAS: Final = "eligible.leader.replicas.version"
+GROUP: Final = "group.version"
+METADATA: Final = "metadata.version"
+TRANSACTION: Final = "transaction.version"
+
+SUPPORTED: dict[str, tuple[int, int]] = {
+    GROUP: (0, 1),
+    "kraft.version": (0, 1),
+    METADATA: (7, 33),
+    "share.version": (0, 2),
+    "streams.version": (0, 1),
+    TRANSACTION: (0, 2),
+    ELIGIBLE_LEADER_REPLICAS: (0, 1),
+}
+"""Name -> lowest and highest level, as Kafka 4.4 has them."""
+
+FIRST_LEVELS: dict[str, int] = {
+    GROUP: 1,
+    METADATA: 33,
+    "share.version": 2,
+    "streams.version": 1,
+    TRANSACTION: 2,
+    ELIGIBLE_LEADER_REPLICAS: 1,
+}
+"""The levels of a cluster whose log says nothing of them. Never change one: who wants another for
+new clusters writes it into their log."""
+
+
+def changed_levels(
+    present: Mapping[str, int], updates: Sequence[tuple[str, int, int]], node_id: int
+) -> dict[str, int]:
+    """The levels that (name, level, kind of update) ask for; of a name's updates the last counts.
+
+    Raises:
+        InvalidUpdateVersion: for one of them, in the order of their names, so for all.
+    """
+    wanted = {name: (level, kind) for name, level, kind in updates}
+    for name, (level, kind) in sorted(wanted.items()):
+        reason = _refusal(present.get(name, 0), name, level, kind, node_id)
+        if reason:
+            raise errors.InvalidUpdateVersion(
+                "The update failed for all features since the following feature had an error:"
+                f" {reason}"
+            )
+    return {name: level for name, (level, _) in wanted.items() if level != present.get(name, 0)}
+
+
+def _refusal(present: int, name: str, level: int, kind: int, node_id: int) -> str:
+    """Why the feature cannot have this level; empty when it can."""
+    reason = ""
+    if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        reason = "The controller does not support the given upgrade type."
+    elif level < 0:
+        reason = "A feature version cannot be less than 0."
+    elif name not in SUPPORTED:
+        reason = f"Local controller {node_id} does not support this feature."
+        if level == 0:
+            reason = f"Feature {name} not found."
+    elif not SUPPORTED[name][0] <= level <= SUPPORTED[name][1]:
+        lowest, highest = SUPPORTED[name]
+        reason = f"Local controller {node_id} only supports versions {lowest}-{highest}"
+    elif level < present and kind == UPGRADE:
+        reason = (
+            "Can't downgrade the version of this feature without setting the upgrade type to"
+            " either safe or unsafe downgrade."
+        )
+    elif level > present and kind != UPGRADE:
+        reason = "Can't downgrade to a newer version."
+    if reason:
+        return f"Invalid update version {level} for feature {name}. {reason}"
+    if name == METADATA and level < present:
+        reason = "Unsafe metadata downgrade is not supported in this version."
+        if kind == SAFE_DOWNGRADE:
+            reason = (
+                "Refusing to perform the requested downgrade because it might delete metadata"
+                " information."
+            )
+        return f"Unsupported metadata.version downgrade from {present} to {level}. {reason}"
+    return ""
