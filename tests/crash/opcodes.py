@@ -37,16 +37,22 @@ class Countdown:
         self._roots = roots
         self._is_ours: dict[str, bool] = {}
         self._interrupts_only = interrupts_only
+        # CPython 3.11 makes a frame before it calls the function that it has already looked up. A
+        # collection then may run a finalizer, which counts too: `act` there ends the tracing, and
+        # what is called next would be freed if nothing here kept it.
+        self._tracer = self._trace
 
     def start(self) -> None:
         """Count from here on, in this thread."""
-        sys.settrace(self._trace)
+        sys.settrace(self._tracer)
 
     def stop(self) -> None:
         """Count no more."""
         sys.settrace(None)
 
     def _trace(self, frame: FrameType, event: str, _argument: Any) -> Any:
+        if self.left <= 0:
+            return None  # a finalizer was faster, see above
         name = frame.f_code.co_filename
         is_ours = self._is_ours.get(name)
         if is_ours is None:
@@ -59,12 +65,12 @@ class Countdown:
         frame.f_trace_lines = False
         if event == "opcode":
             if self._interrupts_only and frame.f_lasti not in interruptible(frame.f_code):
-                return self._trace
+                return self._tracer
             self.left -= 1
             if self.left == 0:
                 sys.settrace(None)
                 self._act()
-        return self._trace
+        return self._tracer
 
 
 _CALLS = ("CALL", "CALL_FUNCTION_EX", "CALL_KW")
