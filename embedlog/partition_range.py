@@ -7,7 +7,7 @@ from typing import NamedTuple
 from embedlog.common import TopicPartition
 from embedlog.runtime import real_runtime
 from embedlog.storage.foreign.committed_batches import committed_batches, data_batches
-from embedlog.storage.foreign.offset_range import ForeignRange
+from embedlog.storage.foreign.offset_range import ForeignRange, Mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ class PartitionRange(NamedTuple):
     isolation_level: str
     high_watermark: int
     topic_id: bytes
+    mark: Mark | None = None
+    """Where the file may be entered: a hint."""
 
     def batches(self, *, runtime: Runtime | None = None) -> Iterator[Batch]:
         """As `PartitionReader.batches`; the first may begin before `start`, the last end behind.
@@ -59,4 +61,5 @@ class PartitionRange(NamedTuple):
             TopicPartition(self.topic, self.partition),
             high_watermark=self.high_watermark,
             topic_id=self.topic_id,
+            mark=self.mark,
         )

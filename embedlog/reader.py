@@ -103,12 +103,18 @@ class LogDirectoryReader:
         return PartitionReader(self, TopicPartition(topic, number), self._runtime)
 
     def snapshot(
-        self, partitions: Iterable[tuple[str, int]], *, known: Iterable[PartitionReader] = ()
+        self,
+        partitions: Iterable[tuple[str, int]],
+        *,
+        known: Iterable[PartitionReader] = (),
+        is_checked: bool = True,
     ) -> list[PartitionReader]:
         """Some partitions as of one moment: each commit of staged files is in all of them or none.
 
         Readers that are `known` are refreshed and given again, unless their topic was made anew:
-        a new one reads the last segment from its begin, those only what has come since.
+        a new one reads the last segment from its begin, those only what has come since. Without
+        `is_checked` a new one reads but the heads of batches there, and `damage` inside is not
+        known before somebody reads it.
 
         >>> import embedlog, tempfile
         >>> with tempfile.TemporaryDirectory() as path, embedlog.open(path) as cluster:
@@ -129,17 +135,19 @@ class LogDirectoryReader:
         readers = {TopicPartition(each.topic, each.partition): each for each in known}
         for _ in range(_SNAPSHOT_ATTEMPTS):
             before = commit_key(files, self.path)
-            found = [self._refreshed(each, readers.get(each)) for each in wanted]
+            found = [self._refreshed(each, readers.get(each), is_checked) for each in wanted]
             if commit_key(files, self.path) == before:
                 return found
         raise TimedOut(f"{self.path}: no moment between two commits to look at {len(wanted)} logs")
 
-    def _refreshed(self, key: TopicPartition, known: PartitionReader | None) -> PartitionReader:
+    def _refreshed(
+        self, key: TopicPartition, known: PartitionReader | None, is_checked: bool
+    ) -> PartitionReader:
         if known is not None:
             with suppress(errors.UnknownTopicOrPartition):
                 known.refresh()
                 return known
-        return PartitionReader(self, key, self._runtime)
+        return PartitionReader(self, key, self._runtime, is_checked=is_checked)
 
     def pin(
         self, offsets: Mapping[tuple[str, int], int], *, timeout_ms: int = 600_000
@@ -230,11 +238,16 @@ class PartitionReader:
     """One partition. What it says of offsets is of its making, or of the last `refresh`."""
 
     def __init__(
-        self, owner: LogDirectoryReader, topic_partition: TopicPartition, runtime: Runtime
+        self,
+        owner: LogDirectoryReader,
+        topic_partition: TopicPartition,
+        runtime: Runtime,
+        *,
+        is_checked: bool = True,
     ) -> None:
         self._owner = owner
         self._runtime = runtime
-        self._log = ForeignLog(runtime.files, owner.path, topic_partition)
+        self._log = ForeignLog(runtime.files, owner.path, topic_partition, is_checked=is_checked)
         self.topic, self.partition = topic_partition
 
     @property
@@ -319,12 +332,13 @@ class PartitionReader:
             isolation_level,
             self.high_watermark,
             self._log.topic_id,
+            self._log.mark_before(start),
         )
 
     def cuts(self, start: int, end: int, size_max: int) -> list[int]:
         """Offsets inside (start, end) that cut it into parts of about `size_max` stored bytes.
 
-        Each is the offset behind a batch. Where the offset index is missing there are fewer.
+        Each is the offset behind a batch. Where an offset index is missing there are fewer.
         """
         return self._log.cuts(start, end, size_max)
 

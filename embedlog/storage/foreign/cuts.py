@@ -1,6 +1,7 @@
 """Where a long range of offsets may be cut into parts of some size: between two batches.
 
-The offset index says it, which is a hint: without one a segment stays whole.
+The offset index says it, which is a hint: without one a segment stays whole. Of the last segment,
+whose index only its owner has, the marks of who has walked over it say the same.
 """
 
 from __future__ import annotations
@@ -11,22 +12,29 @@ from embedlog.storage.indexes.offset import OffsetIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from embedlog.runtime.files import Files
 
 
 def find_cuts(
-    files: Files, directory: str, bases: Sequence[int], offsets: tuple[int, int], *, size_max: int
+    files: Files,
+    directory: str,
+    bases: Sequence[int],
+    offsets: tuple[int, int],
+    marks: Mapping[int, Sequence[tuple[int, int]]],
+    *,
+    size_max: int,
 ) -> list[int]:
     """Offsets that cut `offsets`, a start and an end, into parts of about `size_max` stored bytes.
 
-    `bases` are the base offsets of the log's segments. Each cut is the offset behind a batch.
+    `bases` are the base offsets of the log's segments, `marks` by base offset what is known of
+    batches inside: (base offset, position). Each cut is the offset behind a batch.
     """
     start, end = offsets
     cuts: list[int] = []
     last_cut: int | None = None
-    for offset, position in _boundaries(files, directory, bases, start, end):
+    for offset, position in _boundaries(files, directory, bases, offsets, marks):
         if last_cut is None:
             last_cut = position
         if position - last_cut >= size_max and start < offset < end:
@@ -36,9 +44,14 @@ def find_cuts(
 
 
 def _boundaries(
-    files: Files, directory: str, bases: Sequence[int], start: int, end: int
+    files: Files,
+    directory: str,
+    bases: Sequence[int],
+    offsets: tuple[int, int],
+    marks: Mapping[int, Sequence[tuple[int, int]]],
 ) -> Iterator[tuple[int, int]]:
     """(offset behind a batch, stored bytes before it, counted over all segments), rising."""
+    start, end = offsets
     before = 0
     for slot, base in enumerate(bases):
         following = bases[slot + 1] if slot + 1 < len(bases) else None
@@ -48,16 +61,17 @@ def _boundaries(
         if stat is None or (following is not None and following <= start):
             continue
         yield max(base, start), before
-        index = _index(files, directory, base, stat.size)
-        for last_offset, position in [] if index is None else index.entries():
-            if start <= last_offset < end:
-                yield last_offset + 1, before + position
+        for offset, position in marks.get(base) or _indexed(files, directory, base, stat.size):
+            if start < offset <= end:
+                yield offset, before + position
         before += stat.size
 
 
-def _index(files: Files, directory: str, base: int, size: int) -> OffsetIndex | None:
+def _indexed(files: Files, directory: str, base: int, size: int) -> list[tuple[int, int]]:
     path = paths.segment_file(directory, base, paths.OFFSET_INDEX)
     try:
-        return OffsetIndex.decode(files.read(path), base_offset=base, size=size, path=path)
+        content = files.read(path)
+        index = OffsetIndex.decode(content, base_offset=base, size=size, path=path)
     except (FileNotFoundError, CorruptRecord):
-        return None
+        return []
+    return [(last_offset + 1, position) for last_offset, position in index.entries()]

@@ -19,6 +19,7 @@ from embedlog.storage import paths
 from embedlog.storage.adoption.commit_file import PREPARED, read_last
 from embedlog.storage.foreign.batches import LOOKS_MAX, ForeignListing, walk
 from embedlog.storage.foreign.cuts import find_cuts
+from embedlog.storage.foreign.offset_range import Mark
 from embedlog.storage.foreign.tail import ForeignTail, transactions_at
 from embedlog.storage.state_files.checkpoint_files import read_offsets
 from embedlog.storage.state_files.published_offset import read_published
@@ -37,8 +38,18 @@ if TYPE_CHECKING:
 class ForeignLog:
     """Not thread-safe. `refresh` looks at what the owner has done; the facts are of that moment."""
 
-    def __init__(self, files: Files, data: str, topic_partition: TopicPartition) -> None:
+    def __init__(
+        self,
+        files: Files,
+        data: str,
+        topic_partition: TopicPartition,
+        *,
+        is_checked: bool = True,
+    ) -> None:
         """Look at the log for the first time.
+
+        Without `is_checked` the last segment is walked by `heads` where they suffice: damage shows
+        when it is read.
 
         Raises:
             UnknownTopicOrPartition: there is none.
@@ -49,6 +60,7 @@ class ForeignLog:
         self.topic_partition = topic_partition
         self._listing = ForeignListing(files, data, topic_partition)
         self._tail: ForeignTail | None = None
+        self._is_checked = is_checked
         self.log_start_offset = 0
         self.refresh()
 
@@ -77,10 +89,20 @@ class ForeignLog:
 
     def cuts(self, start: int, end: int, size_max: int) -> list[int]:
         """Offsets behind batches inside (start, end): parts of about `size_max` stored bytes."""
-        listing = self._listing
+        listing, tail = self._listing, self._tail
+        assert tail is not None
+        marks = {tail.segment.base_offset: tail.segment.marks}
+        offsets = (start, end)
         return find_cuts(
-            self._files, listing.directory, listing.bases, (start, end), size_max=size_max
+            self._files, listing.directory, listing.bases, offsets, marks, size_max=size_max
         )
+
+    def mark_before(self, offset: int) -> Mark | None:
+        """A batch of the last segment, at or not far before `offset`; None for other segments."""
+        assert self._tail is not None
+        segment = self._tail.segment
+        found = segment.mark_before(offset)
+        return found and Mark(segment.base_offset, *found)
 
     def segment_paths(self) -> list[tuple[int, str]]:
         """The base offset and the file of every segment, in order."""
@@ -130,6 +152,8 @@ class ForeignLog:
                 undecided = transactions_at(self._files, self._listing.directory, bases)
                 tail = self._tail = ForeignTail(self._listing.segment(bases[-1]), undecided)
             known = tail.damage
+            if not self._is_checked and self._is_of_this_boot():
+                tail.skim(limit)
             tail.advance(limit)
             if tail.damage is not None and not is_fresh and known is None:
                 # Perhaps an append was taken back, of which the tail had seen the batch.
@@ -167,17 +191,21 @@ class ForeignLog:
 
     def _limit(self) -> int | None:
         """How far the owner says that one may read; None when all whole batches are published."""
-        lock = f"{self._data}/{paths.LOCK}"
-        try:
-            if self._files.boot_id.encode() not in self._files.read(lock).split():
-                return None  # the machine has restarted since: who wrote it is no more
-        except FileNotFoundError:
-            return None
+        if not self._is_of_this_boot():
+            return None  # the machine has restarted since: who wrote it is no more
         try:
             return read_published(self._files, self._listing.directory)
         except CorruptRecord:
             points = read_offsets(self._files, self._data, paths.RECOVERY_POINTS)
             return points.get(self.topic_partition, 0)
+
+    def _is_of_this_boot(self) -> bool:
+        """Has the last owner begun since the machine was started?"""
+        try:
+            owner = self._files.read(f"{self._data}/{paths.LOCK}")
+        except FileNotFoundError:
+            return False
+        return self._files.boot_id.encode() in owner.split()
 
     # Reading
 

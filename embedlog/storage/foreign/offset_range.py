@@ -7,6 +7,8 @@ segment. Nor do they take a lock or write a file.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from embedlog import errors
 from embedlog.storage.foreign.batches import ForeignListing, walk
 
@@ -19,11 +21,19 @@ if TYPE_CHECKING:
     from embedlog.storage.foreign.segment import Batch, ForeignSegment
 
 
+class Mark(NamedTuple):
+    """Where a batch began once: a hint. Only its owner has the index of a log's last segment."""
+
+    segment: int
+    base_offset: int
+    position: int
+
+
 class ForeignRange:
     """Batches below `high_watermark`, which was published once. Not thread-safe.
 
     `topic_id` is the content of `partition.metadata` when it was planned: a topic that was made
-    anew since is another one.
+    anew since is another one. `mark` is at the begin of what will be read, or not far before it.
     """
 
     def __init__(
@@ -34,10 +44,12 @@ class ForeignRange:
         *,
         high_watermark: int,
         topic_id: bytes = b"",
+        mark: Mark | None = None,
     ) -> None:
         self._listing = ForeignListing(files, data, topic_partition, topic_id)
         self.topic_partition = topic_partition
         self.high_watermark = high_watermark
+        self._mark = mark
 
     def start(self) -> int:
         """Where the log begins now.
@@ -75,4 +87,9 @@ class ForeignRange:
 
     def _open_at(self, base: int, offset: int) -> tuple[ForeignSegment, int, int | None]:
         segment = self._listing.segment(base)
+        mark = self._mark
+        if mark is not None and mark.segment == base and mark.base_offset <= offset:
+            self._mark = None  # checked once: it is for the begin
+            if segment.begins_with(mark.base_offset, mark.position):
+                return segment, mark.position, None
         return segment, segment.position_of(offset), None

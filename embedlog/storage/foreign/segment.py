@@ -10,6 +10,7 @@ from _bisect import bisect_right
 
 from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
+from embedlog.storage.foreign.heads import heads
 from embedlog.storage.indexes.offset import OffsetIndex
 from embedlog.storage.indexes.time import TimeIndex
 from wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, RecordBatch, iter_batches
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from embedlog.runtime.files import File, Files
+    from embedlog.storage.foreign.heads import Head
     from wire.records.legacy import LegacyBatch
 
     Batch = RecordBatch | LegacyBatch
@@ -78,6 +80,23 @@ class ForeignSegment:
                 reason = f"no whole batch in the {size - position} bytes that remain"
                 raise CorruptRecord(self.path, position, reason)
 
+    def heads(self, position: int, next_offset: int) -> Iterator[Head]:
+        """Yield the heads of batches from `position` on; the first has at least `next_offset`."""
+        return heads(self._file.view, position, self.size(), next_offset)
+
+    def batch_of(self, head: Head) -> RecordBatch:
+        """The batch with this head.
+
+        Raises:
+            CorruptRecord: it is damaged.
+        """
+        try:
+            batch = RecordBatch(self._file.view(head.position, head.size))
+        except (RecordsError, ValueError) as error:
+            raise CorruptRecord(self.path, head.position, str(error)) from None
+        self._check(batch, head.position)
+        return batch
+
     def _some(self, position: int, end: int) -> Iterator[Batch]:
         """The batches that a read of some size, or of the first one's, brings."""
         try:
@@ -121,11 +140,30 @@ class ForeignSegment:
         if not self._marks or position - self._marks[-1][1] >= READ_SIZE // 16:
             self._marks.append((base_offset, position))
 
+    @property
+    def marks(self) -> list[tuple[int, int]]:
+        """(base offset, position) of the batches that were marked, rising."""
+        return self._marks
+
+    def mark_before(self, offset: int) -> tuple[int, int] | None:
+        """The last marked batch that begins at or before `offset`; None without one."""
+        slot = bisect_right(self._marks, (offset, 1 << 62))
+        return self._marks[slot - 1] if slot else None
+
+    def begins_with(self, base_offset: int, position: int) -> bool:
+        """Does a good batch of that base offset begin at `position`?"""
+        try:
+            for _, batch in self.batches(position):
+                return batch.base_offset == base_offset
+        except CorruptRecord:
+            pass
+        return False
+
     def position_of(self, offset: int) -> int:
         """Where some batch begins that is not behind `offset`, and not far before it."""
-        slot = bisect_right(self._marks, (offset, 1 << 62))
-        if slot:
-            return self._marks[slot - 1][1]
+        mark = self.mark_before(offset)
+        if mark is not None:
+            return mark[1]
         index = self._index()
         last_offset, position = index.lookup(offset) if index is not None else (-1, 0)
         return position if position and self._ends_with(last_offset, position) else 0

@@ -12,13 +12,14 @@ from embedlog.storage.foreign.segment import ForeignSegment
 from embedlog.storage.producers import snapshot as producer_snapshot
 from embedlog.storage.producers.state import read_marker
 from embedlog.storage.segment_scan import has_good_batch_after
-from wire.records.batch import LOG_OVERHEAD, RecordBatch
+from wire.records.batch import CONTROL_BIT, LOG_OVERHEAD, TRANSACTIONAL_BIT, RecordBatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from embedlog.runtime.files import Files
+    from embedlog.storage.foreign.heads import Head
     from embedlog.storage.foreign.segment import Batch
 
 _ENTRY_HEAD = bytes(LOG_OVERHEAD)
@@ -37,6 +38,34 @@ class ForeignTail:
         """Producer id -> first offset of its transaction that no marker has ended."""
         self.damage: CorruptRecord | None = None
         """Why nothing behind `position` can be read, though there is more."""
+
+    def skim(self, limit: int | None) -> None:
+        """Go on to the last batch by heads alone, below offset `limit` where there is one.
+
+        The last is left to `advance`: it may be half written. Requires: a process of this boot has
+        written them all.
+        """
+        former: Head | None = None
+        for head in self.segment.heads(self.position, self.next_offset):
+            if limit is not None and head.last_offset >= limit:
+                break
+            if former is not None and not self._pass(former):
+                return
+            former = head
+
+    def _pass(self, head: Head) -> bool:
+        """Go on behind a batch; not when it ends a transaction, and is damaged."""
+        if head.attributes & CONTROL_BIT:
+            try:
+                track(self.open_transactions, self.segment.batch_of(head))
+            except CorruptRecord:
+                return False
+        elif head.attributes & TRANSACTIONAL_BIT:
+            self.open_transactions.setdefault(head.producer_id, head.base_offset)
+        self.segment.mark(head.base_offset, head.position)
+        self.next_offset = head.last_offset + 1
+        self.position = head.position + head.size
+        return True
 
     def advance(self, limit: int | None) -> None:
         """Read the good batches that have come, those below offset `limit` where there is one."""
