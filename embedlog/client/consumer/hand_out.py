@@ -58,13 +58,16 @@ class HandOut:
                 if at is not fetch:
                     fetch, chunk = at, None
                     chunks = found.setdefault(at.state.topic_partition, [])
-                size = len(taken.offsets)
-                count += size
                 if decodes:
                     decoded: list[ConsumerRecord] = []
                     chunks.append(decoded)
-                    self._decode(at, taken, decoded)
+                    try:
+                        self._decode(at, taken, decoded)
+                    finally:
+                        count += len(decoded)  # the rest is given back, and comes again
                     continue
+                size = len(taken.offsets)
+                count += size
                 head = at.head
                 if chunk is None or chunk.head != head or size > JOINED_SIZE_MAX:
                     chunk = RecordChunk(head)

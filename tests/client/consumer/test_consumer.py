@@ -235,6 +235,7 @@ def test_a_deserializer_that_fails_stops_at_its_record(broker: ScriptedBroker) -
                 consumer.poll(10)
         consumer.seek(HERE, 3)
         assert [record.value for record in consumer.poll(10)] == [4]
+        assert consumer.metrics()["records-consumed-total"] == 3, "what was handed out, once"
 
 
 def control(broker: ScriptedBroker, *, producer_id: int, commits: bool) -> None:
