@@ -39,7 +39,6 @@ KAFKAS_METHODS = {"Admin", "Cluster", "Consumer", "Producer"}
 STILL_MANY_METHODS = {
     "ClassicMembership",
     "LogManager",
-    "ProducerStateManager",
 }
 """Classes with more methods than one concept needs. Whoever cuts one strikes it here."""
 

@@ -2,4 +2,5 @@
 
     the values            `entry`         the state of a log, changed by appends    `state`
     its file              `snapshot`      where appends and the state meet          `append`
+    what is refused       `checks`
 """

@@ -6,6 +6,7 @@ from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import write_whole
 from embedlog.storage import paths
 from embedlog.storage.indexes.transaction import TransactionIndex
+from embedlog.storage.producers import snapshot
 from embedlog.storage.producers.state import ProducerStateManager, read_marker
 from embedlog.storage.segment import EVERYTHING
 from wire.records.batch import RecordBatch, iter_batches
@@ -61,7 +62,7 @@ def write_snapshot(
 ) -> None:
     """Store the producer state as it is at `offset`, the log's end. Not synced: it is a hint."""
     path = paths.segment_file(directory, offset, paths.SNAPSHOT)
-    write_whole(files, path, producers.encode_snapshot(), sync=False)
+    write_whole(files, path, snapshot.encode(producers), sync=False)
 
 
 def remove_snapshots(files: Files, directory: str) -> None:
@@ -98,7 +99,7 @@ def load_producers(
         path = paths.segment_file(directory, offset, paths.SNAPSHOT)
         if offset <= log_end_offset:
             try:
-                producers.decode_snapshot(files.read(path), now_ms, path)
+                producers.restore(snapshot.decode(files.read(path), path), now_ms)
             except CorruptRecord:
                 pass
             else:
@@ -142,7 +143,7 @@ def load_aborted_in_slices(
         if offset > start:
             continue
         try:
-            producers.decode_snapshot(files.read(path), 0, path)
+            producers.restore(snapshot.decode(files.read(path), path), 0)
         except CorruptRecord:
             continue
         replayed_from = offset

@@ -6,29 +6,18 @@
     aborted = manager.apply(update)
 
 `prepare` changes nothing, so a failed write leaves the state as it was. A data batch is anything
-with the attributes of `BatchFacts`.
-
-How a client's batch is judged against its producer's entry (KIP-98, KIP-360, KIP-890):
-
-    same epoch, sequence range equal to one of the last 5 batches    duplicate: not written again
-    epoch older than the entry's                                     INVALID_PRODUCER_EPOCH
-    no entry                                  any first sequence     accepted
-    entry of another epoch                    first sequence 0       accepted
-    entry of the same epoch, no batches yet   first sequence 0       accepted
-    entry of the same epoch                   last sequence + 1      accepted (0 follows 2^31-1)
-    otherwise                                                        OUT_OF_ORDER_SEQUENCE_NUMBER
+with the attributes of `BatchFacts`. `checks` says which are refused.
 """
 
 from __future__ import annotations
 
 from embedlog import errors
 from embedlog.storage.indexes.transaction import AbortedTransaction
+from embedlog.storage.producers.checks import ProducerChecks, check_guard
 from embedlog.storage.producers.entry import (
     NO_OFFSET,
-    NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
-    SEQUENCE_COUNT,
     CompletedTransaction,
     Duplicate,
     ProducerStateEntry,
@@ -45,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Protocol
 
-    from embedlog.common import Buffer
     from wire.records.batch import RecordBatch
 
     class BatchFacts(Protocol):
@@ -76,13 +64,13 @@ class ProducerStateManager:
     """
 
     __slots__ = (
+        "_checks",
         "_completed",
         "_entries",
         "_lowest_sequences",
         "_open",
         "count_max",
         "expiration_ms",
-        "name",
     )
 
     def __init__(
@@ -91,7 +79,7 @@ class ProducerStateManager:
         """`count_max` producers are remembered; see `_forget_oldest`."""
         self.count_max = count_max
         self.expiration_ms = expiration_ms
-        self.name = name
+        self._checks = ProducerChecks(name)
         self._entries: dict[int, ProducerStateEntry] = {}
         # First offset of each open transaction -> its producer. A transaction starts at the
         # log's end, so insertion order is offset order.
@@ -132,8 +120,9 @@ class ProducerStateManager:
         entry = self._entries.get(producer_id)
         if entry is not None and producer_epoch < entry.producer_epoch:
             raise errors.InvalidProducerEpoch(
-                f"Epoch of producer {producer_id} in partition {self.name} is {producer_epoch}, "
-                f"which is smaller than the last seen epoch {entry.producer_epoch}"
+                f"Epoch of producer {producer_id} in partition {self._checks.name} is "
+                f"{producer_epoch}, which is smaller than the last seen epoch "
+                f"{entry.producer_epoch}"
             )
         is_open = self.has_open_transaction(producer_id, producer_epoch)
         if not is_open and sequence != NO_SEQUENCE:
@@ -218,22 +207,23 @@ class ProducerStateManager:
                 if known is not None:
                     return Duplicate(known)
             if origin != AppendOrigin.REPLICATION:
-                self._check_epoch(entry, epoch, first_offset)
+                self._checks.check_epoch(entry, epoch, first_offset)
                 if verification is not None and batch.is_transactional:
-                    self._check_guard(entry, epoch, verification)
+                    check_guard(entry, self._entries.get(producer_id), epoch, verification)
             if origin == AppendOrigin.CLIENT:
                 if verification is not None:
-                    self._check_verified_sequence(
-                        entry, epoch, sequence, first_offset, verification
+                    lowest = self._lowest_sequences.get((producer_id, epoch), sequence)
+                    self._checks.check_verified_sequence(
+                        entry, sequence, first_offset, verification, lowest=lowest
                     )
-                self._check_sequence(entry, epoch, sequence, first_offset)
+                self._checks.check_sequence(entry, epoch, sequence, first_offset)
         transaction_start = entry.current_txn_first_offset
         if batch.is_transactional:
             if transaction_start == NO_OFFSET:
                 transaction_start = first_offset
         elif transaction_start != NO_OFFSET and origin != AppendOrigin.REPLICATION:
             raise errors.InvalidTxnState(
-                f"Expected transactional write from {self._at(entry, first_offset)}"
+                f"Expected transactional write from {self._checks.at(entry, first_offset)}"
             )
         return ProducerUpdate(
             entry.with_batch(
@@ -272,12 +262,12 @@ class ProducerStateManager:
             entry = ProducerStateEntry(producer_id)
         if origin != AppendOrigin.REPLICATION:
             if transaction_version < 2:
-                self._check_epoch(entry, producer_epoch, offset)
+                self._checks.check_epoch(entry, producer_epoch, offset)
             else:
-                self._check_raised_epoch(entry, producer_epoch, offset)
+                self._checks.check_raised_epoch(entry, producer_epoch, offset)
             if entry.coordinator_epoch > coordinator_epoch:
                 raise errors.TransactionCoordinatorFenced(
-                    f"Invalid coordinator epoch for {self._at(entry, offset)}: "
+                    f"Invalid coordinator epoch for {self._checks.at(entry, offset)}: "
                     f"{coordinator_epoch} (zombie), {entry.coordinator_epoch} (current)"
                 )
         completed = None
@@ -426,22 +416,6 @@ class ProducerStateManager:
         for first_offset in decided:
             del self._completed[first_offset]
 
-    def encode_snapshot(self) -> bytes:
-        """The content of a `.snapshot` file: every entry, with its last batch only."""
-        from embedlog.storage.producers import snapshot as producer_snapshot
-
-        return producer_snapshot.encode(self._entries.values())
-
-    def decode_snapshot(self, content: Buffer, now_ms: int, path: str = "snapshot") -> None:
-        """Replace the state by a snapshot's, leaving out producers expired at `now_ms`.
-
-        Raises:
-            CorruptRecord: the content is damaged; the state is unchanged.
-        """
-        from embedlog.storage.producers import snapshot as producer_snapshot
-
-        self.restore(producer_snapshot.decode(content, path), now_ms)
-
     def restore(self, entries: Iterable[ProducerStateEntry], now_ms: int) -> None:
         """Replace the state by `entries`, leaving out those expired at `now_ms`."""
         entries = sorted(entries, key=_transaction_start)
@@ -453,79 +427,6 @@ class ProducerStateManager:
         self.expire(now_ms)
         if len(self._entries) > self.count_max:
             self._forget_oldest()
-
-    # Rules
-
-    def _check_epoch(self, entry: ProducerStateEntry, epoch: int, offset: int) -> None:
-        if epoch < entry.producer_epoch:
-            raise errors.InvalidProducerEpoch(
-                f"Epoch of {self._at(entry, offset)} is {epoch}, which is smaller than the last "
-                f"seen epoch {entry.producer_epoch}"
-            )
-
-    def _check_raised_epoch(self, entry: ProducerStateEntry, epoch: int, offset: int) -> None:
-        is_retry = epoch == entry.producer_epoch and entry.current_txn_first_offset == NO_OFFSET
-        if epoch <= entry.producer_epoch and not is_retry:
-            raise errors.InvalidProducerEpoch(
-                f"Epoch of {self._at(entry, offset)} is {epoch}, which is <= the last seen epoch "
-                f"{entry.producer_epoch}"
-            )
-
-    def _check_guard(
-        self, entry: ProducerStateEntry, epoch: int, verification: VerificationState
-    ) -> None:
-        """A transactional batch joins a transaction that is open, or begins the verified one."""
-        if entry.current_txn_first_offset != NO_OFFSET and entry.producer_epoch == epoch:
-            return
-        known = self._entries.get(entry.producer_id)
-        if verification.is_open or verification.entry is not known:
-            raise errors.InvalidTxnState("Record was not part of an ongoing transaction")
-
-    def _check_verified_sequence(
-        self,
-        entry: ProducerStateEntry,
-        epoch: int,
-        sequence: int,
-        offset: int,
-        verification: VerificationState,
-    ) -> None:
-        if verification.supports_epoch_bump and sequence != 0 and not entry.batches:
-            raise errors.OutOfOrderSequenceNumber(
-                f"Invalid sequence number for {self._at(entry, offset)}: {sequence} (incoming "
-                "seq. number). Expected sequence 0 for transactions v2 idempotent producer with "
-                "no existing state."
-            )
-        lowest = self._lowest_sequences.get((entry.producer_id, epoch), sequence)
-        if sequence > lowest:
-            raise errors.OutOfOrderSequenceNumber(
-                f"Out of order sequence number for {self._at(entry, offset)}: {sequence} (incoming "
-                f"seq. number), {lowest} (earliest seen sequence)"
-            )
-
-    def _check_sequence(
-        self, entry: ProducerStateEntry, epoch: int, sequence: int, offset: int
-    ) -> None:
-        current_epoch = entry.producer_epoch
-        # Nothing is known of the producer, perhaps because its records were deleted (KIP-360).
-        if current_epoch == NO_PRODUCER_EPOCH:
-            return
-        if epoch != current_epoch:
-            if sequence != 0:
-                raise errors.OutOfOrderSequenceNumber(
-                    f"Invalid sequence number for new epoch of {self._at(entry, offset)}: {epoch} "
-                    f"(request epoch), {sequence} (seq. number), {current_epoch} (current "
-                    "producer epoch)"
-                )
-            return
-        current = entry.last_sequence
-        if sequence != (current + 1) % SEQUENCE_COUNT:
-            raise errors.OutOfOrderSequenceNumber(
-                f"Out of order sequence number for {self._at(entry, offset)}: {sequence} (incoming "
-                f"seq. number), {current} (current end sequence number)"
-            )
-
-    def _at(self, entry: ProducerStateEntry, offset: int) -> str:
-        return f"producer {entry.producer_id} at offset {offset} in partition {self.name}"
 
 
 def read_marker(batch: RecordBatch) -> tuple[bool, int, int] | None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from embedlog import errors
 from embedlog.common import TopicPartition
+from embedlog.storage.producers import snapshot
 from embedlog.storage.producers.entry import Duplicate, ProducerUpdate, VerificationState
 from embedlog.storage.producers.state import ProducerStateManager
 from embedlog.storage.validation.origin import AppendOrigin
@@ -494,7 +495,7 @@ def test_truncate_forgets_everything(log):
 def test_a_snapshot_has_kafkas_bytes(log):
     log.end = 0x1234
     log.append(6, 3, producer_id=0x0102, epoch=2, timestamp=0x0506, transactional=True)
-    content = log.state.encode_snapshot()
+    content = snapshot.encode(log.state)
     assert content[:2].hex() == "0001"
     assert content[6:].hex() == (
         "00000001"
@@ -517,18 +518,18 @@ def test_a_snapshot_keeps_the_last_batch_and_the_open_transaction(log):
     log.mark(commit=True, producer_id=2, coordinator=9)
     restored = Partition()
     restored.end = log.end
-    restored.state.decode_snapshot(log.state.encode_snapshot(), NOW)
+    restored.state.restore(snapshot.decode(snapshot.encode(log.state)), NOW)
     assert restored.state.get(2).coordinator_epoch == 9
     assert restored.state.first_unstable_offset(99) == 6
     assert isinstance(restored.append(3, 2, producer_id=1), Duplicate)
     assert restored.append(5, producer_id=1) == log.end
-    assert restored.state.encode_snapshot() != log.state.encode_snapshot()
+    assert snapshot.encode(restored.state) != snapshot.encode(log.state)
 
 
 def test_an_entry_without_batches_survives_a_snapshot(log):
     log.mark(commit=True, epoch=4)
     restored = ProducerStateManager(86_400_000)
-    restored.decode_snapshot(log.state.encode_snapshot(), NOW)
+    restored.restore(snapshot.decode(snapshot.encode(log.state)), NOW)
     entry = restored.get(7)
     assert (entry.producer_epoch, entry.last_sequence, entry.batches) == (4, -1, ())
 
@@ -538,7 +539,7 @@ def test_expired_producers_are_not_restored():
     log.append(0, producer_id=1, timestamp=NOW)
     log.append(0, producer_id=2, timestamp=NOW, transactional=True)
     state = ProducerStateManager(100)
-    state.decode_snapshot(log.state.encode_snapshot(), NOW + 100)
+    state.restore(snapshot.decode(snapshot.encode(log.state)), NOW + 100)
     assert [entry.producer_id for entry in state] == [2]
 
 
@@ -589,23 +590,23 @@ def test_a_snapshot_of_more_producers_than_are_allowed_is_cut_as_well():
     for producer_id in range(30):
         log.append(0, producer_id=producer_id)
     state = ProducerStateManager(86_400_000, count_max=20)
-    state.decode_snapshot(log.state.encode_snapshot(), NOW)
+    state.restore(snapshot.decode(snapshot.encode(log.state)), NOW)
     assert sorted(entry.producer_id for entry in state) == list(range(12, 30))
 
 
 def test_every_flipped_bit_of_a_snapshot_is_noticed(log):
     log.append(0, producer_id=1)
-    content = log.state.encode_snapshot()
+    content = snapshot.encode(log.state)
     state = ProducerStateManager(86_400_000)
-    state.decode_snapshot(content, NOW)
+    state.restore(snapshot.decode(content), NOW)
     before = repr(list(state))
     for position in range(len(content)):
         for bit in range(8):
             damaged = bytearray(content)
             damaged[position] ^= 1 << bit
             with pytest.raises(errors.CorruptRecord):
-                state.decode_snapshot(damaged, NOW, "00000000000000000001.snapshot")
+                state.restore(snapshot.decode(damaged, "00000000000000000001.snapshot"), NOW)
     for size in range(len(content)):
         with pytest.raises(errors.CorruptRecord):
-            state.decode_snapshot(content[:size], NOW)
+            state.restore(snapshot.decode(content[:size]), NOW)
     assert repr(list(state)) == before

@@ -1,0 +1,131 @@
+"""Which batches and markers of a producer a leader refuses, and in which words.
+
+How a client's batch is judged against its producer's entry (KIP-98, KIP-360, KIP-890):
+
+    same epoch, sequence range equal to one of the last 5 batches    duplicate: not written again
+    epoch older than the entry's                                     INVALID_PRODUCER_EPOCH
+    no entry                                  any first sequence     accepted
+    entry of another epoch                    first sequence 0       accepted
+    entry of the same epoch, no batches yet   first sequence 0       accepted
+    entry of the same epoch                   last sequence + 1      accepted (0 follows 2^31-1)
+    otherwise                                                        OUT_OF_ORDER_SEQUENCE_NUMBER
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.storage.producers.entry import NO_OFFSET, NO_PRODUCER_EPOCH, SEQUENCE_COUNT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.storage.producers.entry import ProducerStateEntry, VerificationState
+
+
+class ProducerChecks:
+    """The rules of one partition, whose `name` is in the messages. An `entry` is what it knows."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: object) -> None:
+        self.name = name
+
+    def at(self, entry: ProducerStateEntry, offset: int) -> str:
+        """Which producer, and where."""
+        return f"producer {entry.producer_id} at offset {offset} in partition {self.name}"
+
+    def check_epoch(self, entry: ProducerStateEntry, epoch: int, offset: int) -> None:
+        """Nobody writes after a later epoch was seen.
+
+        Raises:
+            InvalidProducerEpoch: one was.
+        """
+        if epoch < entry.producer_epoch:
+            raise errors.InvalidProducerEpoch(
+                f"Epoch of {self.at(entry, offset)} is {epoch}, which is smaller than the last "
+                f"seen epoch {entry.producer_epoch}"
+            )
+
+    def check_raised_epoch(self, entry: ProducerStateEntry, epoch: int, offset: int) -> None:
+        """A marker whose epoch was raised for it is later than the transaction, or a retry.
+
+        Raises:
+            InvalidProducerEpoch: it is neither.
+        """
+        is_retry = epoch == entry.producer_epoch and entry.current_txn_first_offset == NO_OFFSET
+        if epoch <= entry.producer_epoch and not is_retry:
+            raise errors.InvalidProducerEpoch(
+                f"Epoch of {self.at(entry, offset)} is {epoch}, which is <= the last seen epoch "
+                f"{entry.producer_epoch}"
+            )
+
+    def check_verified_sequence(
+        self,
+        entry: ProducerStateEntry,
+        sequence: int,
+        offset: int,
+        verification: VerificationState,
+        *,
+        lowest: int,
+    ) -> None:
+        """The first batch of a transaction has the lowest sequence that came for it.
+
+        Raises:
+            OutOfOrderSequenceNumber: a batch before it is missing.
+        """
+        if verification.supports_epoch_bump and sequence != 0 and not entry.batches:
+            raise errors.OutOfOrderSequenceNumber(
+                f"Invalid sequence number for {self.at(entry, offset)}: {sequence} (incoming "
+                "seq. number). Expected sequence 0 for transactions v2 idempotent producer with "
+                "no existing state."
+            )
+        if sequence > lowest:
+            raise errors.OutOfOrderSequenceNumber(
+                f"Out of order sequence number for {self.at(entry, offset)}: {sequence} (incoming "
+                f"seq. number), {lowest} (earliest seen sequence)"
+            )
+
+    def check_sequence(
+        self, entry: ProducerStateEntry, epoch: int, sequence: int, offset: int
+    ) -> None:
+        """A batch follows the one before it, as the table above says.
+
+        Raises:
+            OutOfOrderSequenceNumber: one before it is missing.
+        """
+        current_epoch = entry.producer_epoch
+        # Nothing is known of the producer, perhaps because its records were deleted (KIP-360).
+        if current_epoch == NO_PRODUCER_EPOCH:
+            return
+        if epoch != current_epoch:
+            if sequence != 0:
+                raise errors.OutOfOrderSequenceNumber(
+                    f"Invalid sequence number for new epoch of {self.at(entry, offset)}: {epoch} "
+                    f"(request epoch), {sequence} (seq. number), {current_epoch} (current "
+                    "producer epoch)"
+                )
+            return
+        current = entry.last_sequence
+        if sequence != (current + 1) % SEQUENCE_COUNT:
+            raise errors.OutOfOrderSequenceNumber(
+                f"Out of order sequence number for {self.at(entry, offset)}: {sequence} (incoming "
+                f"seq. number), {current} (current end sequence number)"
+            )
+
+
+def check_guard(
+    entry: ProducerStateEntry,
+    known: ProducerStateEntry | None,
+    epoch: int,
+    verification: VerificationState,
+) -> None:
+    """A transactional batch joins a transaction that is open, or begins the verified one.
+
+    `known` is the partition's entry, of which `verification` remembers the former.
+
+    Raises:
+        InvalidTxnState: it does neither.
+    """
+    if entry.current_txn_first_offset != NO_OFFSET and entry.producer_epoch == epoch:
+        return
+    if verification.is_open or verification.entry is not known:
+        raise errors.InvalidTxnState("Record was not part of an ongoing transaction")
