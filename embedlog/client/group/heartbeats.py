@@ -14,24 +14,14 @@ from wire.schemas.heartbeat import HeartbeatRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from collections.abc import Callable
 
     from embedlog.client.consumer.consumer_parts import ConsumerParts
+    from embedlog.client.group.classic_identity import ClassicIdentity
     from embedlog.client.group.coordinator_lookup import CoordinatorLookup
     from embedlog.errors import KafkaError
     from embedlog.pending import Pending
     from wire.schemas.heartbeat import HeartbeatResponse
-
-    class Member(Protocol):
-        """Whose heartbeats they are."""
-
-        group_id: str
-        group_instance_id: str | None
-        generation_id: int
-        member_id: str
-
-        def heartbeat_refused(self, error: KafkaError, generation_id: int) -> None:
-            """The coordinator's answer was an error."""
 
 
 class Heartbeats:
@@ -43,21 +33,30 @@ class Heartbeats:
         "_heard_ms",
         "_interval_ms",
         "_lookup",
-        "_member",
+        "_me",
         "_next_ms",
         "_parts",
         "_pending",
         "_poll_interval_ms",
         "_polled_ms",
+        "_refused",
         "_session_timeout_ms",
         "sent_ms",
     )
 
-    def __init__(self, parts: ConsumerParts, lookup: CoordinatorLookup, member: Member) -> None:
+    def __init__(
+        self,
+        parts: ConsumerParts,
+        lookup: CoordinatorLookup,
+        me: ClassicIdentity,
+        refused: Callable[[KafkaError, int], None],
+    ) -> None:
+        """`refused` is told of answers that are errors, and of the generation that they are for."""
         settings = parts.settings
         self._parts = parts
         self._lookup = lookup
-        self._member = member
+        self._me = me
+        self._refused = refused
         self._interval_ms: int = parts.heartbeat_interval_ms
         self._session_timeout_ms: int = settings["session.timeout.ms"]
         self._poll_interval_ms: int = settings["max.poll.interval.ms"]
@@ -117,18 +116,18 @@ class Heartbeats:
         return max(self._next_ms - now_ms, 0)
 
     def _send(self, node_id: int, now_ms: int) -> None:
-        member = self._member
+        me = self._me
         self._next_ms = now_ms + self._interval_ms
-        self._generation_id = member.generation_id
+        self._generation_id = me.generation_id
         self.sent_ms = now_ms
         self._parts.count("heartbeat-total")
         self._pending = self._parts.send(
             node_id,
             HeartbeatRequest(
-                group_id=member.group_id,
-                generation_id=member.generation_id,
-                member_id=member.member_id,
-                group_instance_id=member.group_instance_id,
+                group_id=me.group_id,
+                generation_id=me.generation_id,
+                member_id=me.member_id,
+                group_instance_id=me.group_instance_id,
             ),
         )
 
@@ -142,10 +141,10 @@ class Heartbeats:
             code = pending.result().error_code
             if not code:
                 return
-            error = error_for(code, f"heartbeat of group {self._member.group_id!r}")
+            error = error_for(code, f"heartbeat of group {self._me.group_id!r}")
         refusal = as_kafka_error(error)
         if refusal.code in LOST_COORDINATOR:
             self._lookup.lost()
         if refusal.retriable:
             self._next_ms = min(self._next_ms, now_ms + self._backoff_ms)
-        self._member.heartbeat_refused(refusal, self._generation_id)
+        self._refused(refusal, self._generation_id)
