@@ -191,7 +191,7 @@ class Cluster:
             meta_properties.write(self.runtime, directory, node_id, properties, sync=on_disk)
         self._remove_deleted(controller)
         controller.compact()
-        if not self._log_manager.clean:
+        if not self._log_manager.directory.clean:
             # Logs may have lost their ends, or all they had. A reader who is ahead of one must
             # learn of it, and not be given other records at its offset (KIP-320).
             controller.bump_leader_epochs(
@@ -395,7 +395,7 @@ class Cluster:
         self._check_open()
         self.broker.all_partitions()
         self.broker.expire_offsets()
-        scheduler, steps = self.runtime.scheduler, self._log_manager.finish_now()
+        scheduler, steps = self.runtime.scheduler, self._log_manager.tasks.finish_now()
         freed = 0
         while (step := scheduler.exclusively(lambda: next(steps, None))) is not None:
             freed += step
@@ -455,7 +455,7 @@ class Cluster:
         try:
             self._close()
         finally:
-            if self._log_manager.has_directory:
+            if self._log_manager.directory.is_held:
                 self._is_closing = False
             elif self._forget is not None:
                 self._forget()
@@ -472,7 +472,7 @@ class Cluster:
         if self._commit_desk is not None:
             self._commit_desk.close()
         self.broker.close()
-        self.runtime.scheduler.exclusively(self._log_manager.finish_before_close)
+        self.runtime.scheduler.exclusively(self._log_manager.tasks.finish_before_close)
         self._log_manager.close()
 
     def __del__(self) -> None:

@@ -86,9 +86,9 @@ class Broker:
         self._publisher.open(controller.image)
         controller.on_change = self._changed
         self.replica_manager.load = self._publisher.load
-        if not log_manager.clean:
+        if not log_manager.directory.clean:
             self._recover()
-        runtime.scheduler.add(log_manager)
+        runtime.scheduler.add(log_manager.tasks)
         if TRANSACTIONS_TOPIC in controller.image.topics_by_name:
             # What was decided is told without being asked for, and what is open takes time.
             self.transaction_coordinator.load()
@@ -98,12 +98,12 @@ class Broker:
         clock, manager = self.runtime.clock, self.log_manager
         began_ms = clock.monotonic_ms()
         self._publisher.load_all()
-        manager.end_recovery()
+        manager.directory.end_recovery()
         _log.info(
             "recovered %d logs in %d ms, %d bytes did not fit and were put aside",
-            manager.recovered_count,
+            manager.opener.recovered_count,
             clock.monotonic_ms() - began_ms,
-            manager.cut_size,
+            manager.opener.cut_size,
         )
 
     def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]:
@@ -118,14 +118,14 @@ class Broker:
             if instead is not None:
                 return instead
         answer = dispatch.call(self, context, request)
-        if self.log_manager.is_resting:
-            self.log_manager.stir()
+        if self.log_manager.tasks.is_resting:
+            self.log_manager.tasks.stir()
         return answer
 
     def close(self) -> None:
         """Answer what waits. Requests after this find no partition."""
         self.controller.on_change = _ignore
-        self.runtime.scheduler.remove(self.log_manager)
+        self.runtime.scheduler.remove(self.log_manager.tasks)
         if self._late.group_coordinator is not None:
             self._late.group_coordinator.close()
         if self._late.transaction_coordinator is not None:

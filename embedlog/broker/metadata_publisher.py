@@ -113,7 +113,7 @@ class MetadataPublisher:
                     self._replica_manager.changed(led)
             if delta.broker_configs_changed:
                 self._configure(image, image.topics_by_name)
-                self._log_manager.reconfigured()
+                self._log_manager.tasks.reconfigured()
             else:
                 self._configure(image, delta.changed_configs)
 

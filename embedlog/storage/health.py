@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from embedlog.runtime.files import Files
     from embedlog.storage.log_owner import LogOwner
-    from embedlog.storage.tasks import Tasks
+    from embedlog.storage.tasks import LogTasks
 
 
-def degradations(manager: LogOwner, files: Files, tasks: Tasks) -> list[Degradation]:
+def degradations(manager: LogOwner, tasks: LogTasks) -> list[Degradation]:
     """Everything that is degraded, sorted by kind and subject.
 
     Of a directory that was closed cleanly a log is looked into when it is first asked for: damage
@@ -24,8 +24,8 @@ def degradations(manager: LogOwner, files: Files, tasks: Tasks) -> list[Degradat
     """
     found = [*_of_logs(manager), *_of_tasks(manager, tasks)]
     for topic_partition in manager.partitions():
-        directory = paths.log_directory(manager.directory, topic_partition)
-        found += _quarantined(files, directory, str(topic_partition))
+        directory = paths.log_directory(manager.directory.path, topic_partition)
+        found += _quarantined(manager.directory.files, directory, str(topic_partition))
     return sorted(found)
 
 
@@ -42,19 +42,19 @@ def _of_logs(manager: LogOwner) -> Iterator[Degradation]:
         kind = kinds.DAMAGED if isinstance(failure, CorruptRecord) else kinds.READ_ONLY
         subject, since_ms = str(log.topic_partition), log.health.failed_since_ms
         yield Degradation(kind, subject, since_ms=since_ms, reason=str(failure))
-    for found in list(manager.found.values()):
+    for found in list(manager.opener.found.values()):
         yield from found
 
 
-def _of_tasks(manager: LogOwner, tasks: Tasks) -> Iterator[Degradation]:
+def _of_tasks(manager: LogOwner, tasks: LogTasks) -> Iterator[Degradation]:
     guard = tasks.clock_guard
     if guard.is_paused:
         since_ms, reason = guard.paused_since_ms, guard.reason
         yield Degradation(
-            kinds.RETENTION_PAUSED, manager.directory, since_ms=since_ms, reason=reason
+            kinds.RETENTION_PAUSED, manager.directory.path, since_ms=since_ms, reason=reason
         )
     for work, (since_ms, reason) in list(tasks.failing.items()):
-        subject = f"{manager.directory}: {work}"
+        subject = f"{manager.directory.path}: {work}"
         yield Degradation(kinds.WORK_FAILING, subject, since_ms=since_ms, reason=reason)
     if tasks.cleaner is not None:
         since = tasks.cleaner.uncleanable_since

@@ -95,7 +95,7 @@ class Log:
         log_start_offset: int,
         high_watermark: int,
         synced_offset: int,
-        checkpoint: Callable[[], None],
+        checkpoint: Callable[[], object],
     ) -> None:
         """Take over loaded state; `checkpoint` stores every log's synced and start offset."""
         self.topic_partition = topic_partition

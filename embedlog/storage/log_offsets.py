@@ -53,7 +53,7 @@ class LogOffsets:
         health: LogHealth,
         log_start_offset: int,
         high_watermark: int,
-        checkpoint: Callable[[], None],
+        checkpoint: Callable[[], object],
     ) -> None:
         """`checkpoint` stores every log's offsets."""
         self.log_start_offset = log_start_offset

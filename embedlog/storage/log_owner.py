@@ -7,14 +7,21 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from embedlog.common import TopicPartition
-    from embedlog.storage.degradation import Degradation
+    from embedlog.storage.leftovers import Leftovers
     from embedlog.storage.log import Log
+    from embedlog.storage.log_checkpoints import LogCheckpoints
+    from embedlog.storage.log_opener import LogOpener
+    from embedlog.storage.owned_directory import OwnedDirectory
+    from embedlog.storage.pins import Pins
 
     class LogOwner(Protocol):
         """All logs of one data directory."""
 
-        directory: str
-        found: dict[TopicPartition, list[Degradation]]
+        directory: OwnedDirectory
+        opener: LogOpener
+        checkpoints: LogCheckpoints
+        leftovers: Leftovers
+        pins: Pins
         has_compacted: bool
 
         def logs(self) -> list[Log]:
@@ -22,21 +29,3 @@ if TYPE_CHECKING:
 
         def partitions(self) -> list[TopicPartition]:
             """All, open or not."""
-
-        def pins(self, wall_ms: int) -> dict[TopicPartition, int]:
-            """What readers of other processes hold."""
-
-        def remove_leftovers(self) -> None:
-            """Remove what deletions have left."""
-
-        def remove_files(self, useless: list[str]) -> None:
-            """Remove these."""
-
-        def checkpoint(self) -> None:
-            """Write down how far every log is synced, and where it starts."""
-
-        def checkpoint_positions(self) -> bool:
-            """Write recovery points and log starts down."""
-
-        def checkpoint_high_watermarks(self) -> bool:
-            """Write high watermarks down."""

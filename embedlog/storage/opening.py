@@ -97,7 +97,7 @@ class Opening:
         self.found = Found()
 
 
-def create_log(opening: Opening, checkpoint: Callable[[], None]) -> Log:
+def create_log(opening: Opening, checkpoint: Callable[[], object]) -> Log:
     """A log in a directory that exists and holds no segments."""
     segment = make_segment(opening, opening.log_start_offset, opening.runtime.clock.wall_ms())
     segment.file.create()
@@ -111,7 +111,7 @@ def make_log(
     opening: Opening,
     segments: list[Segment],
     epochs: LeaderEpochs,
-    checkpoint: Callable[[], None],
+    checkpoint: Callable[[], object],
 ) -> Log:
     """The log of these segments, their start and end already known; loads its producers."""
     end = segments[-1].next_offset

@@ -8,13 +8,13 @@
 So an idle broker does not wake for the second kind. `stir` gives those that rest their time again:
 the broker calls it after a request when `is_resting` is set.
 
-`finish_now` does all of it whatever the time, `close` the share of a process that ends early.
+`finish_now` does all of it whatever the time, `finish_before_close` the share of a process that
+ends early.
 """
 
 from __future__ import annotations
 
 from embedlog.errors import EmbedlogError, KafkaError
-from embedlog.storage.cleaner.settings import DefaultSettings
 from embedlog.storage.events import events
 from embedlog.storage.log_work import LogWork
 from embedlog.storage.periodic_sync import PeriodicSync
@@ -46,14 +46,16 @@ _AFTER_CHANGES = {
 }
 
 
-class Tasks:
-    """A table of recurring work. An I/O error poisons the log it hits, and no other."""
+class LogTasks:
+    """A table of recurring work: a duty. An I/O error poisons the log it hits, and no other."""
 
     __slots__ = (
         "_clock",
         "_cleaner_settings",
         "_due",
+        "_is_stopped",
         "_manager",
+        "_scheduler",
         "_syncs",
         "_useless",
         "_work",
@@ -74,6 +76,7 @@ class Tasks:
     ) -> None:
         self._manager = manager
         self._clock = clock = runtime.clock
+        self._scheduler = runtime.scheduler
         self.clock_guard = runtime.clock_guard
         now_ms = clock.monotonic_ms()
         self.failing: dict[str, tuple[int, str]] = {}
@@ -82,11 +85,16 @@ class Tasks:
         self._syncs = PeriodicSync(work)
         self.cleaner: LogCleaner | None = None
         """Made when the first compacted log may need it."""
-        self._cleaner_settings = cleaner_settings or DefaultSettings()
+        if cleaner_settings is None:
+            from embedlog.storage.cleaner.settings import DefaultSettings
+
+            cleaner_settings = DefaultSettings()
+        self._cleaner_settings = cleaner_settings
         self._useless: list[tuple[int, list[str]]] = []
         """(monotonic time, files to remove then)."""
         self.is_resting = True
         """Would a change that is made now go unnoticed until `stir` is called?"""
+        self._is_stopped = False
         self._due: dict[str, list[int]] = {
             "_retention": [now_ms + retention_first_ms, retention_interval_ms],
             "_expire": [now_ms + PRODUCER_EXPIRY_INTERVAL_MS, PRODUCER_EXPIRY_INTERVAL_MS],
@@ -96,30 +104,38 @@ class Tasks:
 
     def stop(self) -> None:
         """Leave the files alone from here on. Requires: no lock that the work takes."""
+        self._is_stopped = True
         if self.cleaner is not None:
             self.cleaner.stop()
 
     def stir(self) -> None:
-        """Something may have changed: let the work that rests be due after its interval."""
+        """Something may have changed: let the work that rests be due after its interval.
+
+        Callable with any lock held, as `reconfigured`.
+        """
         now_ms = self._clock.monotonic_ms()
         self.is_resting = False
         for name in _AFTER_CHANGES:
             task = self._due[name]
             if task[0] == _NEVER and (name != "_clean" or self._manager.has_compacted):
                 task[0] = now_ms + (task[1] if name != "_clean" else self._backoff_ms)
+        self._scheduler.notify(self)
 
     def reconfigured(self) -> None:
         """Settings have changed: a compaction that waits shall not wait longer than they say."""
         task = self._due["_clean"]
         if task[0] != _NEVER:
             task[0] = min(task[0], self._clock.monotonic_ms() + self._backoff_ms)
+        self._scheduler.notify(self)
 
     @property
     def _backoff_ms(self) -> int:
         return max(1, self._cleaner_settings.log_cleaner_backoff_ms)
 
-    def run_due(self, now_ms: int) -> int:
+    def run_once(self, now_ms: int) -> int | None:
         """Do what is due at `now_ms` (monotonic); return milliseconds until the next."""
+        if self._is_stopped:
+            return None
         for name, task in self._due.items():
             if task[0] <= now_ms:
                 if name in _AFTER_CHANGES:
@@ -143,7 +159,7 @@ class Tasks:
 
     def _note(self, name: str, refusal: Exception | None) -> None:
         """Keep in mind how some work went; tell of it when it goes another way than before."""
-        directory = self._manager.directory
+        directory = self._manager.directory.path
         if refusal is None:
             if self.failing.pop(name, None) is not None:
                 events.info("%s: %s works again", directory, name)
@@ -169,8 +185,10 @@ class Tasks:
         """Do all the work that there is, whatever its time; yield bytes freed, step by step.
 
         Files that are useless are removed, too, without file.delete.delay.ms. Requires: no other
-        thread does any of the work during a step.
+        thread does any of the work during a step; see `Scheduler.exclusively`.
         """
+        if self._is_stopped:
+            return
         now_ms = self._clock.monotonic_ms()
         self._expire(now_ms)
         for log in self._manager.logs():
@@ -179,15 +197,17 @@ class Tasks:
             yield from self._log_cleaner().finish_now()
         self._does(self._flush, now_ms)
         self._unlink(_NEVER)
-        self._manager.remove_leftovers()
+        self._manager.leftovers.remove()
         self._does(self._checkpoint, now_ms)
         self._does(self._high_watermarks, now_ms)
         yield 0
 
-    def close(self) -> None:
+    def finish_before_close(self) -> None:
         """Remove what old segments there are, and every useless file: a process that lives shorter
         than the first interval would never do so. Requires: as `finish_now`.
         """
+        if self._manager.directory.is_volatile or not self._manager.directory.is_held:
+            return
         now_ms = self._clock.monotonic_ms()
         for log in self._manager.logs():
             try:
@@ -201,7 +221,7 @@ class Tasks:
         wall_ms = self._clock.wall_ms()
         if log.failure is not None or not self.clock_guard.allows_deletion():
             return 0
-        pins = self._manager.pins(wall_ms)
+        pins = self._manager.pins.read(wall_ms)
         with log.lock:
             size = log.size
             pinned = pins.get(log.topic_partition)
@@ -212,17 +232,17 @@ class Tasks:
 
     def _checkpoint(self, _now_ms: int) -> bool:
         is_any_unsynced = self._syncs.sync_sealed()
-        return self._manager.checkpoint_positions() or is_any_unsynced
+        return self._manager.checkpoints.write_positions() or is_any_unsynced
 
     def _high_watermarks(self, _now_ms: int) -> bool:
-        return self._manager.checkpoint_high_watermarks()
+        return self._manager.checkpoints.write_high_watermarks()
 
     def _retention(self, now_ms: int) -> bool:
         wall_ms = self._clock.wall_ms()
-        self._manager.remove_leftovers()
+        self._manager.leftovers.remove()
         if self.clock_guard.allows_deletion():
             deleted: list[tuple[Log, int]] = []
-            pins = self._manager.pins(wall_ms)
+            pins = self._manager.pins.read(wall_ms)
 
             def retain(log: Log) -> None:
                 pinned = pins.get(log.topic_partition)
@@ -259,7 +279,7 @@ class Tasks:
         self._useless = [entry for entry in self._useless if entry[0] > now_ms]
         self._due["_unlink"][0] = min((due_ms for due_ms, _ in self._useless), default=_NEVER)
         for useless in due:
-            self._manager.remove_files(useless)
+            self._manager.leftovers.remove_files(useless)
         return False
 
     def _expire(self, _now_ms: int) -> bool:

@@ -198,7 +198,7 @@ def test_retention_says_what_it_deleted(caplog: pytest.LogCaptureFixture) -> Non
     for _ in range(5):
         append(log, b"v" * 50)
     log.offsets.update_high_watermark(5)
-    manager.run_once(runtime.clock.monotonic_ms() + 1)
+    manager.tasks.run_once(runtime.clock.monotonic_ms() + 1)
     (told,) = [each for each in said(caplog, "storage") if "deleted" in each]
     assert told.startswith("events-0: ")
     assert told.endswith("it begins at 5")
@@ -216,14 +216,14 @@ def test_a_checkpoint_that_finds_the_disk_full_is_logged_and_tried_again(
     assert isinstance(files, SimFiles)
     manager = LogManager(runtime, "data", LogConfig(durability="os"))
     append(manager.get_or_create(embedlog.TopicPartition("events", 0)), b"v")
-    manager.stir()
+    manager.tasks.stir()
     files.fail(files.calls + 1, 28)  # the first one looks for the pins of readers
     later_ms = runtime.clock.monotonic_ms() + 61_000
-    assert manager.run_once(later_ms) is not None
+    assert manager.tasks.run_once(later_ms) is not None
     errors = said(caplog, "storage", logging.ERROR)
     assert len(errors) == 1
     assert "failed, and is tried again: [Errno 28]" in errors[0]
     caplog.clear()
-    manager.run_once(later_ms + 61_000)
+    manager.tasks.run_once(later_ms + 61_000)
     assert not said(caplog, "storage", logging.ERROR)
     assert files.stat("data/recovery-point-offset-checkpoint") is not None

@@ -18,6 +18,7 @@ from embedlog.storage import (
     log_health,
     log_manager,
     opening,
+    owned_directory,
     paths,
     reader,
     retention,
@@ -26,6 +27,7 @@ from embedlog.storage import (
 from embedlog.storage.cleaner.filter import BatchFilter
 from embedlog.storage.cleaner.output import CleanedOutput
 from embedlog.storage.log import Log
+from embedlog.storage.log_checkpoints import LogCheckpoints
 from embedlog.storage.log_durability import LogDurability
 from embedlog.storage.log_offsets import LogOffsets
 from embedlog.storage.log_transactions import LogTransactions
@@ -36,7 +38,7 @@ from embedlog.storage.segment_file import SegmentFile
 from embedlog.storage.segment_indexes import SegmentIndexes
 from embedlog.storage.state_files import checkpoints, sealed_file
 from embedlog.storage.state_files.checkpoints import Checkpoints
-from embedlog.storage.tasks import Tasks
+from embedlog.storage.tasks import LogTasks
 from embedlog.testing import SimFiles
 from tests.crash.simulated import DATA
 from wire.records.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, RecordBatch
@@ -240,14 +242,21 @@ def _no_checksums() -> Iterator[None]:
 def _locks_swapped() -> Iterator[None]:
     """A checkpoint takes the manager's mutex, which its callers hold a partition lock under."""
 
-    def checkpoint(manager: log_manager.LogManager) -> bool:
-        with manager._mutex:
-            return right(manager)
+    def make(manager: log_manager.LogManager, *args: Any, **settings: Any) -> None:
+        right_make(manager, *args, **settings)
+        mutexes[id(manager.checkpoints)] = manager._mutex
 
-    right = log_manager.LogManager.checkpoint_positions
+    def write(checkpoints: LogCheckpoints) -> bool:
+        with mutexes[id(checkpoints)]:
+            return right_write(checkpoints)
+
+    mutexes: dict[int, Any] = {}
+    right_make = log_manager.LogManager.__init__
+    right_write = LogCheckpoints.write_positions
     with (
         patch.object(locks, "checked_lock", locks.checked_order().lock),
-        patch.object(log_manager.LogManager, "checkpoint_positions", checkpoint),
+        patch.object(log_manager.LogManager, "__init__", make),
+        patch.object(LogCheckpoints, "write_positions", write),
         patch.object(lock_order, "print", lambda *_, **__: None, create=True),
     ):
         yield
@@ -304,12 +313,12 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "the marker of a clean stop vouches for what is not synced",
         "images os append, restart",
-        _with_original(log_manager, "write_marker", _marker_always_synced),
+        _with_original(owned_directory, "write_marker", _marker_always_synced),
     ),
     Bug(
         "the marker of a clean stop stays while the directory is open",
         "images os restart, large",
-        _replace(log_manager, "take_marker", _marker_stays),
+        _replace(owned_directory, "take_marker", _marker_stays),
     ),
     Bug(
         "no leader epoch begins after an unclean stop",
@@ -374,7 +383,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "an error of background work comes out of an unrelated call",
         "faults os time",
-        _replace(Tasks, "_does", lambda _self, work, now_ms, *_: work(now_ms)),
+        _replace(LogTasks, "_does", lambda _self, work, now_ms, *_: work(now_ms)),
     ),
     Bug(
         "two locks are taken in the wrong order",

@@ -404,7 +404,7 @@ def compacted(tmp_path: Path) -> Iterator[tuple[str, list[tuple[int, bytes, byte
             with log.lock:
                 log.roll()
             log.offsets.cleaned_offset = min(log.offsets.cleaned_offset, 0)
-            cluster.broker.log_manager.stir()
+            cluster.broker.log_manager.tasks.stir()
             _until(lambda: log.offsets.cleaned_offset == 181)
         yield address, sorted(left)
 

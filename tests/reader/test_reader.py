@@ -96,7 +96,7 @@ def test_a_published_offset_that_is_damaged_is_replaced_by_the_recovery_point() 
         _append(log, value)
         log.durability.flush()
         log.offsets.commit(True)
-        owner.checkpoint()
+        owner.checkpoints.write_positions()
     file = disk.open(f"{log.directory}/{paths.PUBLISHED_OFFSET}")
     file.write([b"\xff"], 3)
     _append(log, b"unsynced")
@@ -131,7 +131,7 @@ def test_rolls_retention_and_deleted_records_are_followed() -> None:
     assert next(going).offset == 2
     log.offsets.increment_log_start_offset(20)
     log.config = LogConfig(segment_bytes=300, retention_ms=1)
-    list(owner.finish_now())
+    list(owner.tasks.finish_now())
     assert len(log.segments) < 4
     with pytest.raises(errors.OffsetOutOfRange):
         list(going)

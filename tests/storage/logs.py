@@ -105,6 +105,14 @@ def new_log(*, disk: SimFiles | None = None, runtime: SimRuntime | None = None, 
     return log
 
 
+def uncleanable(owner: LogManager) -> dict[TopicPartition, str]:
+    """Logs that compaction has failed on and leaves alone, and why."""
+    cleaner = owner.tasks.cleaner
+    if cleaner is None:
+        return {}
+    return {log.topic_partition: why for log, why in cleaner.uncleanable.items()}
+
+
 def check(log: Log) -> None:
     """Raise unless everything holds that must hold of a log between two operations."""
     end = log.log_end_offset

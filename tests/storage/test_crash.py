@@ -39,8 +39,8 @@ class Workload:
             if number == APPENDS // 2:
                 manager.close()
                 manager = self.open(disk)
-        manager.checkpoint()
-        manager.checkpoint_high_watermarks()
+        manager.checkpoints.write_positions()
+        manager.checkpoints.write_high_watermarks()
         manager.close()
         self.closed = True
 

@@ -16,7 +16,7 @@ from embedlog.storage.log_manager import LogManager
 from embedlog.storage.replica.truncation import truncate_to
 from embedlog.storage.retention import delete_old_segments
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
-from tests.storage.logs import NOW, PARTITION, append, batches, check, new_log, values
+from tests.storage.logs import NOW, PARTITION, append, batches, check, new_log, uncleanable, values
 
 OPENING = frozenset(("open", "read", "list", "sync_directory"))
 GROWING = frozenset(("open", "write", "reserve", "make_directory", "rename", "truncate", "remove"))
@@ -84,7 +84,7 @@ def _work(
 
     def background() -> None:
         for _ in range(60):
-            manager.run_once(runtime.clock.monotonic_ms())
+            manager.tasks.run_once(runtime.clock.monotonic_ms())
             runtime.clock.advance(20)
 
     for number in range(30):
@@ -105,7 +105,7 @@ def _work(
             )
         if number in (10, 20, 29):
             runtime.clock.advance(301_000)
-            manager.stir()
+            manager.tasks.stir()
             attempt("background", background)
             runtime.clock.advance(16_000)
             attempt("background", background)
@@ -140,7 +140,7 @@ def test_no_call_that_may_succeed_later_poisons(number: int, durability: str, po
         told = _work(manager, log, runtime, is_tolerant=True)
         where = f"call {index}, {call} {path}: {told}"
         assert log.failure is None, where
-        assert not manager.uncleanable, where
+        assert not uncleanable(manager), where
         assert {error for _, error in told} <= {KafkaStorageError}, where
         assert "background" not in {name for name, _ in told}, where
         append(
@@ -298,7 +298,7 @@ def _full(**settings: object) -> tuple[Disk, LogManager, Log, SimRuntime]:
 def test_retention_makes_room_on_a_full_disk(durability: str, delay_ms: int) -> None:
     disk, manager, log, runtime = _full(durability=durability, file_delete_delay_ms=delay_ms)
     runtime.clock.advance(31_000)
-    manager.run_once(runtime.clock.monotonic_ms())
+    manager.tasks.run_once(runtime.clock.monotonic_ms())
     assert log.failure is None
     kept = [path for path in disk.tree.contents() if path.endswith(".log")]
     assert len(kept) == len(log.segments) == 2
@@ -343,7 +343,7 @@ def test_records_that_cannot_be_deleted_are_all_there() -> None:
     assert log.offsets.log_start_offset == 0
     assert len(values(log)) == 6
     disk.refused = frozenset()
-    manager.checkpoint()
+    manager.checkpoints.write_positions()
     assert new_log(disk=disk.survivor()).offsets.log_start_offset == 0
     assert log.offsets.increment_log_start_offset(3)
 
@@ -410,8 +410,8 @@ def test_background_work_tells_nobody_but_is_shown() -> None:
     began_ms = runtime.clock.wall_ms()
     for _ in range(70):
         runtime.clock.advance(5_000)
-        manager.stir()
-        manager.run_once(runtime.clock.monotonic_ms())
+        manager.tasks.stir()
+        manager.tasks.run_once(runtime.clock.monotonic_ms())
     shown = {one.subject.partition(": ")[2]: one for one in manager.health()}
     assert shown.keys() == {"checkpoint", "high watermarks", "retention"}
     assert all("simulated" in one.reason for one in shown.values())
@@ -420,8 +420,8 @@ def test_background_work_tells_nobody_but_is_shown() -> None:
     disk.refused = frozenset()
     for _ in range(70):
         runtime.clock.advance(5_000)
-        manager.stir()
-        manager.run_once(runtime.clock.monotonic_ms())
+        manager.tasks.stir()
+        manager.tasks.run_once(runtime.clock.monotonic_ms())
     assert not manager.health()
 
 
@@ -437,14 +437,14 @@ def test_a_log_that_cannot_be_looked_at_now_is_compacted_later() -> None:
     disk.refused, disk.errno = OPENING, errno.EMFILE
     for _ in range(5):
         runtime.clock.advance(16_000)
-        manager.stir()
-        manager.run_once(runtime.clock.monotonic_ms())
-    assert not manager.uncleanable
+        manager.tasks.stir()
+        manager.tasks.run_once(runtime.clock.monotonic_ms())
+    assert not uncleanable(manager)
     disk.refused = frozenset()
     for _ in range(200):
         runtime.clock.advance(16_000)
-        manager.stir()
-        manager.run_once(runtime.clock.monotonic_ms())
+        manager.tasks.stir()
+        manager.tasks.run_once(runtime.clock.monotonic_ms())
     assert len(values(log)) < 6
 
 

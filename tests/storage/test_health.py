@@ -83,7 +83,7 @@ def test_a_cut_is_told_and_what_was_put_aside() -> None:
 def test_paused_retention_is_told_for_as_long_as_it_lasts() -> None:
     runtime = sim_runtime()
     owner = manager(runtime=runtime)
-    runtime.scheduler.add(owner)
+    runtime.scheduler.add(owner.tasks)
     append(owner.get_or_create(PARTITION), b"a")
     jumped_ms = runtime.clock.wall_ms() + 10 * DRIFT_MAX_MS
     runtime.clock.set_wall(jumped_ms)
@@ -107,7 +107,7 @@ def test_a_log_that_compaction_leaves_alone_is_told() -> None:
 def test_failing_work_is_told_until_it_succeeds() -> None:
     runtime = sim_runtime()
     owner = manager(runtime=runtime)
-    runtime.scheduler.add(owner)
+    runtime.scheduler.add(owner.tasks)
     files = runtime.files
     log = owner.get_or_create(PARTITION)
     append(log, b"a")

@@ -85,7 +85,7 @@ def test_a_log_directory_that_kafka_wrote_opens_with_all_its_records(
         seen = part.records(isolation_level="read_committed")
         assert [record.value for record in seen] == sent[:200] + sent[300:]
     owner = LogManager(real_runtime(), str(data), LogConfig())
-    assert owner.clean is clean
+    assert owner.directory.clean is clean
     log = owner.get(PARTITION)
     assert log is not None
     assert log.failure is None

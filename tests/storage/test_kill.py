@@ -73,7 +73,7 @@ def test_a_killed_writer_leaves_every_acknowledged_record(tmp_path: Path, durabi
         wanted = acknowledged + 1 + random.below(120)
         acknowledged = _run_and_kill(directory, durability, wanted)
         owner = _open(directory, durability)
-        assert not owner.clean
+        assert not owner.directory.clean
         log = owner.get(PARTITION)
         assert log is not None
         assert log.failure is None

@@ -26,7 +26,7 @@ TOPIC_ID = bytes(range(16))
 
 def test_a_new_directory_is_empty_and_clean() -> None:
     owner = manager()
-    assert owner.clean
+    assert owner.directory.clean
     assert owner.partitions() == []
     assert owner.get(PARTITION) is None
 
@@ -49,7 +49,7 @@ def test_logs_are_found_again_and_loaded_when_asked_for() -> None:
     assert owner.get_or_create(PARTITION) is owner.get(PARTITION)
     owner.close()
     again = manager(disk)
-    assert again.clean
+    assert again.directory.clean
     assert again.partitions() == [PARTITION, OTHER]
     assert again.logs() == []
     log = again.get(PARTITION)
@@ -59,7 +59,7 @@ def test_logs_are_found_again_and_loaded_when_asked_for() -> None:
     assert again.logs() == [log]
     again.close()
     third = manager(disk)
-    assert third.clean
+    assert third.directory.clean
     untouched = third.get(OTHER)
     assert untouched is not None
     assert values(untouched) == [b"b"]
@@ -96,7 +96,7 @@ def test_a_closed_manager_makes_nothing_and_its_logs_refuse_writes() -> None:
         owner.get_or_create(OTHER)
     with pytest.raises(errors.KafkaStorageError):
         append(log, b"b")
-    assert owner.run_once(10**9) is None
+    assert owner.tasks.run_once(10**9) is None
 
 
 def test_a_deleted_log_is_gone_and_may_be_made_again() -> None:
@@ -107,7 +107,7 @@ def test_a_deleted_log_is_gone_and_may_be_made_again() -> None:
     log.offsets.update_high_watermark(1)
     log.offsets.increment_log_start_offset(1)
     log.durability.flush()
-    owner.checkpoint()
+    owner.checkpoints.write_positions()
     view = new_log_view(log)
     owner.delete(PARTITION)
     owner.delete(PARTITION)
@@ -245,9 +245,9 @@ def test_only_a_clean_close_is_clean() -> None:
     disk = SimFiles()
     owner = manager(disk)
     append(owner.get_or_create(PARTITION), b"a")
-    assert not manager(disk.survivor()).clean
+    assert not manager(disk.survivor()).directory.clean
     owner.close()
-    assert manager(disk.survivor()).clean
+    assert manager(disk.survivor()).directory.clean
     assert disk.read(f"{DATA}/.kafka_cleanshutdown").startswith(b'{"version":0,"brokerEpoch":-1,')
 
 
@@ -258,7 +258,7 @@ def test_a_clean_close_without_sync_is_not_clean_after_a_reboot() -> None:
         append(owner.get_or_create(PARTITION), b"a")
         owner.close()
         rebooted = list(disk.crash_images(seeded(1), 2))[1]
-        assert manager(rebooted).clean is outlives
+        assert manager(rebooted).directory.clean is outlives
 
 
 def test_kafkas_own_marker_is_believed() -> None:
@@ -268,7 +268,7 @@ def test_kafkas_own_marker_is_believed() -> None:
     survivor = disk.survivor()
     marker = survivor.open(f"{DATA}/.kafka_cleanshutdown", create=True)
     marker.write([b'{"version":0,"brokerEpoch":7}'], 0)
-    assert manager(survivor).clean
+    assert manager(survivor).directory.clean
 
 
 # Background work
@@ -278,7 +278,7 @@ def test_background_work_runs_when_it_is_due() -> None:
     runtime = sim_runtime()
     config = LogConfig(segment_bytes=200, retention_ms=60_000)
     owner = LogManager(runtime, DATA, config)
-    runtime.scheduler.add(owner)
+    runtime.scheduler.add(owner.tasks)
     log = owner.get_or_create(PARTITION)
     for _ in range(3):
         append(log, b"x" * 100, timestamps=runtime.clock.wall_ms(), producer=(-1, -1, -1))
@@ -302,24 +302,24 @@ def test_nothing_is_due_soon_while_nothing_changes() -> None:
     runtime = sim_runtime()
     now_ms = runtime.clock.monotonic_ms
     owner = LogManager(runtime, DATA)
-    runtime.scheduler.add(owner)
+    runtime.scheduler.add(owner.tasks)
 
     def check_that_it_rests() -> None:
         runtime.scheduler.run_for(200_000)
-        assert owner.is_resting
+        assert owner.tasks.is_resting
         # Retention and the expiry of producers are all that is left.
-        assert (owner.run_once(now_ms()) or 0) > 5000
+        assert (owner.tasks.run_once(now_ms()) or 0) > 5000
 
     log = owner.get_or_create(PARTITION)
-    assert not owner.is_resting
+    assert not owner.tasks.is_resting
     check_that_it_rests()
     path = f"{DATA}/replication-offset-checkpoint"
     for end_offset in (1, 2):
         append(log, b"a")
         log.offsets.update_high_watermark(end_offset)
-        owner.stir()
-        assert not owner.is_resting
-        assert (owner.run_once(now_ms()) or 0) <= 5000
+        owner.tasks.stir()
+        assert not owner.tasks.is_resting
+        assert (owner.tasks.run_once(now_ms()) or 0) <= 5000
         runtime.scheduler.run_for(5000)
         assert b"events 0 %d" % end_offset in runtime.files.read(path)
         check_that_it_rests()
@@ -329,7 +329,7 @@ def test_flush_settings_are_obeyed() -> None:
     for settings in ({"flush_ms": 3000}, {"flush_messages": 2}):
         runtime = sim_runtime()
         owner = LogManager(runtime, DATA, LogConfig(**settings))
-        runtime.scheduler.add(owner)
+        runtime.scheduler.add(owner.tasks)
         log = owner.get_or_create(PARTITION)
         append(log, b"a", b"b")
         assert log.durability.synced_offset == 0
@@ -340,18 +340,18 @@ def test_flush_settings_are_obeyed() -> None:
 def test_retention_pauses_when_the_wall_clock_jumps() -> None:
     runtime = sim_runtime()
     owner = LogManager(runtime, DATA, LogConfig(segment_bytes=200, retention_ms=60_000))
-    runtime.scheduler.add(owner)
+    runtime.scheduler.add(owner.tasks)
     log = owner.get_or_create(PARTITION)
     append(log, b"x", timestamps=NOW)
     log.offsets.update_high_watermark(1)
     runtime.scheduler.run_for(1000)
     runtime.clock.set_wall(NOW + 365 * 86_400_000)
     runtime.scheduler.run_for(600_000)
-    assert owner.retention_paused
+    assert owner.tasks.clock_guard.is_paused
     assert log.offsets.log_start_offset == 0
     runtime.clock.set_wall(NOW + 700_000)
     runtime.scheduler.run_for(300_000)
-    assert not owner.retention_paused
+    assert not owner.tasks.clock_guard.is_paused
     assert log.offsets.log_start_offset == 1
 
 
@@ -359,7 +359,7 @@ def test_retention_pauses_when_the_wall_clock_jumps() -> None:
 def test_a_pause_of_retention_ends(kind: str) -> None:
     runtime = sim_runtime()
     owner = LogManager(runtime, DATA, LogConfig(segment_bytes=200, retention_ms=60_000))
-    runtime.scheduler.add(owner)
+    runtime.scheduler.add(owner.tasks)
     log = owner.get_or_create(PARTITION)
     append(log, b"x", timestamps=NOW)
     log.offsets.update_high_watermark(1)
@@ -367,22 +367,22 @@ def test_a_pause_of_retention_ends(kind: str) -> None:
     if kind == "suspend":
         runtime.clock.suspend(8 * 3_600_000)
         runtime.scheduler.run_for(600_000)
-        assert not owner.retention_paused
+        assert not owner.tasks.clock_guard.is_paused
     else:
         sign = 1 if kind == "a clock put right" else -1
         runtime.clock.set_wall(NOW + sign * 600_000)
         runtime.scheduler.run_for(3_000_000)
-        assert owner.retention_paused
+        assert owner.tasks.clock_guard.is_paused
         assert log.offsets.log_start_offset == 0
         runtime.scheduler.run_for(3_000_000)
-        assert not owner.retention_paused
+        assert not owner.tasks.clock_guard.is_paused
     assert log.offsets.log_start_offset == 1
 
 
 def test_producers_are_not_forgotten_by_a_wrong_clock() -> None:
     runtime = sim_runtime()
     owner = LogManager(runtime, DATA, LogConfig(producer_id_expiration_ms=86_400_000))
-    runtime.scheduler.add(owner)
+    runtime.scheduler.add(owner.tasks)
     log = owner.get_or_create(PARTITION)
     append(log, b"a", producer=(7, 0, 0))
     runtime.clock.set_wall(NOW + 8 * 86_400_000)
@@ -401,13 +401,13 @@ def test_an_io_error_of_one_log_leaves_the_others_alone() -> None:
     append(broken, b"a")
     append(healthy, b"b")
     runtime.files.fail(runtime.files.calls, EIO)
-    runtime.scheduler.add(owner)
+    runtime.scheduler.add(owner.tasks)
     runtime.scheduler.run_for(3000)
     assert broken.failure is not None
     assert healthy.failure is None
     assert healthy.durability.synced_offset == 1
     owner.close()
-    assert not manager(runtime.files).clean
+    assert not manager(runtime.files).directory.clean
 
 
 # Descriptors
@@ -509,7 +509,7 @@ def test_a_forked_child_cannot_touch_its_parents_directory(tmp_path: Path) -> No
     assert values(log) == [b"parent", b"parent again"]
     owner.close()
     again = LogManager(real_runtime(), str(tmp_path), LogConfig())
-    assert again.clean
+    assert again.directory.clean
     assert again.partitions() == [PARTITION]
     again.close()
 

@@ -107,15 +107,15 @@ def test_files_of_old_segments_are_put_away_and_removed_after_their_delay() -> N
         return [name for name in log.files.list(log.directory) if ".log" in name]
 
     runtime.clock.advance(30_000)
-    owner.run_once(runtime.clock.monotonic_ms())
+    owner.tasks.run_once(runtime.clock.monotonic_ms())
     doomed = [f"{number:020d}.log.deleted" for number in range(4)]
     assert names() == [*doomed, f"{4:020d}.log"]
     assert log.offsets.log_start_offset == 4
     runtime.clock.advance(59_999)
-    owner.run_once(runtime.clock.monotonic_ms())
+    owner.tasks.run_once(runtime.clock.monotonic_ms())
     assert len(names()) == 5
     runtime.clock.advance(1)
-    owner.run_once(runtime.clock.monotonic_ms())
+    owner.tasks.run_once(runtime.clock.monotonic_ms())
     assert names() == [f"{4:020d}.log"]
     assert bytes(view) == content
 
@@ -129,7 +129,7 @@ def test_what_was_put_away_goes_at_the_next_open() -> None:
         append(log, b"%d" % number * 100)
     log.offsets.update_high_watermark(4)
     runtime.clock.advance(30_000)
-    owner.run_once(runtime.clock.monotonic_ms())
+    owner.tasks.run_once(runtime.clock.monotonic_ms())
     owner.close()
     again = manager(runtime.files.survivor(), config=config).get(PARTITION)
     assert again is not None

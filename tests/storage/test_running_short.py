@@ -18,7 +18,7 @@ from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
 from embedlog.storage.retention import free_below
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
-from tests.storage.logs import DATA, PARTITION, append, check, new_log, values
+from tests.storage.logs import DATA, PARTITION, append, check, new_log, uncleanable, values
 
 SHORT = (errno.EMFILE, errno.ENOSPC)
 SETTINGS = {
@@ -72,10 +72,10 @@ class Workload:
 
     def work(self) -> None:
         self.runtime.clock.advance(301_000)
-        self.manager.stir()
+        self.manager.tasks.stir()
         for pause_ms in (20, 16_000, 20):
             for _ in range(20):
-                self.manager.run_once(self.runtime.clock.monotonic_ms())
+                self.manager.tasks.run_once(self.runtime.clock.monotonic_ms())
                 self.runtime.clock.advance(20)
             self.runtime.clock.advance(pause_ms)
 
@@ -96,7 +96,7 @@ def test_one_call_that_runs_short_is_forgotten(code: int, durability: str, polic
         if code == errno.ENOSPC and name[0] in FINAL and workload.log.failure is not None:
             continue  # the pages that it was to bring to the disk may be gone
         assert workload.log.failure is None, name
-        assert not workload.manager.uncleanable, name
+        assert not uncleanable(workload.manager), name
         assert workload.manager.health() == [], name
         if policy == "delete":
             check(workload.log)
@@ -244,4 +244,4 @@ def test_no_more_than_a_quarter_of_the_descriptors_are_taken() -> None:
     manager = LogManager(runtime, DATA, LogConfig())
     for number in range(40):
         append(manager.get_or_create(TopicPartition("t", number)), b"x")
-    assert len(manager._open_files) <= 16
+    assert len(manager.opener.open_files) <= 16

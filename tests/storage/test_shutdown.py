@@ -14,7 +14,7 @@ from tests.storage.logs import PARTITION, append, append_marker, check, manager,
 
 def _again(disk: SimFiles) -> Log:
     owner = manager(disk)
-    assert owner.clean
+    assert owner.directory.clean
     log = owner.get(PARTITION)
     assert log is not None
     check(log)

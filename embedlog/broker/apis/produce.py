@@ -192,8 +192,8 @@ def append_one(  # noqa: PLR0917  one call per record: keywords would cost as mu
     if topic in INTERNAL_TOPICS:
         raise errors.InvalidTopic()
     info = manager.append(partition, records, acks=acks, is_awaited=is_awaited)
-    if broker.log_manager.is_resting:
-        broker.log_manager.stir()
+    if broker.log_manager.tasks.is_resting:
+        broker.log_manager.tasks.stir()
     if (
         partition.log.offsets.high_watermark > info[1]
         or acks == 0

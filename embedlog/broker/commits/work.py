@@ -36,9 +36,10 @@ class CommitWork:
         self._broker = broker
         self._clock = broker.runtime.clock
         self._files = broker.runtime.files
-        self._data = broker.log_manager.directory
+        self._data = broker.log_manager.directory.path
         self._adopter = Adopter(broker.runtime, self._data, self._target)
-        self._replacer = Replacer(broker.runtime, self._data, broker.log_manager.remove_files)
+        leftovers = broker.log_manager.leftovers
+        self._replacer = Replacer(broker.runtime, self._data, leftovers.remove_files)
         self.is_closed = False
 
     def resume(self) -> None:
@@ -91,7 +92,7 @@ class CommitWork:
 
     def tidy(self) -> None:
         """Remove directories of the exchange that are empty."""
-        if self._broker.log_manager.has_directory:
+        if self._broker.log_manager.directory.is_held:
             staging.tidy(self._files, self._data)
 
     # Steps
@@ -131,7 +132,7 @@ class CommitWork:
             partition = replica_manager.partitions.get(each)
             if partition is not None:
                 replica_manager.appended(partition, is_awaited=True)
-        self._broker.log_manager.stir()
+        self._broker.log_manager.tasks.stir()
 
     def _target(self, topic_partition: TopicPartition) -> Target:
         """The log of a partition, as the adopter wants it.

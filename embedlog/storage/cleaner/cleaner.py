@@ -136,7 +136,7 @@ class LogCleaner:
             *best,
             now_ms=now_ms,
             map_size_max=int(size_max * settings.log_cleaner_io_buffer_load_factor),
-            checkpoint=self._manager.checkpoint,
+            checkpoint=self._manager.checkpoints.write_positions,
             remove=self._remove,
         )
         return None
@@ -147,7 +147,7 @@ class LogCleaner:
         try:
             if round.step():
                 self._round = None
-                self._manager.checkpoint()
+                self._manager.checkpoints.write_positions()
                 read, written = round.progress.read, round.progress.written
                 events.info(
                     "%s was compacted: %d bytes read, %d written",

@@ -63,7 +63,7 @@ class CleaningRound:
         *,
         now_ms: int,
         map_size_max: int,
-        checkpoint: Callable[[], None],
+        checkpoint: Callable[[], object],
         remove: Callable[[list[str], int], None],
     ) -> None:
         """`now_ms` is wall time, `map_size_max` bytes of memory for keys.

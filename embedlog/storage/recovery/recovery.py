@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from embedlog.storage.opening import Opening
 
 
-def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool = False) -> Log:
+def open_log(opening: Opening, checkpoint: Callable[[], object], *, salvage: bool = False) -> Log:
     """Load or recover the log of a directory.
 
     A log whose synced data has rotted is returned with `failure` set to the `CorruptRecord`.
@@ -80,7 +80,7 @@ def open_log(opening: Opening, checkpoint: Callable[[], None], *, salvage: bool 
     return log
 
 
-def _start_over(opening: Opening, segments: list[Segment], checkpoint: Callable[[], None]) -> Log:
+def _start_over(opening: Opening, segments: list[Segment], checkpoint: Callable[[], object]) -> Log:
     """An empty log: all records below the start offset were deleted, and it ends below that."""
     end, start = segments[-1].next_offset, opening.log_start_offset
     reason = f"the log ends at {end}, records below {start} were deleted: it begins there, empty"

@@ -12,7 +12,12 @@ from __future__ import annotations
 
 from embedlog.common import uuid_from_text, uuid_to_text
 from embedlog.errors import CorruptRecord
+from embedlog.runtime.files import write_fully
 from wire.records.crc32c import crc32c
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.runtime.files import Files
 
 _HEAD = b"version: 0\ntopic_id: "
 _CRC = b"\ncrc: "
@@ -39,3 +44,13 @@ def decode(content: bytes, path: str) -> bytes:
         return uuid_from_text(text[len(_HEAD) :].decode().removesuffix("\n"))
     except ValueError as error:
         raise CorruptRecord(path, len(_HEAD), str(error)) from None
+
+
+def write(files: Files, path: str, topic_id: bytes, *, sync: bool) -> None:
+    """Write the file anew; its name is not synced."""
+    file = files.open(path, create=True)
+    file.truncate(0)
+    write_fully(file.write, [encode(topic_id)], 0)
+    if sync:
+        file.sync()
+    file.close()

@@ -36,7 +36,7 @@ class Story:
         for log in owner.logs.values():
             log.durability.flush()
             log.offsets.commit(True)
-        owner.manager.checkpoint()
+        owner.manager.checkpoints.write_positions()
         return owner
 
     def submit(self, owner: Owner, version: int, parts: dict) -> None:

@@ -9,7 +9,7 @@ from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
-from tests.storage.logs import DATA, PARTITION, append
+from tests.storage.logs import DATA, PARTITION, append, uncleanable
 from wire.records.batch import RecordBatch, iter_batches
 
 SETTINGS = {
@@ -55,11 +55,11 @@ class Compacted:
         """Let the cleaner do all there is to do now; `each` is called after every slice."""
         self.log.roll()
         self.wait(2 * BACKOFF_MS, each)
-        assert self.manager.uncleanable == {}
+        assert uncleanable(self.manager) == {}
 
     def clean_at_once(self) -> None:
         """Clean all there is to clean while time stands still."""
-        tasks = self.manager._tasks
+        tasks = self.manager.tasks
         cleaner = LogCleaner(
             self.manager, DefaultSettings(), self.runtime.clock, tasks.unlink_later
         )
@@ -71,9 +71,9 @@ class Compacted:
         """Let time pass and the manager do its work."""
         clock = self.runtime.clock
         end = clock.monotonic_ms() + delay_ms
-        self.manager.stir()
+        self.manager.tasks.stir()
         while (now_ms := clock.monotonic_ms()) < end:
-            delay = self.manager.run_once(now_ms)
+            delay = self.manager.tasks.run_once(now_ms)
             each()
             assert delay is not None
             clock.advance(min(delay, end - now_ms))

@@ -26,7 +26,7 @@ from tests.storage.cleaner.compaction import (
     rows,
     stored_batches,
 )
-from tests.storage.logs import DATA, NOW, PARTITION, append, append_marker
+from tests.storage.logs import DATA, NOW, PARTITION, append, append_marker, uncleanable
 from wire.records.batch import RecordBatch
 from wire.records.legacy import encode_message
 
@@ -348,13 +348,13 @@ def test_nobody_is_woken_while_no_log_is_compacted() -> None:
     plain.put(("k", "1"))
     delays = []
     now_ms = plain.runtime.clock.monotonic_ms()
-    plain.manager.stir()
+    plain.manager.tasks.stir()
     for _ in range(20):
-        delay = plain.manager.run_once(now_ms)
+        delay = plain.manager.tasks.run_once(now_ms)
         assert delay is not None
         delays.append(delay)
         now_ms += delay
-    assert plain.manager._tasks.cleaner is None
+    assert plain.manager.tasks.cleaner is None
     assert delays[-1] > 60_000
 
 
@@ -363,14 +363,14 @@ def test_a_clean_log_is_left_in_peace_until_it_changes() -> None:
     topic.put(("k", "1"))
     topic.clean()
     topic.wait(120_000)
-    delay = topic.manager.run_once(topic.runtime.clock.monotonic_ms())
+    delay = topic.manager.tasks.run_once(topic.runtime.clock.monotonic_ms())
     assert delay is not None
     assert delay > 100_000
 
 
 def test_a_switched_off_cleaner_cleans_nothing() -> None:
     topic = Compacted()
-    topic.manager._tasks._cleaner_settings = Off()
+    topic.manager.tasks._cleaner_settings = Off()
     topic.put(("k", "1"))
     topic.put(("k", "2"))
     topic.clean()
@@ -397,7 +397,7 @@ class Forgetful(Off):
 
 def test_the_speed_limit_spreads_a_round_over_time() -> None:
     topic = Compacted(segment_bytes=100_000)
-    topic.manager._tasks._cleaner_settings = Slow()
+    topic.manager.tasks._cleaner_settings = Slow()
     for number in range(60):
         topic.put(("k", f"{number:04}" * 2500))
     topic.log.roll()
@@ -409,7 +409,7 @@ def test_the_speed_limit_spreads_a_round_over_time() -> None:
 
 def test_a_map_that_is_full_takes_several_rounds_to_the_same_end() -> None:
     topic = Compacted()
-    topic.manager._tasks._cleaner_settings = Forgetful()
+    topic.manager.tasks._cleaner_settings = Forgetful()
     for number in range(60):
         topic.put((f"k{number % 20}", f"{number}"), (f"j{number % 7}", f"{number}"))
     ends: list[int] = []
@@ -496,7 +496,7 @@ def test_old_message_formats_are_rewritten_in_the_present_one() -> None:
     ]
     file = log.files.open(segment.path)
     file.write([b"".join(messages)], 0)
-    topic.manager.checkpoint()
+    topic.manager.checkpoints.write_positions()
     again = Compacted(log.files.survivor())
     assert again.log.log_end_offset == 6
     again.commit()
@@ -578,7 +578,7 @@ def test_a_log_that_changes_during_a_round_is_left_as_it_is(change: str) -> None
         assert topic.manager.get(PARTITION) is None
         assert topic.runtime.files.list(DATA).count(str(PARTITION)) == 0
         return
-    assert topic.manager.uncleanable == {}
+    assert uncleanable(topic.manager) == {}
     assert not [name for name in log.files.list(log.directory) if name.endswith(".cleaned")]
     check_compacted(log)
     expected = range(9, 30) if change == "retention" else range(5, 25)
@@ -722,7 +722,7 @@ def test_aborted_transactions_of_a_loaded_segment_are_found_in_slices() -> None:
         dirty_range(log, again.now_ms),
         now_ms=again.now_ms,
         map_size_max=1 << 20,
-        checkpoint=again.manager.checkpoint,
+        checkpoint=again.manager.checkpoints.write_positions,
         remove=lambda paths, delay_ms: None,
     )
     slices = 0
@@ -748,7 +748,7 @@ def test_rot_makes_a_log_uncleanable_and_keeps_every_byte() -> None:
     file.write([b"\xff"], 80)
     sizes = [one.size for one in topic.log.segments]
     topic.wait(4 * BACKOFF_MS)
-    assert "crc" in topic.manager.uncleanable[PARTITION]
+    assert "crc" in uncleanable(topic.manager)[PARTITION]
     assert [one.size for one in topic.log.segments] == sizes
     assert topic.log.failure is None
     names = topic.log.files.list(topic.log.directory)
@@ -770,7 +770,7 @@ def test_what_an_earlier_process_wrote_is_checked_in_pieces(
     file = topic.log.files.open(segment.path)
     file.write([b"\x01"], second)  # its base offset, which no checksum covers
     topic.wait(4 * BACKOFF_MS)
-    assert "offset" in topic.manager.uncleanable[PARTITION]
+    assert "offset" in uncleanable(topic.manager)[PARTITION]
 
 
 def test_a_full_disk_postpones_the_round() -> None:
@@ -783,7 +783,7 @@ def test_a_full_disk_postpones_the_round() -> None:
     files.fail(write, ENOSPC)
     topic.wait(BACKOFF_MS + 5000)
     assert files.trace[write] == calls[write]
-    assert topic.manager.uncleanable == {}
+    assert uncleanable(topic.manager) == {}
     assert len(rows(topic.log)) == 5, "the groups before it are clean"
     names = files.list(topic.log.directory)
     assert not [name for name in names if name.endswith(".cleaned")]
@@ -813,7 +813,7 @@ def test_every_failing_call_of_a_round_leaves_a_log_that_reads_the_same() -> Non
                 code,
             )
             if code == ENOSPC and topic.log.failure is None:
-                assert topic.manager.uncleanable == {}
+                assert uncleanable(topic.manager) == {}
             again = Compacted(topic.runtime.files.survivor())
             assert {key: value for _, key, value in rows(again.log)} == known
             check_compacted(again.log)
@@ -841,9 +841,9 @@ def test_a_manager_that_closes_ends_the_round() -> None:
             topic.manager.close()
 
     clock = topic.runtime.clock
-    topic.manager.stir()
+    topic.manager.tasks.stir()
     while not seen:
-        delay = topic.manager.run_once(clock.monotonic_ms())
+        delay = topic.manager.tasks.run_once(clock.monotonic_ms())
         close()
         clock.advance(delay or 1)
     names = topic.log.files.list(topic.log.directory)

@@ -16,7 +16,7 @@ from tests.storage.cleaner.compaction import (
     latest,
     rows,
 )
-from tests.storage.logs import append_marker
+from tests.storage.logs import append_marker, uncleanable
 from tests.storage.test_interrupt import _interrupted_at as interrupted_at
 
 RECORDS = 26
@@ -47,8 +47,8 @@ class Story:
         topic.put(("end", "end"))
         if self.settings["durability"] == "fsync":
             topic.log.durability.flush()
-        topic.manager.checkpoint()
-        topic.manager.checkpoint_high_watermarks()
+        topic.manager.checkpoints.write_positions()
+        topic.manager.checkpoints.write_high_watermarks()
         return topic
 
     def go_on(self, topic: Compacted) -> None:
@@ -151,7 +151,7 @@ def test_a_loss_of_power_at_durability_os_takes_nothing_that_had_been_written_ba
         disk = SimFiles()
         topic = story.begin(disk)
         topic.log.durability.flush()
-        topic.manager.checkpoint()
+        topic.manager.checkpoints.write_positions()
         for name in ("", "data", topic.log.directory):
             disk.sync_directory(name)
         shift = disk.calls - calls[0]
@@ -247,7 +247,7 @@ def test_an_interrupt_anywhere_in_a_round_loses_nothing(step: int) -> None:
         if topic.log.failure is None:
             topic.wait(2 * BACKOFF_MS)
             assert topic.log.offsets.cleaned_offset == topic.log.segments[-1].base_offset
-            assert topic.manager.uncleanable == {}
+            assert uncleanable(topic.manager) == {}
             check_compacted(topic.log)
         else:
             assert "swap" in str(topic.log.failure)

@@ -69,7 +69,7 @@ class Scene:
 
     def clean(self) -> None:
         manager = self.manager
-        remove = lambda useless, _: manager.remove_files(useless)
+        remove = lambda useless, _: manager.leftovers.remove_files(useless)
         cleaner = LogCleaner(manager, DefaultSettings(), real_runtime().clock, remove)
         while not self.is_over:
             cleaner.run_once()

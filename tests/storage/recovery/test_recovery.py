@@ -106,7 +106,7 @@ def test_good_batches_within_the_window_behind_a_bad_one_are_put_aside_too() -> 
     assert again is not None
     assert values(again) == [b"a"]
     assert len(_quarantined(disk)) == 1
-    (news,) = owner.found[PARTITION]
+    (news,) = owner.opener.found[PARTITION]
     assert news.kind == "cut"
     assert news.subject == "events-0"
     assert "cut at offset 1: " in news.reason
@@ -154,7 +154,7 @@ def test_a_write_that_a_kill_has_cut_short_is_cut_off_and_told(durability: str) 
             assert again.failure is None, (kept, end)
             assert values(again) == [b"first"]
             if any(whole[size : size + kept]):
-                assert [news.kind for news in owner.found[PARTITION]] == ["cut"]
+                assert [news.kind for news in owner.opener.found[PARTITION]] == ["cut"]
             append(again, b"goes on")
             check(again)
 
@@ -184,7 +184,7 @@ def test_a_stray_byte_in_reserved_room_is_no_batch() -> None:
         again = owner.get_or_create(PARTITION)
         assert again.failure is None, position
         assert values(again) == [b"first"]
-        assert [news.kind for news in owner.found[PARTITION]] == ["cut"]
+        assert [news.kind for news in owner.opener.found[PARTITION]] == ["cut"]
 
 
 def test_nothing_is_cut_off_a_log_that_was_closed() -> None:
@@ -213,7 +213,7 @@ def test_a_loss_of_power_is_remembered_until_it_was_recovered_from() -> None:
     size = batches(log)[0].size
     disk = _powered_off(log)
     _flip(disk, FIRST, size + 65)
-    assert not manager(disk).clean
+    assert not manager(disk).directory.clean
     disk = disk.survivor()
     owner = manager(disk)
     again = owner.get(PARTITION)
@@ -222,7 +222,7 @@ def test_a_loss_of_power_is_remembered_until_it_was_recovered_from() -> None:
     assert values(again) == [b"a"]
     append(again, b"d")
     append(again, b"e")
-    owner.end_recovery()
+    owner.directory.end_recovery()
     disk = disk.survivor()
     _flip(disk, FIRST, size + 65)
     assert isinstance(_open(disk).failure, CorruptRecord)
@@ -370,7 +370,7 @@ def test_every_flipped_bit_of_an_unclosed_log_is_found(loses_power: bool) -> Non
             assert found == sent[: len(found)], (position, bit)
             assert len(found) < 3, (position, bit)
             if loses_power:
-                assert len(_quarantined(disk)) == len(owner.found[PARTITION]) == 1
+                assert len(_quarantined(disk)) == len(owner.opener.found[PARTITION]) == 1
             else:
                 assert isinstance(again.failure, CorruptRecord), (position, bit)
                 assert not _quarantined(disk)
@@ -383,7 +383,7 @@ def test_every_flipped_bit_of_a_closed_log_is_found_by_its_readers() -> None:
     sent = [bytes(one.buffer) for one in batches(log)]
     owner.close()
     base = log.files.survivor()
-    assert manager(base.survivor()).clean
+    assert manager(base.survivor()).directory.clean
     for position in range(log.size):
         for bit in range(8):
             disk = base.survivor()
@@ -630,11 +630,11 @@ def test_at_os_segments_that_are_full_get_a_recovery_point() -> None:
     """Two checkpoints later they outlive a loss of power."""
     runtime = sim_runtime()
     owner = manager(config=LogConfig(durability="os", segment_bytes=300), runtime=runtime)
-    runtime.scheduler.add(owner)
+    runtime.scheduler.add(owner.tasks)
     log = owner.get_or_create(PARTITION)
     for number in range(7):
         append(log, b"%d" % number * 100)
-        owner.stir()
+        owner.tasks.stir()
     last = log.segments[-1].base_offset
     assert last >= 5
     runtime.scheduler.run_for(2 * CHECKPOINT_INTERVAL_MS + 1000)

@@ -28,7 +28,7 @@ def _written(**settings: object) -> tuple[SimFiles, list[tuple[int, int, str]]]:
     for number in range(COUNT):
         append(log, b"value %d " % number * 5, epoch=number // 10)
     log.durability.flush()
-    owner.checkpoint()
+    owner.checkpoints.write_positions()
     places = []
     for segment in log.segments:
         position = 0

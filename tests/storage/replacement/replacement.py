@@ -28,7 +28,7 @@ class Owned:
         self.manager = LogManager(self.runtime, DATA, LogConfig(durability=self.config.durability))
         self.log: Log = self.manager.get_or_create(PARTITION, self.config)
         self.commit()  # opening has flushed it
-        self.replacer = Replacer(self.runtime, DATA, self.manager.remove_files)
+        self.replacer = Replacer(self.runtime, DATA, self.manager.leftovers.remove_files)
 
     def commit(self) -> None:
         """Let the high watermark follow."""
@@ -57,7 +57,7 @@ class Owned:
         if self.config.durability == "fsync":
             log.durability.flush()
         self.commit()
-        self.manager.checkpoint()
+        self.manager.checkpoints.write_positions()
 
     def stage(self, rules: Rules, *, job: str = "job", latest=None) -> list[ReplacingFile]:
         """Rewrite every closed segment."""

@@ -42,7 +42,7 @@ class Story:
         owned.fill()
         # What is rewritten was on the disk before: its loss would be another story.
         owned.log.durability.flush()
-        owned.manager.checkpoint()
+        owned.manager.checkpoints.write_positions()
         for name in ("", "data", owned.log.directory):
             owned.disk.sync_directory(name)
         return owned

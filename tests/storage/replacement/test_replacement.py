@@ -18,7 +18,7 @@ from tests.storage.cleaner.compaction import (
     latest,
     rows,
 )
-from tests.storage.logs import DATA, PARTITION, append, append_marker, batch
+from tests.storage.logs import DATA, PARTITION, append, append_marker, batch, uncleanable
 from tests.storage.replacement.replacement import ERASED, Owned, without
 from wire.records.batch import Codec
 
@@ -244,7 +244,7 @@ def test_a_round_of_compaction_that_was_overtaken_begins_again() -> None:
     for number in range(40):
         topic.put((f"k{number % 25}", f"v{number}" * 9_000))
     topic.log.roll()
-    replacer = Replacer(topic.runtime, DATA, topic.manager.remove_files)
+    replacer = Replacer(topic.runtime, DATA, topic.manager.leftovers.remove_files)
     disk = topic.runtime.files
     latest_before = latest(rows(topic.log))
     slices = 0
@@ -264,7 +264,7 @@ def test_a_round_of_compaction_that_was_overtaken_begins_again() -> None:
 
     topic.wait(4 * BACKOFF_MS, overtake)
     assert slices >= 100
-    assert topic.manager.uncleanable == {}
+    assert uncleanable(topic.manager) == {}
     assert latest(rows(topic.log)) == latest_before
     assert topic.log.offsets.cleaned_offset == topic.log.segments[-1].base_offset
     check_compacted(topic.log)

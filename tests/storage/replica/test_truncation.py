@@ -108,7 +108,7 @@ def test_a_crash_at_any_call_of_a_truncation_leaves_a_log_between_before_and_aft
         for number in range(6):
             append(log, b"%d" % number * 180)
         log.durability.sync(6)
-        owner.checkpoint()
+        owner.checkpoints.write_positions()
         return log, values(log)
 
     call = 0

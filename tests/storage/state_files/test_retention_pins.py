@@ -34,7 +34,7 @@ def _owner(**settings: object) -> tuple[SimRuntime, LogManager, Log]:
 
 def _retain(runtime: SimRuntime, manager: LogManager) -> None:
     runtime.clock.advance(INTERVAL_MS + 1)
-    manager.run_once(runtime.clock.monotonic_ms())
+    manager.tasks.run_once(runtime.clock.monotonic_ms())
 
 
 def test_retention_keeps_what_is_pinned_until_it_is_released() -> None:
@@ -79,7 +79,7 @@ def test_the_close_of_an_owner_keeps_what_is_pinned() -> None:
     runtime, manager, log = _owner()
     runtime.clock.advance(10_000)
     with RetentionPin(runtime, DATA, {PARTITION: 4}, INTERVAL_MS):
-        manager.finish_before_close()
+        manager.tasks.finish_before_close()
     assert log.offsets.log_start_offset == 4
 
 
@@ -114,7 +114,7 @@ def test_a_pin_has_a_time_out_of_at_most_a_day(timeout_ms: int) -> None:
 def test_pins_that_the_disk_refuses_to_tell_hold_as_they_were() -> None:
     runtime, manager, log = _owner()
     with RetentionPin(runtime, DATA, {PARTITION: 2}, 10 * INTERVAL_MS):
-        assert manager.pins(runtime.clock.wall_ms()) == {PARTITION: 2}
+        assert manager.pins.read(runtime.clock.wall_ms()) == {PARTITION: 2}
         refused = layout.part(DATA, layout.PINS)
         files = runtime.files
         listed = files.list

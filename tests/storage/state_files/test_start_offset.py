@@ -94,7 +94,7 @@ def test_a_log_that_is_loaded_later_still_has_its_witnesses(disk: SimFiles) -> N
         _replace(disk, damaged, b"damaged")
     owner = manager(disk, config=LogConfig(durability="fsync"))
     append(owner.get_or_create(TopicPartition("other", 0)), b"a")
-    owner.checkpoint()
+    owner.checkpoints.write_positions()
     owner.close()
     _, log = _open(disk)
     assert log.offsets.log_start_offset == 10

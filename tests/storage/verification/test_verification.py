@@ -121,7 +121,7 @@ def test_a_text_that_differs_from_its_twin_is_damage_only_where_it_was_closed() 
     log = owner.get_or_create(PARTITION)
     append(log, b"a")
     log.durability.flush()
-    owner.checkpoint()
+    owner.checkpoints.write_positions()
     killed = disk.survivor()
     owner.close()
     path = f"{DATA}/recovery-point-offset-checkpoint"
