@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 from embedlog.common import TopicPartition
 from embedlog.errors import OffsetOutOfRange, UnknownTopicOrPartition
 from embedlog.logs import Log
+from embedlog.runtime.ahead import one_ahead
 from embedlog.spark.errors import could_not_read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from pyspark.sql.types import StructType
 
@@ -23,7 +24,8 @@ _log = Log("spark")
 def read_slice(
     part: Slice, schema: StructType, options: SourceOptions, group: str
 ) -> Iterator[Any]:
-    """The Arrow batches of `part`, with the columns of `schema`.
+    """The Arrow batches of `part`, with the columns of `schema`: the next one is made while Spark
+    takes one.
 
     Where losses are tolerated it goes on where the log begins by then, as the connector does.
 
@@ -31,6 +33,12 @@ def read_slice(
         DataLoss: records have gone since it was planned, and that is not to be tolerated.
         CorruptRecord: the log is damaged there; it names the file and the position.
     """
+    return one_ahead(_batches(part, schema, options, group), "embedlog-spark-read")
+
+
+def _batches(
+    part: Slice, schema: StructType, options: SourceOptions, group: str
+) -> Generator[Any, None, None]:
     from embedlog.spark.decode import ArrowChunks
     from embedlog.spark.schema import arrow_schema
 
