@@ -19,8 +19,9 @@
             uniform.py   batches of records of one size, compared whole
             runs.py      fields an even distance apart, taken as columns
             layouts.py   runs as they were in the batch before, compared whole
-            chain.py     any lengths: a chain of table look-ups, then numpy
+            chain.py     any lengths: a chain of table look-ups
             lockstep.py  many small batches in columns, record after record
+            fields.py    the fields of records whose ends these two have found
 
 Nothing here does I/O, and numpy and the codecs are imported by the first call that needs them.
 """

@@ -44,7 +44,7 @@ __all__ = ["columns", "next_columns", "next_rows", "rows", "scan", "tuples"]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wire.records.decode.columns import RecordColumns
-    from wire.records.decode.fast.chain import FieldArrays
+    from wire.records.decode.fast.fields import FieldArrays
     from wire.records.decode.fast.layouts import AlikeColumns
     from wire.records.decode.fast.runs import Run
     from wire.records.format import Batch
@@ -131,7 +131,7 @@ def columns(
         CorruptPayload, TooLarge, UnsupportedCodec: the records cannot be decompressed.
     """
     from wire.records.decode.columns import RecordColumns
-    from wire.records.decode.fast.chain import fields_of
+    from wire.records.decode.fast.fields import fields_of
 
     count = batch.record_count
     if count == 0:

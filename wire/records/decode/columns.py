@@ -6,7 +6,7 @@ is a view of its bytes, nothing copied.
 
 from __future__ import annotations
 
-from wire.records.decode.fast.chain import cut
+from wire.records.decode.fast.fields import cut
 from wire.records.decode.fast.runs import field_of
 from wire.records.format import TimestampType
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from wire.records.decode.fast.chain import FieldArrays
+    from wire.records.decode.fast.fields import FieldArrays
     from wire.records.decode.fast.runs import Run
     from wire.records.format import Batch
     from wire.records.record import Buffer

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TypeVar
 
-    from wire.records.decode.fast.chain import FieldArrays
+    from wire.records.decode.fast.fields import FieldArrays
     from wire.records.decode.fast.runs import Run
     from wire.records.format import Batch
     from wire.records.known import Known
@@ -158,7 +158,7 @@ def _timestamps(base_timestamp: int, run: Run) -> Iterable[int]:
 
 def field_rows(batch: Batch, data: bytes | memoryview, fields: FieldArrays) -> Rows:
     """The records of a batch whose fields are at these places."""
-    from wire.records.decode.fast.chain import cut
+    from wire.records.decode.fast.fields import cut
 
     timestamps: Iterable[int]
     if batch.timestamp_type == TimestampType.LOG_APPEND_TIME:

@@ -7,7 +7,7 @@ from wire.records.varint import INT64_MAX, INT64_MIN, distinct, int64, timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wire.records.decode.fast.chain import FieldArrays
+    from wire.records.decode.fast.fields import FieldArrays
     from wire.records.decode.fast.runs import Run
 
 

@@ -18,34 +18,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from wire.records.decode.fast.fields import Unusual, any_of, read_fields, varints
 from wire.records.format import TimestampType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
-    from numpy.typing import NDArray
-
+    from wire.records.decode.fast.fields import FieldArrays, Int64s, Octets
     from wire.records.format import Batch
     from wire.records.record import Buffer
 
-    Int64s = NDArray[np.int64]
-    Octets = NDArray[np.uint8]
-    Fields = tuple[Int64s, Int64s, Int64s, Int64s]
+    Places = tuple[Int64s, Int64s, Int64s, Int64s]
     """Positions and sizes of keys, positions and sizes of values."""
-
-_SHIFT_MAX = 56
-"""A varint of more than eight bytes is left to the general reader."""
-_GOES_ON = 0x80
-_OF_ONE_BYTE = np.array([(octet >> 1) ^ -(octet & 1) for octet in range(_GOES_ON)], np.int64)
-# The ufuncs themselves: the methods of arrays come to them through a function of Python.
-_any = np.logical_or.reduce
-_largest = np.maximum.reduce
-
-
-class _NotPlain(Exception):
-    """Left to the general reader: it knows what to say, if there is anything wrong."""
 
 
 class BatchesColumns:
@@ -75,16 +60,17 @@ class BatchesColumns:
         buffer: bytes,
         offsets: Int64s,
         timestamps: Int64s,
-        fields: Int64s,
-        headers: tuple[Int64s, Fields],
+        fields: FieldArrays,
+        headers: tuple[Int64s, Places],
     ) -> None:
         self.buffer = buffer
-        self.header_counts, header_fields = headers
-        self.header_key_positions, self.header_key_sizes = header_fields[:2]
-        self.header_value_positions, self.header_value_sizes = header_fields[2:]
+        self.header_counts, header_places = headers
+        self.header_key_positions, self.header_key_sizes = header_places[:2]
+        self.header_value_positions, self.header_value_sizes = header_places[2:]
         self.offsets = offsets
         self.timestamps = timestamps
-        self.key_positions, self.key_sizes, self.value_positions, self.value_sizes = fields
+        self.key_positions, self.key_sizes = fields.key_positions, fields.key_sizes
+        self.value_positions, self.value_sizes = fields.value_positions, fields.value_sizes
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -110,18 +96,17 @@ def columns_of_batches(
     ends = sizes.cumsum()
     headers = _Headers(int(counts.sum())) if with_headers else None
     try:
-        columns = _read(octets, ends - sizes, ends, counts, headers)
-    except _NotPlain:
+        fields = _read(octets, ends - sizes, ends, counts, headers)
+    except Unusual:
         return None
-    deltas, offsets, *fields = columns
-    offsets += np.repeat([batch.base_offset for batch in batches], counts)
-    stamps = np.repeat([batch.base_timestamp for batch in batches], counts) + deltas
+    offsets = np.repeat([batch.base_offset for batch in batches], counts) + fields.offset_deltas
+    stamps = np.repeat([batch.base_timestamp for batch in batches], counts) + fields.deltas
     if any(batch.timestamp_type == TimestampType.LOG_APPEND_TIME for batch in batches):
         latest = np.repeat([batch.max_timestamp for batch in batches], counts)
         of_log = [batch.timestamp_type == TimestampType.LOG_APPEND_TIME for batch in batches]
         stamps = np.where(np.repeat(of_log, counts), latest, stamps)
     found = headers or _Headers(0)
-    return BatchesColumns(buffer, offsets, stamps, np.stack(fields), found.columns())
+    return BatchesColumns(buffer, offsets, stamps, fields, found.columns())
 
 
 class _Headers:
@@ -135,24 +120,24 @@ class _Headers:
         """Read the headers at `at`, so many of each of these records; where they end.
 
         Raises:
-            _NotPlain: one is malformed.
+            Unusual: one is malformed.
         """
         self._counts[records] = counts
         going = np.flatnonzero(counts)
         number = 0
         while len(going):
-            key_size, key_at = _varints(octets, at[going])
-            value_size, value_at = _varints(octets, key_at + key_size)
+            key_size, key_at = varints(octets, at[going])
+            value_size, value_at = varints(octets, key_at + key_size)
             ends = value_at + np.maximum(value_size, 0)
             if (key_size < 0).any() or (ends > len(octets)).any():
-                raise _NotPlain
+                raise Unusual
             self._met.append((records[going], key_at, key_size, value_at, value_size))
             at[going] = ends
             number += 1
             going = going[counts[going] > number]
         return at
 
-    def columns(self) -> tuple[Int64s, Fields]:
+    def columns(self) -> tuple[Int64s, Places]:
         """How many headers each record has, and the fields of all of them in the records' order."""
         if not self._met:
             nothing = np.empty(0, np.int64)
@@ -166,34 +151,29 @@ class _Headers:
 
 def _read(
     octets: Octets, starts: Int64s, ends: Int64s, counts: Int64s, headers: _Headers | None
-) -> Int64s:
-    """Timestamp deltas, offset deltas, then positions and sizes of keys and of values.
+) -> FieldArrays:
+    """The fields of all records.
 
     Raises:
-        _NotPlain: a record is malformed, or unusual.
+        Unusual: a record is malformed, or unusual.
     """
-    at, end = _bounds(octets, starts, ends, counts)
-    columns = np.empty((6, len(at)), np.int64)
-    columns[0], at = _varints(octets, at + 1)  # behind the attributes
-    columns[1], at = _varints(octets, at)
-    key_size, key_at = _varints(octets, at)
-    value_size, value_at = _varints(octets, key_at + np.maximum(key_size, 0))
-    header_count, at = _varints(octets, value_at + np.maximum(value_size, 0))
-    if _any(header_count):
-        if headers is None or (header_count < 0).any():
-            raise _NotPlain  # it has headers, which somebody has to check
-        at = headers.skip(octets, at, header_count, np.arange(len(at)))
-    if _any(at != end):
-        raise _NotPlain
-    columns[2:] = key_at, key_size, value_at, value_size
-    return columns
+    firsts, record_ends = _bounds(octets, starts, ends, counts)
+    fields = read_fields(octets, firsts)
+    at, header_counts = fields.headers_at, fields.header_counts
+    if any_of(header_counts):
+        if headers is None or (header_counts < 0).any():
+            raise Unusual  # it has headers, which somebody has to check
+        at = headers.skip(octets, at, header_counts, np.arange(len(at)))
+    if any_of(at != record_ends):
+        raise Unusual
+    return fields
 
 
 def _bounds(octets: Octets, starts: Int64s, ends: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:
     """Where each record's attributes are, and where it ends: the one thing to be read in step.
 
     Raises:
-        _NotPlain: the records of a batch do not fill it.
+        Unusual: the records of a batch do not fill it.
     """
     total = int(counts.sum())
     firsts, lasts = np.empty(total, np.int64), np.empty(total, np.int64)
@@ -204,38 +184,15 @@ def _bounds(octets: Octets, starts: Int64s, ends: Int64s, counts: Int64s) -> tup
     for step in range(int(left[0])):
         if left[-1] <= step:
             going = int(np.searchsorted(-left, -step, side="left"))
-            if _any(positions[going:] != limits[going:]):
-                raise _NotPlain
+            if any_of(positions[going:] != limits[going:]):
+                raise Unusual
             positions, limits, left = positions[:going], limits[:going], left[:going]
             slots = slots[:going]
-        size, at = _varints(octets, positions)
+        size, at = varints(octets, positions)
         firsts[slots + step] = at
         # Whoever reads the fields finds that each record ends behind its begin: one that ends too
         # late is noticed when its batch does not end where it should.
         lasts[slots + step] = positions = at + size
-    if _any(positions != limits):
-        raise _NotPlain
+    if any_of(positions != limits):
+        raise Unusual
     return firsts, lasts
-
-
-def _varints(octets: Octets, positions: Int64s) -> tuple[Int64s, Int64s]:
-    """The zig-zag varints at `positions`, and the positions behind them."""
-    first = octets.take(positions, mode="clip")
-    positions = positions + 1
-    if _largest(first) < _GOES_ON:
-        # Most are of one byte: a look-up takes half as long as what follows.
-        return _OF_ONE_BYTE.take(first), positions
-    last = first.astype(np.int64)
-    numbers: Any = last & 0x7F
-    goes_on = last >= _GOES_ON
-    shift = 7
-    while _any(goes_on):
-        if shift >= _SHIFT_MAX:
-            raise _NotPlain
-        # Those that have ended add nothing, and stay where they are.
-        last = np.where(goes_on, octets.take(positions, mode="clip"), 0).astype(np.int64)
-        numbers |= (last & 0x7F) << shift
-        positions = positions + goes_on
-        goes_on = last >= _GOES_ON
-        shift += 7
-    return (numbers >> 1) ^ -(numbers & 1), positions

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.records import build_batch
+from wire.records import InvalidRecord, build_batch
 from wire.records.batch import RecordBatch
 from wire.records.decode.fast.lockstep import BatchesColumns, columns_of_batches
 
@@ -93,6 +93,30 @@ def test_a_field_that_leaves_its_record_is_noticed_where_the_lengths_are_whole(
     payload[position] += 2
     assert columns_of_batches([whole, whole], [whole.payload(), whole.payload()]) is not None
     assert columns_of_batches([whole, whole], [whole.payload(), bytes(payload)]) is None
+
+
+def _with_key_size(encoded: bytes) -> RecordBatch:
+    """A batch of one record without a key, which says so in these bytes."""
+    record = bytes(3) + encoded + b"\2v" + bytes(1)
+    payload = bytes((2 * len(record),)) + record
+    made = bytearray(build_batch([b"v"], timestamps=5))[:61] + payload
+    made[8:12] = (len(made) - 12).to_bytes(4, "big")
+    return RecordBatch(memoryview(bytes(made)))
+
+
+def test_a_number_of_too_many_bytes_is_left_to_the_general_reader() -> None:
+    batch = _with_key_size(b"\x81\x80\x80\x80\x80\0")
+    with pytest.raises(InvalidRecord):
+        batch.columns()
+    assert _together([batch, batch]) is None
+
+
+def test_a_number_with_more_bits_than_it_may_have_is_read_as_java_reads_it() -> None:
+    batch = _with_key_size(b"\x81\x80\x80\x80\x70")
+    assert batch.columns().key_sizes.tolist() == [-1]
+    found = _together([batch, batch])
+    assert found is not None
+    assert found.key_sizes.tolist() == [-1, -1]
 
 
 @pytest.mark.parametrize("name", ["timestamps", "offsets"])
