@@ -14,16 +14,11 @@ from embedlog.client.producer.settings import SenderSettings
 from embedlog.errors import EmbedlogError, KafkaError, TimedOut
 from embedlog.pending import Pending
 from wire.records.encode.built import BuiltBatch
-from wire.schemas.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from embedlog.client.metadata import Metadata
@@ -33,6 +28,7 @@ if TYPE_CHECKING:
     from embedlog.client.producer.transactions.sequences import Numbering
     from embedlog.client.settings import Settings
     from embedlog.transport import InProcessTransport
+    from wire.schemas.produce import ProduceResponse
 
 
 class InProcessSender:
@@ -54,7 +50,7 @@ class InProcessSender:
         self._clock = transport.runtime.clock
         self._settings = SenderSettings(settings, in_process=True)
         self.outcomes = BatchOutcomes(accumulator, metadata, transactions, settings, transport)
-        self._upkeep = Upkeep(
+        self.upkeep = Upkeep(
             transport, metadata, accumulator, self.outcomes, transactions, settings
         )
         self._may_be_sent: MayBeSent | None = None
@@ -64,15 +60,6 @@ class InProcessSender:
         """Is a complete batch encoded in the call that made it? There is nothing to wait for."""
         self.metrics = RequestMetrics()
 
-    @property
-    def request_count(self) -> int:
-        """Batches that wait to be committed."""
-        return len(self._upkeep.sent)
-
-    def on_arrival(self, arrived: Callable[[], None]) -> None:
-        """Call `arrived`, in whichever thread, when there is news for a pass or a waiter."""
-        self._upkeep.arrived = arrived
-
     def run_once(self) -> int | None:
         """One pass; milliseconds until time itself makes the next one useful, None if never.
 
@@ -80,7 +67,7 @@ class InProcessSender:
         the callback after it.
         """
         now_ms = self._clock.monotonic_ms()
-        accumulator, upkeep, settled = self._accumulator, self._upkeep, self.outcomes.settled
+        accumulator, upkeep, settled = self._accumulator, self.upkeep, self.outcomes.settled
         accumulator.has_sendable = False
         if upkeep.answers or settled:
             self._settle(now_ms)
@@ -117,11 +104,11 @@ class InProcessSender:
 
     def abort_all(self, error: EmbedlogError) -> None:
         """Give up everything that has no outcome, and tell the callbacks."""
-        self._upkeep.give_up_all(error)
+        self.upkeep.give_up_all(error)
 
     def recover(self) -> None:
         """Ctrl-C has ended a pass between any two steps: give every batch it held an outcome."""
-        self._upkeep.follow_again()
+        self.upkeep.follow_again()
 
     # A batch
 
@@ -172,14 +159,14 @@ class InProcessSender:
         elif is_duplicate:
             append_ms = latest
         self.outcomes.written(batch, first_offset, append_ms)
-        self._upkeep.arrived()
+        self.upkeep.arrived()
 
     def _follow(self, batch: ProducerBatch, answer: Pending[Any], now_ms: int) -> None:
         """See to a batch that is not committed yet."""
         batch.queue.is_muted = self._settings.in_flight_max == 1
         sent = SentRequest(-1, [batch], now_ms)
-        self._upkeep.sent[sent] = None
-        self._upkeep.follow(sent, answer)
+        self.upkeep.sent[sent] = None
+        self.upkeep.follow(sent, answer)
 
     def _ask(self, batch: ProducerBatch, now_ms: int) -> Pending[ProduceResponse | None]:
         """Append by a request, for who looks at those."""
@@ -197,30 +184,13 @@ class InProcessSender:
     # Outcomes
 
     def _settle(self, now_ms: int) -> None:
-        upkeep = self._upkeep
+        upkeep = self.upkeep
         while upkeep.answers:
             sent = upkeep.answers.popleft()
             if sent in upkeep.sent:  # else it was given up already
                 upkeep.forget(sent)
-                self._take_answer(sent, now_ms)
+                self.outcomes.take_answer(sent, self.metrics, now_ms)
         upkeep.tell()
-
-    def _take_answer(self, sent: SentRequest, now_ms: int) -> None:
-        assert sent.pending is not None, sent
-        batches = [batch for batch in sent.batches if batch.outcome is None]
-        error = sent.pending.error()
-        if error is not None:
-            for batch in batches:
-                self.outcomes.attempt_failed(batch, error, now_ms)
-            return
-        answer: Any = sent.pending.result()
-        if isinstance(answer, ProduceResponse):
-            self.metrics.throttled(answer.throttle_time_ms)
-            self.outcomes.take_response(answer, batches, now_ms)
-            return
-        for batch in batches:
-            offset, stamp = (-1, -1) if answer is None else (answer[0], answer[2])
-            self.outcomes.written(batch, offset, stamp)
 
 
 class DirectAppend:

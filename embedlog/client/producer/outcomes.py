@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from embedlog.client.metadata import Metadata
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import DeliveryCallback, ProducerBatch
+    from embedlog.client.producer.metrics import RequestMetrics
     from embedlog.client.producer.transactions.sequences import Numbering
     from embedlog.client.settings import Settings
     from embedlog.pending import Pending
@@ -98,10 +99,25 @@ class BatchOutcomes:
         else:
             self.refused(batch, error_of(answer), now_ms)
 
-    def take_response(
-        self, response: ProduceResponse, batches: list[ProducerBatch], now_ms: int
-    ) -> None:
-        """Take what a response says of each of `batches`, and of leaders if some refused."""
+    def take_answer(self, sent: SentRequest, metrics: RequestMetrics, now_ms: int) -> None:
+        """Take what the answer says of each of the batches, and of leaders if some were refused.
+
+        To an append in process it is a tuple; it is None where nobody was asked, acks 0.
+        """
+        assert sent.pending is not None, sent
+        batches = [batch for batch in sent.batches if batch.outcome is None]
+        error = sent.pending.error()
+        if error is not None:
+            for batch in batches:
+                self.attempt_failed(batch, error, now_ms)
+            return
+        response: Any = sent.pending.result()
+        if response is None or isinstance(response, tuple):
+            offset, stamp = (-1, -1) if response is None else (response[0], response[2])
+            for batch in batches:
+                self.written(batch, offset, stamp)
+            return
+        metrics.throttled(response.throttle_time_ms)
         answers = by_partition(response, {batch.topic_id: batch.topic for batch in batches})
         if any(answer.error_code for answer in answers.values()):
             self._metadata.learn_leaders(*leaders_in(response, answers))
@@ -396,8 +412,8 @@ class Upkeep:
         if sent.memory:
             self._accumulator.give_back(sent.memory)
 
-    def give_up_waiting(self, error: EmbedlogError) -> None:
-        """Fail all that was not sent."""
+    def give_up_waiting(self, error: Exception) -> None:
+        """Fail all that waits to be sent, or to be sent again."""
         waiting, _ = self._accumulator.take_expired(NEVER)
         for batch in waiting:
             self._outcomes.failed(batch, error)
@@ -448,7 +464,7 @@ class Upkeep:
             self.quiet_until_ms = min(now_ms + metadata_delay, self.expiry_ms)
         if numbers is not None:
             if numbers.doom is not None:
-                self._drop(numbers.doom)
+                self.give_up_waiting(numbers.doom)
             delay = sooner(delay, numbers.advance(now_ms))
             self._watch(numbers.pending)
             self.may_send = numbers.may_send
@@ -471,12 +487,6 @@ class Upkeep:
         delay = self._metadata.advance(now_ms)
         self._watch(self._metadata.pending)
         return delay, self._metadata.answer_count > answers
-
-    def _drop(self, error: Exception) -> None:
-        """Give up what waits to be sent, or to be sent again."""
-        waiting, _ = self._accumulator.take_expired(NEVER)
-        for batch in waiting:
-            self._outcomes.failed(batch, error)
 
     def _watch(self, pending: Pending[Any] | None) -> None:
         """Make sure that the next pass happens when `pending` is done."""

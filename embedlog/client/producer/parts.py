@@ -62,7 +62,7 @@ class ProducerParts:
     def metrics(self) -> dict[str, float]:
         """What was counted, by Kafka's names. Times are in ms unless the name says otherwise."""
         requests, records = self.sender.metrics, self.sender.outcomes.metrics
-        request_count = self.sender.request_count
+        request_count = len(self.sender.upkeep.sent)
         pool, memory = self.accumulator.pool, self.memory
         answers = max(requests.answer_count, 1)
         batches = max(requests.batch_count, 1)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import ProducerBatch
+    from embedlog.client.producer.outcomes import Upkeep
     from embedlog.client.settings import Settings
     from embedlog.runtime import Scheduler
     from embedlog.transport import Transport
@@ -45,8 +46,9 @@ if TYPE_CHECKING:
         def recover(self) -> None:
             """Ctrl-C has ended a pass."""
 
-        def on_arrival(self, arrived: Callable[[], None]) -> None:
-            """Call `arrived` when there is news for a pass or a waiter."""
+        @property
+        def upkeep(self) -> Upkeep:
+            """Who hears of answers."""
 
 
 class Passes:
@@ -77,7 +79,7 @@ class Passes:
         self.is_eager = not self._in_process and not self._is_threaded
         """Does every `send` make a pass, or only one that filled a batch?"""
         self.driver = Driver(transport, sender.run_once, sender.recover, threaded=self._is_threaded)
-        sender.on_arrival(self.driver.arrived)
+        sender.upkeep.arrived = self.driver.arrived
         self.flush_ns = 0
         """What flushes took, in all."""
         self._unattended: UnattendedPasses | None = None

@@ -16,13 +16,10 @@ from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from embedlog.client.metadata import Metadata, PartitionInfo
     from embedlog.client.producer.accumulator import RecordAccumulator
     from embedlog.client.producer.batch import ProducerBatch
     from embedlog.client.producer.destinations import NodeLatencies
-    from embedlog.client.producer.settings import SenderSettings
     from embedlog.client.producer.transactions.sequences import Numbering
     from embedlog.client.settings import Settings
     from embedlog.transport import Transport
@@ -52,7 +49,7 @@ class RequestSender:
         self._clock = transport.runtime.clock
         self._settings = SenderSettings(settings, in_process=transport.in_process)
         self.outcomes = BatchOutcomes(accumulator, metadata, transactions, settings, transport)
-        self._upkeep = Upkeep(
+        self.upkeep = Upkeep(
             transport, metadata, accumulator, self.outcomes, transactions, settings
         )
         self._in_flight: dict[int, int] = {}
@@ -64,15 +61,6 @@ class RequestSender:
         self._now_ms = 0
         self.metrics = RequestMetrics()
 
-    @property
-    def request_count(self) -> int:
-        """Requests without an answer."""
-        return len(self._upkeep.sent)
-
-    def on_arrival(self, arrived: Callable[[], None]) -> None:
-        """Call `arrived`, in whichever thread, when there is news for a pass or a waiter."""
-        self._upkeep.arrived = arrived
-
     def run_once(self) -> int | None:
         """One pass; milliseconds until time itself makes the next one useful, None if never.
 
@@ -80,7 +68,7 @@ class RequestSender:
         the callback after it.
         """
         now_ms = self._now_ms = self._clock.monotonic_ms()
-        upkeep, settled = self._upkeep, self.outcomes.settled
+        upkeep, settled = self.upkeep, self.outcomes.settled
         self._accumulator.has_sendable = False
         while True:
             took = bool(upkeep.answers)
@@ -104,7 +92,7 @@ class RequestSender:
 
     def abort_all(self, error: EmbedlogError) -> None:
         """Give up everything that has no outcome, and tell the callbacks."""
-        self._upkeep.give_up_all(error)
+        self.upkeep.give_up_all(error)
         self._in_flight.clear()
 
     def recover(self) -> None:
@@ -113,9 +101,9 @@ class RequestSender:
         What was on a network is sent again, as after any lost connection.
         """
         self._transport.drop_requests("interrupted")
-        self._upkeep.follow_again()
+        self.upkeep.follow_again()
         self._in_flight.clear()
-        for sent in self._upkeep.sent:
+        for sent in self.upkeep.sent:
             self._in_flight[sent.node_id] = self._in_flight.get(sent.node_id, 0) + 1
 
     # A pass
@@ -123,13 +111,13 @@ class RequestSender:
     def _advance(self, now_ms: int) -> int | None:
         try:
             while True:
-                delay = self._upkeep.advance(now_ms)
-                if self._upkeep.may_send and self._accumulator.active:
+                delay = self.upkeep.advance(now_ms)
+                if self.upkeep.may_send and self._accumulator.active:
                     delay = sooner(delay, self._send_ready(now_ms))
                 if self._transactions is None or not self._transactions.is_due:
                     break
         except EmbedlogError as error:
-            self._upkeep.give_up_waiting(error)
+            self.upkeep.give_up_waiting(error)
             return None
         return delay
 
@@ -151,13 +139,13 @@ class RequestSender:
             while self._unready:
                 delay = sooner(delay, self._transport.prepare(self._unready.popitem()[0]))
             if accumulator.lacks_leader:
-                later, has_asked = self._upkeep.find_leaders(
+                later, has_asked = self.upkeep.find_leaders(
                     accumulator.lacks_leader, now_ms, has_asked=has_asked
                 )
                 delay = sooner(delay, later)
                 if has_asked:
                     continue
-            if not requests or self._upkeep.answers or self.outcomes.settled:
+            if not requests or self.upkeep.answers or self.outcomes.settled:
                 return delay
 
     def _encode_ahead(self) -> None:
@@ -167,7 +155,7 @@ class RequestSender:
         1.4 times as long with gzip and 1.15 with zstd. Plain batches take no time to speak of.
         """
         settings = self._settings
-        if self._upkeep.sent and settings.codec:
+        if self.upkeep.sent and settings.codec:
             for batch in self._accumulator.closed_first(settings.in_flight_max):
                 self._encode(batch)
 
@@ -201,7 +189,7 @@ class RequestSender:
 
     def _send(self, node_id: int, batches: list[ProducerBatch]) -> None:
         sent = SentRequest(node_id, batches, self._clock.monotonic_ms())
-        self._upkeep.sent[sent] = None
+        self.upkeep.sent[sent] = None
         self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
         try:
             for batch in list(batches):
@@ -226,7 +214,7 @@ class RequestSender:
             for batch in batches:
                 self.outcomes.defect(batch, error)
             raise
-        self._upkeep.follow(sent, pending)
+        self.upkeep.follow(sent, pending)
 
     def _request(self, batches: list[ProducerBatch]) -> ProduceRequest:
         topics: dict[str, TopicProduceData] = {}
@@ -263,27 +251,13 @@ class RequestSender:
     # Answers
 
     def _take_answer(self, sent: SentRequest, now_ms: int) -> None:
-        if sent not in self._upkeep.sent:
+        if sent not in self.upkeep.sent:
             return  # given up already
         self._forget(sent)
-        batches = [batch for batch in sent.batches if batch.outcome is None]
-        pending = sent.pending
-        assert pending is not None, sent
-        error = pending.error()
         self.metrics.answered(now_ms - sent.sent_ms)
-        if error is not None:
-            for batch in batches:
-                self.outcomes.attempt_failed(batch, error, now_ms)
-            return
-        response = pending.result()
-        if response is None:  # nobody was asked: acks 0
-            for batch in batches:
-                self.outcomes.written(batch, -1, -1)
-            return
-        self.metrics.throttled(response.throttle_time_ms)
-        self.outcomes.take_response(response, batches, now_ms)
+        self.outcomes.take_answer(sent, self.metrics, now_ms)
 
     def _forget(self, sent: SentRequest) -> None:
         """The request has ended, well or not."""
-        self._upkeep.forget(sent)
+        self.upkeep.forget(sent)
         self._in_flight[sent.node_id] -= 1
