@@ -5,15 +5,9 @@ from __future__ import annotations
 from struct import Struct
 
 from embedlog.errors import CorruptRecord
-from wire.records.batch import (
-    HEADER_SIZE,
-    LENGTH_MIN,
-    LOG_OVERHEAD,
-    MAGIC_POSITION,
-    RecordBatch,
-    iter_batches,
-)
+from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import RecordsError
+from wire.records.format import HEADER_SIZE, LENGTH_MIN, LOG_OVERHEAD, MAGIC_POSITION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from embedlog.storage.validation.ordinary_batch import ordinary
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.storage.validation.validated_batch import MAGIC
 from embedlog.storage.validation.validator import validate
-from wire.records.batch import CONTROL_BIT, FRAME_HEAD, LOG_OVERHEAD
+from wire.records.format import CONTROL_BIT, FRAME_HEAD, LOG_OVERHEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

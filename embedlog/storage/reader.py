@@ -17,9 +17,10 @@ from embedlog.storage.segment import Segment, base_offset_of
 from embedlog.storage.segment_file import NOTHING
 from embedlog.storage.segment_indexes import HINTS_MAX
 from embedlog.storage.validation.validated_batch import MAGIC
-from wire.records.batch import ATTRIBUTES_POSITION, CRC_POSITION, MAGIC_POSITION, iter_batches
+from wire.records.batch import iter_batches
 from wire.records.crc32c import crc32c
 from wire.records.errors import RecordsError
+from wire.records.format import ATTRIBUTES_POSITION, CRC_POSITION, MAGIC_POSITION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from struct import Struct
 from embedlog.errors import CorruptRecord
 from embedlog.storage.indexes.offset import RELATIVE_OFFSET_MAX, OffsetIndex
 from embedlog.storage.indexes.time import TimeIndex
-from wire.records.batch import (
+from wire.records.batch import iter_batches
+from wire.records.crc32c import crc32c
+from wire.records.errors import RecordsError
+from wire.records.format import (
     ATTRIBUTES_POSITION,
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_POSITION,
-    iter_batches,
 )
-from wire.records.crc32c import crc32c
-from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

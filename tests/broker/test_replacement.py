@@ -18,7 +18,7 @@ from embedlog.runtime.randomness import seeded
 from embedlog.storage.replacement.manifest import Replacement
 from embedlog.storage.replacement.rewriting import Rewriter, Rules, SegmentWriter
 from embedlog.storage.verification.directory import Verification
-from wire.records.batch import Codec
+from wire.records.format import Codec
 
 FILES = real_runtime().files
 ZERO = TopicPartition("t", 0)

@@ -41,7 +41,8 @@ from embedlog.storage.state_files.checkpoints import Checkpoints
 from embedlog.storage.tasks import LogTasks
 from embedlog.testing import SimFiles
 from tests.crash.simulated import DATA
-from wire.records.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, RecordBatch
+from wire.records.batch import RecordBatch
+from wire.records.format import HEADER, HEADER_SIZE, LOG_OVERHEAD
 
 
 class Bug(NamedTuple):

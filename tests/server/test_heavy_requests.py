@@ -15,8 +15,8 @@ from embedlog.server.heavy_requests import is_heavy, is_heavy_produce
 from tests.crash.peers.attacks import gzipped
 from tests.server.wire_client import WireClient
 from wire.api_keys import ApiKey
-from wire.records.batch import Codec
 from wire.records.encode.builder import build_batch
+from wire.records.format import Codec
 from wire.schemas.api_versions import ApiVersionsRequest
 from wire.schemas.create_topics import CreatableTopic, CreateTopicsRequest
 from wire.schemas.metadata import MetadataRequest

@@ -12,8 +12,8 @@ import embedlog
 from embedlog.config import BrokerConfig
 from embedlog.errors import ConfigError
 from tests.server.wire_client import WireClient
-from wire.records.batch import Codec
 from wire.records.encode.builder import build_batch
+from wire.records.format import Codec
 from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wire.schemas.create_topics import (
     CreatableTopic,

@@ -28,17 +28,7 @@ Nothing here does I/O, and numpy and the codecs are imported by the first call t
 
 from __future__ import annotations
 
-from wire.records.batch import (
-    CODEC_NAMES,
-    DECOMPRESSED_SIZE_MAX,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    Codec,
-    RecordBatch,
-    TimestampType,
-    iter_batches,
-    stamp,
-)
+from wire.records.batch import RecordBatch, iter_batches, stamp
 from wire.records.crc32c import crc32c
 from wire.records.decode.choose import scan, tuples
 from wire.records.decode.scan import ScanResult
@@ -50,6 +40,14 @@ from wire.records.errors import (
     RecordsError,
     TooLarge,
     UnsupportedCodec,
+)
+from wire.records.format import (
+    CODEC_NAMES,
+    DECOMPRESSED_SIZE_MAX,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    Codec,
+    TimestampType,
 )
 from wire.records.record import Record
 

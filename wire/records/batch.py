@@ -8,28 +8,22 @@ from wire.records.crc32c import crc32c
 from wire.records.errors import CorruptBatch, UnsupportedCodec
 from wire.records.format import (
     ATTRIBUTES_POSITION,
-    CHECKED_HEAD,
     CODEC_MASK,
-    CODEC_NAMES,
     CONTROL_BIT,
     CRC_POSITION,
     DECOMPRESSED_SIZE_MAX,
     DELETE_HORIZON_BIT,
     ENTRY_HEAD,
-    FRAME_HEAD,
     HEADER,
     HEADER_SIZE,
     LENGTH_MIN,
     LOG_OVERHEAD,
     MAGIC_POSITION,
     MAX_TIMESTAMP_POSITION,
-    PRODUCER,
-    PRODUCER_POSITION,
     SEQUENCE_MAX,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
     Codec,
-    TimestampType,
 )
 from wire.records.record import Record
 
@@ -40,36 +34,6 @@ if TYPE_CHECKING:
     from wire.records.decode.columns import RecordColumns
     from wire.records.legacy import LegacyBatch
     from wire.records.record import Buffer
-
-__all__ = [
-    "ATTRIBUTES_POSITION",
-    "CHECKED_HEAD",
-    "CODEC_MASK",
-    "CODEC_NAMES",
-    "CONTROL_BIT",
-    "CRC_POSITION",
-    "Codec",
-    "DECOMPRESSED_SIZE_MAX",
-    "DELETE_HORIZON_BIT",
-    "ENTRY_HEAD",
-    "FRAME_HEAD",
-    "HEADER",
-    "HEADER_SIZE",
-    "LENGTH_MIN",
-    "LOG_OVERHEAD",
-    "MAGIC_POSITION",
-    "MAX_TIMESTAMP_POSITION",
-    "PRODUCER",
-    "PRODUCER_POSITION",
-    "RecordBatch",
-    "SEQUENCE_MAX",
-    "TIMESTAMP_TYPE_BIT",
-    "TRANSACTIONAL_BIT",
-    "TimestampType",
-    "increment_sequence",
-    "iter_batches",
-    "stamp",
-]
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")

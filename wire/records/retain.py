@@ -7,17 +7,17 @@ timestamp deltas: the base timestamp is that of the first record left, or the de
 
 from __future__ import annotations
 
-from wire.records.batch import (
+from wire.records.batch import RecordBatch
+from wire.records.encode.builder import seal
+from wire.records.errors import InvalidRecord
+from wire.records.format import (
     CHECKED_HEAD,
     CODEC_MASK,
     DECOMPRESSED_SIZE_MAX,
     DELETE_HORIZON_BIT,
     Codec,
-    RecordBatch,
     TimestampType,
 )
-from wire.records.encode.builder import seal
-from wire.records.errors import InvalidRecord
 from wire.records.varint import (
     MAX_VARINT_SIZE,
     MAX_VARLONG_SIZE,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from embedlog.client.consumer.aborted_transactions import AbortedTransactions
 from embedlog.client.errors import RecordUnreadable
 from wire.records import RecordBatch, RecordsError, iter_batches
-from wire.records.batch import CONTROL_BIT, ENTRY_HEAD, LOG_OVERHEAD, TRANSACTIONAL_BIT
 from wire.records.decode.choose import rows
 from wire.records.decode.rows import rows_of
+from wire.records.format import CONTROL_BIT, ENTRY_HEAD, LOG_OVERHEAD, TRANSACTIONAL_BIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from embedlog.spark.sink.rows import field_sizes
-from wire.records.batch import CHECKED_HEAD
 from wire.records.compression import compress
 from wire.records.encode.builder import build_batch, seal
+from wire.records.format import CHECKED_HEAD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

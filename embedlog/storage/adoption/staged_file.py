@@ -13,7 +13,7 @@ from embedlog.errors import CorruptRecord
 from embedlog.runtime.files import write_fully
 from embedlog.storage.log_config import NO_LIMIT
 from embedlog.storage.segment_scan import SegmentScan, read_batch
-from wire.records.batch import (
+from wire.records.format import (
     CODEC_MASK,
     CODEC_NAMES,
     CONTROL_BIT,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from embedlog.runtime.files import remove_tree, write_fully
 from embedlog.storage.adoption import layout
 from embedlog.storage.adoption.manifest import StagedFile
-from wire.records.batch import HEADER
+from wire.records.format import HEADER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,9 +21,10 @@ from __future__ import annotations
 
 from itertools import repeat
 
-from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch
+from wire.records.batch import RecordBatch
 from wire.records.decode.loop import parse_records
 from wire.records.encode.builder import build_batch
+from wire.records.format import DECOMPRESSED_SIZE_MAX
 from wire.records.retain import empty_batch, retain
 
 TYPE_CHECKING = False

@@ -20,7 +20,8 @@ from embedlog.storage.indexes.offset import ENTRY_SIZE, RELATIVE_OFFSET_MAX
 from embedlog.storage.indexes.time import ENTRY_SIZE as TIME_ENTRY_SIZE
 from embedlog.storage.producers.append import load_aborted_in_slices
 from embedlog.storage.reader import cut
-from wire.records.batch import DECOMPRESSED_SIZE_MAX, RecordBatch, iter_batches
+from wire.records.batch import RecordBatch, iter_batches
+from wire.records.format import DECOMPRESSED_SIZE_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ one: its marker goes in a later round, so that no crash leaves the batch without
 from __future__ import annotations
 
 from embedlog.storage.indexes.transaction import TransactionIndex
-from wire.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT
 from wire.records.control import ControlType, control_type_of
+from wire.records.format import CONTROL_BIT, TRANSACTIONAL_BIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

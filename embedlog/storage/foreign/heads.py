@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from wire.records.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD
+from wire.records.format import HEADER, HEADER_SIZE, LOG_OVERHEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

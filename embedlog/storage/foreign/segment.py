@@ -13,8 +13,9 @@ from embedlog.storage import paths
 from embedlog.storage.foreign.heads import heads
 from embedlog.storage.indexes.offset import OffsetIndex
 from embedlog.storage.indexes.time import TimeIndex
-from wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, RecordBatch, iter_batches
+from wire.records.batch import RecordBatch, iter_batches
 from wire.records.errors import RecordsError
+from wire.records.format import HEADER_SIZE, LOG_OVERHEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from embedlog.storage.foreign.segment import ForeignSegment
 from embedlog.storage.producers import snapshot as producer_snapshot
 from embedlog.storage.producers.state import read_marker
 from embedlog.storage.segment_scan import has_good_batch_after
-from wire.records.batch import CONTROL_BIT, LOG_OVERHEAD, TRANSACTIONAL_BIT, RecordBatch
+from wire.records.batch import RecordBatch
+from wire.records.format import CONTROL_BIT, LOG_OVERHEAD, TRANSACTIONAL_BIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

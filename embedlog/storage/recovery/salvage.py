@@ -19,7 +19,7 @@ from embedlog.storage.recovery.torn_write import is_torn
 from embedlog.storage.segment_scan import is_epoch_of, is_zeros, next_good_batch, read_batch
 from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 from embedlog.storage.state_files.sealed_file import read_sealed
-from wire.records.batch import LOG_OVERHEAD
+from wire.records.format import LOG_OVERHEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,13 +14,8 @@ where a page begins among them. A value that ends with more zeros makes a rotten
 
 from __future__ import annotations
 
-from wire.records.batch import (
-    ATTRIBUTES_POSITION,
-    CRC_POSITION,
-    LENGTH_MIN,
-    LOG_OVERHEAD,
-)
 from wire.records.crc32c import crc32c
+from wire.records.format import ATTRIBUTES_POSITION, CRC_POSITION, LENGTH_MIN, LOG_OVERHEAD
 
 _STEP_SIZE = 1 << 20
 _PAGE_SIZE = 4096

@@ -11,7 +11,8 @@ from _bisect import bisect_right
 from hashlib import sha256
 from struct import Struct
 
-from wire.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, RecordBatch
+from wire.records.batch import RecordBatch
+from wire.records.format import CONTROL_BIT, TRANSACTIONAL_BIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,15 +20,10 @@ from embedlog.storage.cleaner.filter import modernised, read_fields
 from embedlog.storage.foreign.segment import ForeignSegment
 from embedlog.storage.replacement.checks import SegmentFacts
 from embedlog.storage.replacement.manifest import ReplacingFile
-from wire.records.batch import (
-    CHECKED_HEAD,
-    CODEC_MASK,
-    DECOMPRESSED_SIZE_MAX,
-    RecordBatch,
-    TimestampType,
-)
+from wire.records.batch import RecordBatch
 from wire.records.compression import compress
 from wire.records.encode.builder import build_batch, seal
+from wire.records.format import CHECKED_HEAD, CODEC_MASK, DECOMPRESSED_SIZE_MAX, TimestampType
 from wire.records.retain import empty_batch, retain
 
 TYPE_CHECKING = False

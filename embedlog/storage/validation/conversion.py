@@ -5,9 +5,10 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.storage.validation.errors import as_kafka_error, check_records
 from embedlog.storage.validation.record_set import check_size
-from wire.records.batch import Codec, RecordBatch, TimestampType, iter_batches
+from wire.records.batch import RecordBatch, iter_batches
 from wire.records.encode.builder import build_batch
 from wire.records.errors import RecordsError
+from wire.records.format import Codec, TimestampType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

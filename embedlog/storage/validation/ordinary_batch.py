@@ -9,10 +9,10 @@ proved most by its making; what depends on the topic is asked of its facts.
 from __future__ import annotations
 
 from embedlog.storage.validation.validated_batch import MAGIC, ValidatedBatch
-from wire.records.batch import ATTRIBUTES_POSITION, HEADER, HEADER_SIZE, LOG_OVERHEAD
 from wire.records.crc32c import crc32c
 from wire.records.decode.fast.uniform import known_shape
 from wire.records.encode.built import BuiltBatch
+from wire.records.format import ATTRIBUTES_POSITION, HEADER, HEADER_SIZE, LOG_OVERHEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog import errors
-from wire.records.batch import ENTRY_HEAD, LENGTH_MIN, LOG_OVERHEAD, MAGIC_POSITION
+from wire.records.format import ENTRY_HEAD, LENGTH_MIN, LOG_OVERHEAD, MAGIC_POSITION
 
 _LENGTH_MAX = (1 << 31) - 1 - LOG_OVERHEAD
 

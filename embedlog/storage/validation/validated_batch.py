@@ -7,15 +7,15 @@ position  size
 
 from __future__ import annotations
 
-from wire.records.batch import (
+from wire.records.batch import RecordBatch
+from wire.records.crc32c import crc32c
+from wire.records.format import (
     CHECKED_HEAD,
     FRAME_HEAD,
     HEADER_SIZE,
     LOG_OVERHEAD,
     TRANSACTIONAL_BIT,
-    RecordBatch,
 )
-from wire.records.crc32c import crc32c
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -30,17 +30,11 @@ from embedlog.storage.validation.errors import NO_TIMESTAMP, as_kafka_error, che
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.storage.validation.record_set import check_rest, check_size, first_entry
 from embedlog.storage.validation.validated_batch import of_batch
-from wire.records.batch import (
-    CODEC_MASK,
-    CONTROL_BIT,
-    HEADER_SIZE,
-    TIMESTAMP_TYPE_BIT,
-    Codec,
-    RecordBatch,
-)
+from wire.records.batch import RecordBatch
 from wire.records.decode.choose import scan
 from wire.records.encode.built import BuiltBatch
 from wire.records.errors import RecordsError
+from wire.records.format import CODEC_MASK, CONTROL_BIT, HEADER_SIZE, TIMESTAMP_TYPE_BIT, Codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

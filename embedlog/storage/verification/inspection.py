@@ -20,7 +20,8 @@ from embedlog.storage.state_files.checkpoints import read_properties
 from embedlog.storage.state_files.leader_epochs import LeaderEpochs
 from embedlog.storage.state_files.published_offset import read_published
 from embedlog.storage.state_files.sealed_file import read_sealed
-from wire.records.batch import Codec, RecordBatch
+from wire.records.batch import RecordBatch
+from wire.records.format import Codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,18 +18,17 @@ from embedlog.storage.foreign.segment import READ_SIZE
 from embedlog.storage.foreign.tail import ends_transaction
 from embedlog.storage.segment_scan import is_zeros
 from embedlog.storage.verification.index_claims import IndexClaims
-from wire.records.batch import (
+from wire.records.batch import RecordBatch, iter_batches
+from wire.records.crc32c import crc32c
+from wire.records.errors import RecordsError
+from wire.records.format import (
     ATTRIBUTES_POSITION,
     CONTROL_BIT,
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
     TRANSACTIONAL_BIT,
-    RecordBatch,
-    iter_batches,
 )
-from wire.records.crc32c import crc32c
-from wire.records.errors import RecordsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from tests.crash.peers.victim import Victim
 from wire.primitives import uvarint
-from wire.records.batch import CHECKED_HEAD, FRAME_HEAD, LOG_OVERHEAD
 from wire.records.crc32c import crc32c
 from wire.records.encode.builder import build_batch
+from wire.records.format import CHECKED_HEAD, FRAME_HEAD, LOG_OVERHEAD
 from wire.records.varint import encode_varint
 from wire.schemas.create_topics import CreatableTopic, CreateTopicsRequest
 from wire.schemas.describe_configs import DescribeConfigsRequest, DescribeConfigsResource

@@ -13,7 +13,7 @@ from embedlog.testing import SimFiles, SimulatedCrash
 from tests.storage.cleaner.compaction import check_compacted, committed_rows, rows
 from tests.storage.logs import append
 from tests.storage.replacement.replacement import ERASED, Owned, without
-from wire.records.batch import Codec
+from wire.records.format import Codec
 
 RULES = Rules(erased=[ERASED], codec=Codec.GZIP, batch_size=1 << 14)
 CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "sync_directory")

@@ -20,7 +20,7 @@ from tests.storage.cleaner.compaction import (
 )
 from tests.storage.logs import DATA, PARTITION, append, append_marker, batch, uncleanable
 from tests.storage.replacement.replacement import ERASED, Owned, without
-from wire.records.batch import Codec
+from wire.records.format import Codec
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from embedlog.storage.validation.ordinary_batch import ordinary
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.storage.validation.validated_batch import ValidatedBatch
 from embedlog.storage.validation.validator import validate
-from wire.records.batch import HEADER_SIZE
 from wire.records.crc32c import crc32c
 from wire.records.encode.builder import build_batch
+from wire.records.format import HEADER_SIZE
 from wire.records.known import KNOWN
 
 NOW = 1_700_000_000_000

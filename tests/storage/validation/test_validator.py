@@ -16,10 +16,11 @@ from embedlog.storage.log_config import NO_LIMIT, LogConfig
 from embedlog.storage.validation.origin import AppendOrigin
 from embedlog.storage.validation.validated_batch import ValidatedBatch
 from embedlog.storage.validation.validator import validate
-from wire.records.batch import HEADER_SIZE, Codec, RecordBatch
+from wire.records.batch import RecordBatch
 from wire.records.compression import compress
 from wire.records.crc32c import crc32c
 from wire.records.encode.builder import build_batch
+from wire.records.format import HEADER_SIZE, Codec
 from wire.records.legacy import encode_message, encode_wrapper
 from wire.records.record import Record
 from wire.records.varint import encode_varint

@@ -112,8 +112,8 @@ def plain_payload(arguments: dict[str, Any]) -> bytes:
 
 def batch_of_payload(payload: bytes, count: int, *, base_timestamp: int = 0) -> bytes:
     """A batch, with a right checksum, around any bytes of records."""
-    from wire.records.batch import CHECKED_HEAD
     from wire.records.encode.builder import seal
+    from wire.records.format import CHECKED_HEAD
 
     checked = CHECKED_HEAD.pack(
         0, max(count - 1, 0), base_timestamp, base_timestamp, -1, -1, -1, count

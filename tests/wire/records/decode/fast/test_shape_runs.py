@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from wire.records import RecordBatch, build_batch, iter_batches, tuples
-from wire.records.batch import HEADER_SIZE, stamp
+from wire.records.batch import stamp
 from wire.records.decode.fast.uniform import RunRows, next_rows
+from wire.records.format import HEADER_SIZE
 from wire.records.known import KNOWN, Known
 
 NOW = 1_700_000_000_000
