@@ -63,13 +63,16 @@ class Rank:
     """The block that producer ids are given from. Under it the controller, for another block."""
     CONTROLLER = 31
     """The cluster's metadata: check, write, publish. Under it the broker follows the change."""
-    PUBLISHER = 32
+    METADATA_FEED = 32
+    """The changes of the metadata that one broker of several has yet to hear of. Under it that
+    broker follows them."""
+    PUBLISHER = 33
     """What this broker hosts. Under it the log manager and partitions."""
-    BROKER = 33
+    BROKER = 34
     """The making of parts that are made when first asked for."""
-    SHARDS = 34
+    SHARDS = 35
     """Which shards a coordinator has. A leaf."""
-    MARKERS = 35
+    MARKERS = 36
     """The decided transactions whose partitions have not been told. A leaf."""
     CLEANER = 40
     """Compaction: one slice at a time. Under it partitions."""
@@ -81,6 +84,10 @@ class Rank:
     """One log's syncs: of those that wait for one, one does it for all."""
     CHECKPOINTS = 44
     """The files with the offsets of all logs."""
+    FETCHERS = 45
+    """The partitions that are to be followed, or no more. A leaf."""
+    IN_SYNC = 46
+    """The proposals to the controller that were not answered. A leaf."""
     PURGATORY = 50
     """Which operations wait for which key."""
     TIMER = 51
@@ -93,6 +100,8 @@ class Rank:
     """A duty's own thread: it starts and ends."""
     NEWS = 55
     """The threads that wait for a producer's passes; the start of the thread that makes them."""
+    NETWORK = 56
+    """What the links between brokers keep. A leaf."""
     PENDING = 60
     """An answer that arrives. Callbacks run after its release."""
     ABORTED = 61

@@ -205,10 +205,11 @@ class MemoryTree:
     def find(self, path: str) -> MemoryNode | MemoryDirectory | None:
         """What the path stands for; None when that is nothing."""
         found: MemoryNode | MemoryDirectory | None = self.root
-        for name in _parts(path):
-            if not isinstance(found, MemoryDirectory):
-                return None
-            found = found.entries.get(name)
+        for name in path.split("/"):
+            if name:
+                if not isinstance(found, MemoryDirectory):
+                    return None
+                found = found.entries.get(name)
         return found
 
     def directory(self, path: str) -> MemoryDirectory:

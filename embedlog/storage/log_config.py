@@ -130,8 +130,8 @@ class LogConfig:
         unknown = values.keys() - DEFAULTS.keys()
         if unknown:
             raise ConfigError(f"unknown log settings: {', '.join(sorted(unknown))}")
-        for name, default in DEFAULTS.items():
-            setattr(self, name, values.get(name, default))
+        for name, value in {**DEFAULTS, **values}.items():
+            setattr(self, name, value)
         if self.durability not in DURABILITIES:
             raise ConfigError(f"durability {self.durability!r}: expected one of {DURABILITIES}")
         policies = self.cleanup_policy.replace(" ", "").split(",")

@@ -49,8 +49,12 @@ class LogManager:
         retention_first_ms: int = RETENTION_FIRST_MS,
         retention_interval_ms: int = RETENTION_INTERVAL_MS,
         cleaner_settings: Settings | None = None,
+        begins_epochs: bool = True,
     ) -> None:
         """Take the directory, making it when it is missing.
+
+        `begins_epochs`: after an unclean stop each log begins a leader epoch, as it may have lost
+        records. Not where logs follow others: their leaders decide.
 
         Old segments are looked for after `retention_first_ms`, then every interval. Compaction
         follows `cleaner.settings`, Kafka's defaults if there are none.
@@ -73,7 +77,11 @@ class LogManager:
             self.directory.release()
             raise
         self.opener = LogOpener(
-            runtime, self.directory, self.checkpoints, OpenFiles(runtime.files, open_files_max)
+            runtime,
+            self.directory,
+            self.checkpoints,
+            OpenFiles(runtime.files, open_files_max),
+            begins_epochs=begins_epochs,
         )
         self.leftovers = Leftovers(self.directory, runtime.random)
         self.pins = Pins(self.directory, self._logs)
@@ -242,6 +250,28 @@ class LogManager:
                 self._close_logs(refusal)
                 if not self.directory.is_volatile:
                     events.info("closed %s", self.directory.path)
+            finally:
+                self.directory.release()
+
+    def abandon(self, *, loses_unsynced: bool = False) -> None:
+        """End as a process does that is killed: nothing is written, nothing is marked as clean.
+
+        `loses_unsynced`: as a machine does whose power fails: logs end where they were synced.
+
+        Raises:
+            KafkaStorageError: the disk refuses the cutting of a log.
+        """
+        self.tasks.stop()
+        with self._mutex:
+            self._closed = True
+            try:
+                for log in self._logs.values():
+                    with log.lock:
+                        if loses_unsynced and log.failure is None:
+                            from embedlog.storage.replica.truncation import lose_unsynced
+
+                            lose_unsynced(log)
+                        log.retire(ClosedError("the broker was killed"))
             finally:
                 self.directory.release()
 

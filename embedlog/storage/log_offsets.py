@@ -100,6 +100,18 @@ class LogOffsets:
         if self.published is not None and self.published.offset != self.high_watermark:
             self.published.publish(self.high_watermark)
 
+    def commit_to(self, offset: int) -> None:
+        """Raise the high watermark to `offset`, which every replica has that counts."""
+        if offset > self.high_watermark:
+            self.follow(offset)
+
+    def follow(self, offset: int) -> bool:
+        """Take over a leader's high watermark, kept within the log; say whether it changed."""
+        has_changed = self.update_high_watermark(offset)
+        if self.published is not None and self.published.offset != self.high_watermark:
+            self.published.publish(self.high_watermark)
+        return has_changed
+
     def update_high_watermark(self, offset: int) -> bool:
         """Set the high watermark, kept within the log; say whether it changed."""
         bounded = self._chain.segments[-1].end[0]

@@ -27,6 +27,7 @@ class LogOpener:
     """Opens the logs of one data directory, one at a time."""
 
     __slots__ = (
+        "_begins_epochs",
         "_checkpoints",
         "_directory",
         "_runtime",
@@ -42,7 +43,11 @@ class LogOpener:
         directory: OwnedDirectory,
         checkpoints: LogCheckpoints,
         open_files: OpenFiles,
+        *,
+        begins_epochs: bool = True,
     ) -> None:
+        """`begins_epochs`: a log that is recovered begins a leader epoch of its own."""
+        self._begins_epochs = begins_epochs
         self._runtime = runtime
         self._directory = directory
         self._checkpoints = checkpoints
@@ -152,6 +157,7 @@ class LogOpener:
     def _known(self, topic_partition: TopicPartition, config: LogConfig) -> Opening:
         """What is known of a log that is there."""
         opening = self._opening(topic_partition, config)
+        opening.begins_epochs = self._begins_epochs
         opening.clean = self._directory.clean
         opening.same_boot = self._directory.same_boot
         self._checkpoints.fill(opening)

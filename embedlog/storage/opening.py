@@ -44,11 +44,13 @@ class Opening:
     `gaps_below` need not be contiguous (`gaps`). The start offset is
     that of the sealed checkpoint, `told_start_offset` that of the text, -1 for an unknown one,
     until `start_offset` has decided.
+    `begins_epochs`: a recovery begins a leader epoch, as nobody else will.
     `clean`: it was closed, and everything is there. `same_boot`: the machine has not restarted
     since the log was written, so no write is missing but the end of the last one.
     """
 
     __slots__ = (
+        "begins_epochs",
         "clean",
         "cleaned_offset",
         "config",
@@ -86,6 +88,7 @@ class Opening:
         self.config = config
         self.runtime = runtime
         self.open_files = open_files
+        self.begins_epochs = True
         self.clean = clean
         self.recovery_point = recovery_point
         self.log_start_offset = log_start_offset
@@ -146,7 +149,7 @@ def make_log(
     return log
 
 
-def mark_opened(log: Log, *, recovered: bool, failure: CorruptRecord | None) -> None:
+def mark_opened(log: Log, *, begins_epoch: bool, failure: CorruptRecord | None) -> None:
     """End the opening: refuse writes on rot; after an unclean stop begin a leader epoch.
 
     A reader may have seen records that the crash took. The new epoch tells it so (KIP-320):
@@ -159,7 +162,7 @@ def mark_opened(log: Log, *, recovered: bool, failure: CorruptRecord | None) -> 
         log.health.refuse(failure)
         return
     end = log.log_end_offset
-    if recovered and end > 0 and log.epochs.latest >= 0:
+    if begins_epoch and end > 0 and log.epochs.latest >= 0:
         log.epochs.assign(log.epochs.latest + 1, end)
     if log.config.durability == "fsync":
         # What was recovered must not vanish in the next crash, once somebody has read it.

@@ -156,7 +156,8 @@ def is_zeros(view: memoryview) -> bool:
     """Whether every byte is zero."""
     for start in range(0, len(view), len(_ZEROS)):
         part = view[start : start + len(_ZEROS)]
-        if part != _ZEROS[: len(part)]:
+        # Python compares bytes at once, but a view item by item: 2.9 us a KiB, not 0.07.
+        if bytes(part) != _ZEROS[: len(part)]:
             return False
     return True
 

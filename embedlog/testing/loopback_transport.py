@@ -51,8 +51,9 @@ class LoopbackTransport(NetworkClient):
 class LoopbackChannels:
     """What `wire.net.SocketChannels` is to sockets, to calls of the broker's network service."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._service = BrokerService(cluster.broker)
+    def __init__(self, cluster: Cluster, node_id: int | None = None) -> None:
+        """`node_id` says which broker where there are several."""
+        self._service = BrokerService(cluster.broker(node_id).core)
         self._scheduler = cluster.runtime.scheduler
         self._clock = cluster.runtime.clock
         self._events: deque[_Event] = deque()

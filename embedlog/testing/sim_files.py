@@ -24,7 +24,7 @@ from embedlog.runtime.memory_files import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from embedlog.runtime.files import Bytes, DirectoryLock, File, FileStat, Volume
     from embedlog.runtime.randomness import Random
@@ -61,42 +61,67 @@ class _Plan:
 
 
 class SimNode(MemoryNode):
-    """A file's content, and which of its sectors were written since the last sync."""
+    """A file's content, and which of its sectors were written since the last sync.
 
-    __slots__ = ("dirty", "synced")
+    A content that two states of a disk have in common is one `bytes`, until either writes.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_content", "_has_lost", "dirty", "synced")
+
+    def __init__(self, content: bytes = b"") -> None:
+        """`content` is on the platter."""
         super().__init__()
-        self.synced = b""
+        self._content: bytes | None = content
+        """What `content()` returns, if nothing was written since."""
+        self._views = self._views[0], memoryview(content)
+        self.size = len(content)
+        self.synced = content
         self.dirty: dict[int, None] = {}
         """Sector numbers, in the order in which they were first written."""
+        self._has_lost = False
+        """Whether sectors that are not dirty may be others than those on the platter."""
+
+    def content(self) -> bytes:
+        """All of it, as programs see it."""
+        if self._content is None:
+            self._content = bytes(self.view(0, self.size))
+        return self._content
+
+    def take_own(self) -> None:
+        """Have a buffer that can be written to, before a change, and before anybody gets a view:
+        views show what is written later."""
+        if len(self._views[0]) < self.size:
+            own = memoryview(bytearray(self._views[1]))
+            self._views = own, own.toreadonly()
 
     def write(self, buffers: Sequence[Bytes], position: int) -> int:
+        self.take_own()
+        self._content = None
         written = super().write(buffers, position)
         first = position // SECTOR_SIZE
         last = (position + max(written, 1) - 1) // SECTOR_SIZE
-        for sector in range(first, last + 1):
-            self.dirty.setdefault(sector)
+        self.dirty.update(dict.fromkeys(range(first, last + 1)))
         return written
 
     def resize(self, size: int) -> None:
+        self.take_own()
+        self._content = None
         first, last = sorted((size // SECTOR_SIZE, self.size // SECTOR_SIZE))
         super().resize(size)
         if size < len(self.synced):
             # What is cut off reads as zeros if the file grows again.
-            for sector in range(first, last + 1):
-                self.dirty.setdefault(sector)
+            self.dirty.update(dict.fromkeys(range(first, last + 1)))
 
     def sync(self) -> None:
         """What is dirty is on the platter."""
-        synced = bytearray(self.synced[: self.size])
-        synced.extend(bytes(self.size - len(synced)))
-        for sector in self.dirty:
-            start, end = sector * SECTOR_SIZE, min(self.size, (sector + 1) * SECTOR_SIZE)
-            if start < end:
-                synced[start:end] = self.view(start, end)
-        self.synced = bytes(synced)
+        if self.dirty or len(self.synced) != self.size:
+            self.synced = self._synced_with(self.dirty, self.size)
+            self.dirty.clear()
+
+    def lose(self) -> None:
+        """A sync has failed: what was dirty is not any more, and was not written."""
         self.dirty.clear()
+        self._has_lost = True
 
     def image(self, sectors: set[int], keeps_size: bool) -> SimNode:
         """The file after a loss of power that only these dirty sectors outlived.
@@ -104,23 +129,24 @@ class SimNode(MemoryNode):
         `keeps_size` says whether the new size did, too; a kept sector brings its own.
         """
         end = self.size if keeps_size else len(self.synced)
-        for sector in sectors:
-            end = max(end, min(self.size, (sector + 1) * SECTOR_SIZE))
-        content = bytearray(self.synced[:end])
-        content.extend(bytes(end - len(content)))
+        if sectors:
+            end = max(end, min(self.size, (max(sectors) + 1) * SECTOR_SIZE))
+        return SimNode(self._synced_with(sectors, end))
+
+    def _synced_with(self, sectors: Collection[int], end: int) -> bytes:
+        """The first `end` bytes of what is synced, with these sectors as programs see them."""
+        if not sectors and end == len(self.synced):
+            return self.synced
+        if len(sectors) == len(self.dirty) and end == self.size and not self._has_lost:
+            return self.content()
+        made = bytearray(self.synced[:end])
+        made.extend(bytes(end - len(made)))
         for sector in sectors:
             start, stop = sector * SECTOR_SIZE, min(end, (sector + 1) * SECTOR_SIZE)
             if start < stop:
-                content[start:stop] = self.view(start, stop)
-        return _durable(content)
-
-
-def _durable(content: Bytes) -> SimNode:
-    """A file that is on the platter as it is."""
-    made = SimNode()
-    made.write([content], 0)
-    made.sync()
-    return made
+                made[start:stop] = self.view(start, stop)
+        # Where it is the same as what programs see, which is often, it is that one.
+        return self.content() if made == self.content() else bytes(made)
 
 
 class SimFile(MemoryFile):
@@ -147,7 +173,7 @@ class SimFile(MemoryFile):
         try:
             self._sim.begin("sync", self._path)
         except OSError:
-            self._node.dirty.clear()
+            self._node.lose()
             raise
         self._node.sync()
         self._sim.end()
@@ -164,6 +190,7 @@ class SimFile(MemoryFile):
 
     def view(self, position: int, size: int) -> memoryview:
         self._sim.begin("view", self._path)
+        self._node.take_own()
         return super().view(position, size)
 
     def size(self) -> int:
@@ -220,7 +247,8 @@ class SimTree(MemoryTree):
                 if isinstance(entry, MemoryDirectory):
                     made.entries[name] = copy(entry)
                 else:
-                    made.entries[name] = _durable(entry.view(0, entry.size))
+                    assert isinstance(entry, SimNode)
+                    made.entries[name] = SimNode(entry.content())
             made.synced = dict(made.entries)
             return made
 
@@ -282,7 +310,8 @@ class SimTree(MemoryTree):
                 if isinstance(entry, MemoryDirectory):
                     visit(entry, f"{prefix}{name}/")
                 else:
-                    found[prefix + name] = bytes(entry.view(0, entry.size))
+                    assert isinstance(entry, SimNode)
+                    found[prefix + name] = entry.content()
 
         visit(self.root, "")
         return found
@@ -412,7 +441,9 @@ class SimFiles(MemoryFiles):
 
     def read(self, path: str) -> bytes:
         self.begin("read", path)
-        return super().read(path)
+        node = self.tree.node(path)
+        assert isinstance(node, SimNode)
+        return node.content()
 
     def stat(self, path: str) -> FileStat | None:
         self.begin("stat", path)

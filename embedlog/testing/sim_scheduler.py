@@ -99,8 +99,9 @@ class SimScheduler(Scheduler):
         return True
 
     def duties(self) -> list[tuple[Duty, float]]:
-        """As that of `Scheduler`, in an order drawn from the seed."""
-        duties = super().duties()
+        """Those of `Scheduler`'s that are due, in an order drawn from the seed."""
+        now_ms = self._clock.monotonic_ms()
+        duties = [(duty, due) for duty, due in super().duties() if due <= now_ms]
         shuffled = []
         while duties:
             shuffled.append(duties.pop(self._random.below(len(duties))))

@@ -1,4 +1,8 @@
-"""`python -m tests.crash [NAME] [--soak] [--seed N] [--count N]`: run one, or all there are."""
+"""`python -m tests.crash [NAME] [--soak] [--seed N] [--count N]`: run one, or all there are.
+
+The soak of `images` takes many hours. With `--progress FILE --seconds N` it is made in pieces: each
+run goes on where the last one stopped, and prints the sum.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +25,20 @@ VERBS = {
     "faults": "every file call of every workload fails in turn",
     "peers": "hostile requests, random frames and idle connections",
     "sink": "committers, tasks, drivers and owners die while batches are written exactly once",
+    "tables": "drivers and tasks die while tables of three formats are written exactly once",
     "spark": "drivers, workers and owners die under streaming queries of a real Spark",
     "planted": "bugs planted on purpose are found by images, flips and faults",
 }
 """The programs, one file each: CI_COUNT, SOAK_COUNT and `run(options) -> Report`."""
 
+CI = Options(seed=1, count=0)
 
-def run(
-    name: str, *, soak: bool = False, seed: int = 1, count: int = 0, processes: int = 1
-) -> Report:
-    """Run one program; a `count` of 0 is that of CI, or of the soak."""
+
+def run(name: str, options: Options = CI) -> Report:
+    """Run one program; a count of 0 is that of CI, or of the soak."""
     module = importlib.import_module(f"tests.crash.{name}")
-    wanted = count or (module.SOAK_COUNT if soak else module.CI_COUNT)
-    report: Report = module.run(Options(seed, wanted, soak, processes))
+    wanted = options.count or (module.SOAK_COUNT if options.soak else module.CI_COUNT)
+    report: Report = module.run(options._replace(count=wanted))
     return report
 
 
@@ -49,17 +54,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="1 in CI; a new one, printed, with --soak")
     parser.add_argument("--count", type=int, default=0, help="instead of the size's own")
     parser.add_argument("--processes", type=int, default=1, help="that share the work of `images`")
+    parser.add_argument("--seconds", type=float, default=0, help="when `images` stops, done or not")
+    parser.add_argument("--progress", default="", metavar="FILE", help="`images` goes on from it")
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in VERBS]
     if unknown:
         parser.error(f"there is no {', '.join(unknown)}: choose from {', '.join(VERBS)}")
     seed = given.seed or (random.SystemRandom().randrange(1, 1 << 32) if given.soak else 1)
+    options = Options(seed, given.count, given.soak, given.processes, given.seconds, given.progress)
     broken = 0
     for name in given.names or VERBS:
         try:
-            run(
-                name, soak=given.soak, seed=seed, count=given.count, processes=given.processes
-            ).check()
+            run(name, options).check()
         except AssertionError:
             broken += 1
     return 1 if broken else 0

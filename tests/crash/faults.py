@@ -155,7 +155,7 @@ def _sweep(
 def _check(history: History, failed: list[tuple[str, str]], kind: Kind) -> None:
     cluster = history.cluster
     poisoned = set()
-    for log in cluster.broker.log_manager.logs():
+    for log in cluster.broker().core.log_manager.logs():
         if log.failure is not None:
             poisoned.add(log.topic_partition.topic)
             is_own = any(
@@ -193,7 +193,7 @@ def _check_reopened(history: History, disk: SimFiles) -> None:
     cluster = open_cluster(disk, history.level)
     check(history, cluster, REOPENED)
     for topic in history.topics:
-        if cluster.broker.controller.image.topics_by_name.get(topic) is not None:
+        if cluster.broker().core.controller.image.topics_by_name.get(topic) is not None:
             log = log_of(cluster, topic)
             if log.failure is not None:
                 raise Broken(f"{log.topic_partition} refuses writes after an open: {log.failure}")

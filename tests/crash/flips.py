@@ -233,7 +233,7 @@ def _state(disk: SimFiles, level: str) -> dict[str, Any]:
         cluster = open_cluster(disk, level)
     except EmbedlogError as error:
         return {"open": Told(error)}
-    image = cluster.broker.controller.image
+    image = cluster.broker().core.controller.image
     state: dict[str, Any] = {"open": None, "cluster": image.cluster_id}
     state["foreign"] = disk.tree.contents().get(f"{FOREIGN}/album")
     for name, topic in image.topics_by_name.items():

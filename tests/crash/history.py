@@ -182,7 +182,7 @@ class History:
     def note_epochs(self) -> None:
         """Note the leader epochs that readers may know."""
         for name, promise in self.topics.items():
-            image = self.cluster.broker.controller.image.partition(name, 0)
+            image = self.cluster.broker().core.controller.image.partition(name, 0)
             if image is not None:
                 promise.epoch = image.leader_epoch
 

@@ -8,25 +8,37 @@ turn, at a random call, and are opened again; some are written to, and opened on
 
 Every workload of up to two operations (three in the soak) is tried at both levels, then random
 longer ones until there are as many images as asked for. In CI the calls of the second operation
-take turns: one image each, of the kinds that each call of the first has all of.
+take turns: one image each, of the kinds that each call of the first has all of. Of a random
+workload only the operations are watched that make it longer than those.
+
+An image is counted once, however many workloads leave it and however much was promised then: all
+that is on the disk, the level that it is opened at, and whether the power was lost.
 """
 
 from __future__ import annotations
 
+import gc
 import random
+from array import array
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from itertools import islice, product
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import closing
+from functools import cache, lru_cache
+from hashlib import blake2b
+from itertools import count, product
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from embedlog.runtime import locks
+from embedlog.runtime.memory_files import MemoryDirectory
 from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles, SimulatedCrash
 from embedlog.testing.sim_files import SimFile, SimNode
 from tests.crash import history as histories
 from tests.crash.history import OPERATIONS, History
+from tests.crash.progress import Progress
 from tests.crash.promises import KILLED, LOST_POWER, Broken, Ending, check
 from tests.crash.report import Options, Report
 from tests.crash.simulated import OWN_PRODUCERS, Shown, log_of, open_cluster, shown, silence
@@ -41,12 +53,21 @@ if TYPE_CHECKING:
     from embedlog.storage.log import Log
     from tests.crash.oracle import OracleRecord
 
+Workload = tuple[str, tuple[str, ...]]
+"""Level and operations."""
+Tried = tuple[Report, "array[int]"]
+"""What came of a workload, and the digests of the images that were checked."""
+
 CI_COUNT = 20_000
 SOAK_COUNT = 10_000_000
 
 POWER_IMAGES = 3
 """At one call: all that is unsynced is lost, nothing is, and something in between."""
 RANDOM_LENGTH_MAX = 8
+RANDOM_SHARE = 0.2
+"""Of the calls of a random workload so many are followed by a crash."""
+AHEAD = 4
+"""Workloads that wait for a process, times the processes."""
 CRASHED_OPENS = 12
 """One image in so many is opened by a process that crashes while it recovers."""
 CALLS_MAX = 10_000
@@ -90,70 +111,111 @@ class WatchedFiles(SimFiles):
 
 
 def run(options: Options) -> Report:
-    """Every process tries its share of the short workloads, and random ones of its own seed."""
-    report = Report("images", options)
-    if options.processes == 1:
-        _run(report, 0)
-        return report
-    shares = [options._replace(count=options.count // options.processes)] * options.processes
-    with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
-        for part in pool.map(_share, shares, range(options.processes)):
-            report.take_in(part)
-    return report
-
-
-def _share(options: Options, number: int) -> Report:
-    report = Report("images", options)
-    _run(report, number)
-    return report
-
-
-def _run(report: Report, number: int) -> None:
-    """Without checks of the locks' order: an image is opened under a call of another cluster."""
+    """Try all short workloads, then random ones until there are as many images as asked for."""
+    progress = Progress("images", options)
+    report = progress.report
     options = report.options
+    tries = _in_this_process if options.processes == 1 else _in_processes
+    with closing(tries(options, progress.workloads)) as tried:
+        while not progress.is_over():
+            are_short_tried = progress.workloads >= len(_short_workloads(options))
+            if are_short_tried and report.figures["images"] >= options.count:
+                break
+            progress.add(*next(tried))
+    progress.save()
+    gc.unfreeze()
+    return report
+
+
+def _in_this_process(options: Options, first: int) -> Iterator[Tried]:
+    for number in count(first):
+        yield try_workload(options, number)
+
+
+def _in_processes(options: Options, first: int) -> Iterator[Tried]:
+    """The same, in the same order."""
+    with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
+        tried = deque[Future[Tried]]()
+        try:
+            for number in count(first):
+                tried.append(pool.submit(try_workload, options, number))
+                if len(tried) > AHEAD * options.processes:
+                    yield tried.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def try_workload(options: Options, number: int) -> Tried:
+    """Try one workload of the seed's sequence: nothing of it depends on the others.
+
+    Without checks of the locks' order: an image is opened under a call of another cluster.
+    """
     silence()
+    # What is there by now stays. The collector, which clusters keep busy, would look at it each
+    # time: a tenth of the whole.
+    gc.collect()
+    gc.freeze()
+    report = Report("images", options)
+    images = Images(report, is_thorough=options.soak, number=number)
+    short = _short_workloads(options)
     with patch.object(locks, "checked_lock", None):
-        images = Images(report, is_thorough=options.soak)
-        short = _short_workloads(3 if options.soak else 2)
-        for level, operations in islice(short, number, None, options.processes):
-            images.run(level, operations)
-        chance = random.Random(f"{options.seed} {number}")
-        while report.figures["images"] < options.count:
-            length = chance.randrange(3, RANDOM_LENGTH_MAX + 1)
-            operations = tuple(chance.choice(list(OPERATIONS)) for _ in range(length))
-            images.run(chance.choice(("os", "fsync")), operations, share=0.2)
+        if number < len(short):
+            images.run(*short[number])
+        else:
+            level, operations = _random_workload(options, number)
+            images.run(level, operations, first=_short_length(options), share=RANDOM_SHARE)
+    return report, images.digests
 
 
-def _short_workloads(length_max: int) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Every (level, operations) of up to so many operations."""
-    for length in range(length_max + 1):
-        for operations in product(OPERATIONS, repeat=length):
-            for level in ("os", "fsync"):
-                yield level, operations
+def _short_length(options: Options) -> int:
+    return 3 if options.soak else 2
+
+
+@cache
+def _short_workloads(options: Options) -> list[Workload]:
+    """Every (level, operations) that is short."""
+    return [
+        (level, operations)
+        for length in range(_short_length(options) + 1)
+        for operations in product(OPERATIONS, repeat=length)
+        for level in ("os", "fsync")
+    ]
+
+
+def _random_workload(options: Options, number: int) -> Workload:
+    chance = random.Random(f"{options.seed} {number}")
+    length = chance.randrange(_short_length(options) + 1, RANDOM_LENGTH_MAX + 1)
+    operations = tuple(chance.choice(list(OPERATIONS)) for _ in range(length))
+    return chance.choice(("os", "fsync")), operations
 
 
 class Images:
     """Runs workloads and checks what crashes leave of them."""
 
-    def __init__(self, report: Report, *, is_thorough: bool) -> None:
-        """`is_thorough`: every call gets images of all kinds, whatever the workload."""
+    def __init__(self, report: Report, *, is_thorough: bool, number: int = 0) -> None:
+        """`is_thorough`: every call gets images of all kinds, whatever the workload. `number`
+        gives other chances with the same seed."""
+        self.digests = array("Q")
+        """Of every image that was opened and compared."""
         self._report = report
         self._is_thorough = is_thorough
-        self._chance = random.Random(report.options.seed)
-        self._sectors = seeded(report.options.seed)
+        self._chance = random.Random(f"{report.options.seed} {number}")
+        self._sectors = seeded(self._chance.getrandbits(62))
         self._where = ""
         self._share = 1.0
         self._turn = 0
         self._takes_turns = False
         self._seen: set[object] = set()
         self._history: History
-        report.add("images", 0)
 
-    def run(self, level: str, operations: tuple[str, ...], *, share: float = 0) -> None:
-        """Run one workload. Of a short one only the last operation is watched, as those before it
-        are a workload of their own; of others `share` of the calls of all."""
+    def run(
+        self, level: str, operations: tuple[str, ...], *, first: int = -1, share: float = 1
+    ) -> None:
+        """Run one workload. The operations from number `first` on are watched, the last one if that
+        is not said, as those before it are a workload of their own; `share` of their calls."""
         self._report.add("workloads")
-        self._share = share or 1.0
+        self._share = share
+        watched = range(len(operations))[first:]
         self._takes_turns = len(operations) > 1 and not self._is_thorough
         self._seen.clear()
         disk = WatchedFiles()
@@ -166,7 +228,7 @@ class Images:
         self._history = history
         for number, operation in enumerate(operations):
             histories.prepare(history, operation)
-            if share or number == len(operations) - 1:
+            if number in watched:
                 self._where = f"{level} {', '.join(operations[: number + 1])}"
                 disk.changed = lambda call: self._look(disk, call)
             histories.perform(history, operation)
@@ -193,7 +255,7 @@ class Images:
 
     def _check_live(self, call: str) -> None:
         """Nothing that a loss of power may take is shown where a topic promises more."""
-        for log in self._history.cluster.broker.log_manager.logs():
+        for log in self._history.cluster.broker().core.log_manager.logs():
             is_shown = log.offsets.high_watermark > log.durability.synced_offset
             if log.config.durability == "fsync" and is_shown and log.failure is None:
                 self._report.fail(
@@ -203,42 +265,66 @@ class Images:
                 )
 
     def _check_new(self, image: SimFiles, ending: Ending, what: str) -> None:
-        key = ending, self._history.version, hash(tuple(image.tree.contents().items()))
+        key = ending, self._history.version, self._digest(image)
         if key in self._seen:
             return
         self._seen.add(key)
-        number = self._report.figures["images"]
+        number = len(self.digests)
+        copy = image.survivor() if number % CRASHED_OPENS == 0 else None
         try:
-            if number % CRASHED_OPENS == 0:
-                self._crash_opening(image, ending)
-            self._check(image, ending, writes=number % WRITTEN_TO == 0)
+            calls = self._check(image, ending, writes=number % WRITTEN_TO == 0)
+            if copy is not None:
+                self._crash_opening(copy, ending, calls)
         except SimulatedCrash:
             self._report.fail(f"{self._where}: {what}: does not end")
         except Exception as error:
             self._report.fail(f"{self._where}: {what}: {type(error).__name__}: {error}")
 
-    def _check(self, image: SimFiles, ending: Ending, *, writes: bool) -> None:
-        self._report.add("images")
+    def _check(self, image: SimFiles, ending: Ending, *, writes: bool) -> int:
+        """Open an image and compare it; how many calls the open made."""
+        self._report.add("images opened")
+        self.digests.append(self._digest(image))
         image.crash(image.calls + CALLS_MAX)
         cluster = open_cluster(image, self._history.level)
+        calls = image.calls
         found = check(self._history, cluster, ending)
         if writes:
             _go_on(self._history.level, image, cluster, found)
+        return calls
 
-    def _crash_opening(self, image: SimFiles, ending: Ending) -> None:
-        """Open a copy in a process that crashes meanwhile, and check what that one leaves."""
-        level = self._history.level
-        whole = image.survivor()
-        open_cluster(whole, level)
-        dying = image.survivor()
-        dying.crash(self._chance.randrange(whole.calls), after=self._chance.random() < 0.5)
+    def _crash_opening(self, image: SimFiles, ending: Ending, calls: int) -> None:
+        """Open an image in a process that crashes meanwhile, and check what that one leaves."""
+        image.crash(self._chance.randrange(calls), after=self._chance.random() < 0.5)
         try:
-            open_cluster(dying, level)
+            open_cluster(image, self._history.level)
         except SimulatedCrash:
             self._report.add("crashed recoveries")
-        self._check(dying.survivor(), ending, writes=False)
-        for second in dying.crash_images(self._sectors, 2):
+        self._check(image.survivor(), ending, writes=False)
+        for second in image.crash_images(self._sectors, 2):
             self._check(second, LOST_POWER, writes=False)
+
+    def _digest(self, image: SimFiles) -> int:
+        """Of all that the next process finds, and of how it will open that."""
+        whole = blake2b(f"{self._history.level} {image.boot_id}".encode(), digest_size=8)
+
+        def visit(directory: MemoryDirectory) -> None:
+            for name, entry in sorted(directory.entries.items()):
+                whole.update(name.encode())
+                if isinstance(entry, MemoryDirectory):
+                    whole.update(b"/")
+                    visit(entry)
+                    whole.update(b"//")
+                else:
+                    assert isinstance(entry, SimNode)
+                    whole.update(_content_digest(entry.content()))
+
+        visit(image.tree.root)
+        return int.from_bytes(whole.digest(), "big")
+
+
+@lru_cache(512)
+def _content_digest(content: bytes) -> bytes:
+    return b":" + blake2b(content, digest_size=16).digest()
 
 
 def _go_on(level: str, image: SimFiles, cluster: Cluster, found: dict[str, Shown]) -> None:

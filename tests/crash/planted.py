@@ -69,7 +69,7 @@ def _search(part: str, options: Options) -> tuple[str | None, int]:
         if type(error).__name__ != "LockOrderViolation":
             raise
         report.failures.append(f"{type(error).__name__}: {error}")
-    cases = sum(report.figures.get(name, 0) for name in ("images", "faults", "bits"))
+    cases = sum(report.figures.get(name, 0) for name in ("images opened", "faults", "bits"))
     return (report.failures[0] if report.failures else None), cases
 
 

@@ -214,8 +214,8 @@ def _believe_all(_name: str) -> bool:
 
 @contextmanager
 def _no_new_epochs() -> Iterator[None]:
-    def mark_opened(log: Log, *, recovered: bool, failure: CorruptRecord | None) -> None:
-        right(log, recovered=False, failure=failure)
+    def mark_opened(log: Log, *, begins_epoch: bool, failure: CorruptRecord | None) -> None:
+        right(log, begins_epoch=False, failure=failure)
 
     right = recovery.mark_opened
     with (

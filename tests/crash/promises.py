@@ -38,7 +38,7 @@ LOST_POWER = Ending(frozenset(("fsync",)))
 
 def check(history: History, cluster: Cluster, ending: Ending) -> dict[str, Shown]:
     """Raise `Broken` unless everything holds; return what every topic shows."""
-    image = cluster.broker.controller.image
+    image = cluster.broker().core.controller.image
     found: dict[str, Shown] = {}
     for name, promise in history.topics.items():
         topic = image.topics_by_name.get(name)
@@ -88,7 +88,7 @@ def _check_log(cluster: Cluster, name: str, promise: Promise, ending: Ending) ->
         )
         _expect(seen.end >= promise.end, f"{name} ends at {seen.end}, acked up to {promise.end}")
     elif seen.end < promise.end:
-        image = cluster.broker.controller.image.partition(name, 0)
+        image = cluster.broker().core.controller.image.partition(name, 0)
         assert image is not None
         _expect(
             image.leader_epoch > promise.epoch,
@@ -204,9 +204,9 @@ def _is(record: OracleRecord, sent: Sent) -> bool:
 
 
 def _check_commit(history: History, cluster: Cluster, ending: Ending) -> None:
-    consumer = cluster.consumer(group_id=GROUP, enable_auto_commit=False)
     if not history.commits or not ending.tells_offsets:
         return
+    consumer = cluster.consumer(group_id=GROUP, enable_auto_commit=False)
     found = next(iter(consumer.committed([("a", 0)]).values()), None)
     offset = -1 if found is None else found.offset
     allowed = set(history.commits)

@@ -21,6 +21,11 @@ class Options(NamedTuple):
     processes: int = 1
     """How many share the work, where the program can share it."""
 
+    seconds: float = 0
+    """When to stop before all is done, and"""
+    progress: str = ""
+    """the file to go on from, where the program can; 0 and "": neither."""
+
 
 class Report:
     """The figures of one run, in the order they were first named, and its failures.

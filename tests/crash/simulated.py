@@ -43,7 +43,7 @@ def open_cluster(disk: SimFiles, level: str, *, seed: int = 0) -> Cluster:
 
 def log_of(cluster: Cluster, topic: str, partition: int = 0) -> Log:
     """The log of a partition that exists."""
-    return cluster.broker.replica_manager.partition(topic, partition).log
+    return cluster.broker().core.replica_manager.partition(topic, partition).log
 
 
 class Shown(NamedTuple):

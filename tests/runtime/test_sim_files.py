@@ -114,3 +114,29 @@ def test_death_comes_before_in_the_middle_or_after_a_write(
     with pytest.raises(SimulatedCrash):
         disk.read("f")
     assert disk.survivor().read("f") == content
+
+
+def test_states_of_a_disk_share_no_change() -> None:
+    disk = SimFiles()
+    _durable_file(disk, b"shared")
+    survivor, lost = disk.survivor(), next(disk.crash_images(seeded(1), 1))
+    disk.open("f").write([b"S"], 0)
+    lost.open("f").truncate(3)
+    assert survivor.read("f") == b"shared"
+    assert (disk.read("f"), lost.read("f")) == (b"Shared", b"sha")
+    survivor.open("f").write([b"!"], 6)
+    assert [image.read("f") for image in survivor.crash_images(seeded(1), 2)] == [
+        b"shared",
+        b"shared!",
+    ]
+
+
+def test_a_view_shows_what_is_written_later() -> None:
+    disk = SimFiles()
+    _durable_file(disk, b"before")
+    survivor = disk.survivor()
+    file = survivor.open("f")
+    view = file.view(0, 6)
+    file.write([b"A"], 0)
+    assert bytes(view) == b"Aefore"
+    assert disk.read("f") == b"before"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Group = tuple[Segment, ...]
 
 SLICE_SIZE = 64 << 10
-_VERIFY_SIZE = 1 << 20
+VERIFY_SIZE = 1 << 20
 """Bytes read between two looks of the scheduler at its other work: some 5 ms."""
 
 
@@ -165,7 +165,7 @@ class CleaningRound:
         position, offset, size = 0, segment.base_offset, segment.size
         while position < size:
             end, _ = cut(
-                segment, position, size, offset=offset, max_bytes=_VERIFY_SIZE, min_one=True
+                segment, position, size, offset=offset, max_bytes=VERIFY_SIZE, min_one=True
             )
             offset = self.log.reader.verify(segment, position, end, offset)
             position = end

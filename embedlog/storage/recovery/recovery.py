@@ -74,7 +74,11 @@ def open_log(opening: Opening, checkpoint: Callable[[], object], *, salvage: boo
     if epochs is None or not (is_exact or _may_be_true(opening, epochs, segments)):
         epochs = _rebuild_epochs(segments)
     log = make_log(opening, segments, epochs, checkpoint)
-    mark_opened(log, recovered=recovered, failure=failure or opening.found.damage)
+    mark_opened(
+        log,
+        begins_epoch=recovered and opening.begins_epochs,
+        failure=failure or opening.found.damage,
+    )
     opening.found.is_recovered = recovered
     _tell_opened(log, recovered=recovered)
     return log

@@ -66,6 +66,11 @@ def truncate_to(log: Log, offset: int) -> bool:
     return True
 
 
+def lose_unsynced(log: Log) -> None:
+    """Let the log be as a loss of power may leave it. Requires and raises as `truncate_to`."""
+    truncate_to(log, max(log.durability.synced_offset, log.offsets.log_start_offset))
+
+
 def truncate_fully_and_start_at(log: Log, offset: int) -> None:
     """Drop everything and go on as an empty log at `offset`.
 

@@ -8,10 +8,11 @@ from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
 from embedlog.storage.adoption import layout
-from embedlog.storage.adoption.commit_file import APPLICATIONS_MAX
+from embedlog.storage.adoption.commit_file import APPLICATIONS_MAX, DONE, CommitFile
 from embedlog.storage.adoption.manifest import Manifest, StagedFile
 from embedlog.storage.adoption.staging import StagedWriter
 from embedlog.storage.verification.directory import Verification
+from embedlog.testing import SimFiles
 from tests.storage.adoption.adoption import EVERYTHING, NOTHING, A, B, C, Owner, stage
 from tests.storage.logs import DATA, NOW, append, batch, batches, check, values
 
@@ -59,9 +60,14 @@ def test_commits_without_an_application_are_all_made() -> None:
 
 
 def test_the_oldest_applications_are_forgotten() -> None:
-    owner = Owner(renamed_size_min=NOTHING)
-    for number in range(APPLICATIONS_MAX + 2):
-        owner.adopter._commits.versions[f"query-{number}"] = [1, number - APPLICATIONS_MAX - 2]
+    disk = SimFiles()
+    disk.make_directory(DATA)
+    commits = CommitFile(disk, DATA)
+    for number in range(APPLICATIONS_MAX):
+        manifest = Manifest(f"job-{number}", [], application=f"query-{number}", version=1)
+        commits.decide(commits.prepare(manifest, []), DONE)
+    assert commits.is_done("query-0", 1)
+    owner = Owner(disk)
     owner.adopt("m", stage(owner.disk, "m", {A: [[b"1"]]}), application="newest", version=1)
     assert owner.adopter.is_done("newest", 1)
     assert not owner.adopter.is_done("query-0", 1)
@@ -234,7 +240,8 @@ def test_a_directory_that_is_removed_while_it_is_made_is_made_again() -> None:
     assert values(owner.logs[A]) == [b"1"]
 
 
-def test_every_flipped_bit_of_the_record_of_commits_is_found() -> None:
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_flipped_bit_of_the_record_of_commits_is_found(step: int) -> None:
     owner = Owner()
     owner.adopt("one", stage(owner.disk, "one", {A: [[b"x"]]}), application="query", version=1)
     owner.manager.close()
@@ -242,7 +249,7 @@ def test_every_flipped_bit_of_the_record_of_commits_is_found() -> None:
     path = layout.commit_file(DATA)
     content = disk.read(path)
     assert not list(Verification(disk, DATA, lambda _: None).findings())
-    for bit in range(8 * len(content)):
+    for bit in range(0, 8 * len(content), step):
         flipped = bytearray(content)
         flipped[bit // 8] ^= 1 << bit % 8
         disk.open(path).write([bytes(flipped)], 0)

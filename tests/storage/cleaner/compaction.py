@@ -28,10 +28,21 @@ Row = tuple[int, bytes | None, bytes | None]
 class Compacted:
     """A manager with one compacted log, and the time it lives in."""
 
-    def __init__(self, disk: SimFiles | None = None, **settings: object) -> None:
+    def __init__(
+        self,
+        disk: SimFiles | None = None,
+        *,
+        cleaner: DefaultSettings | None = None,
+        **settings: object,
+    ) -> None:
         self.runtime: SimRuntime = sim_runtime(files=disk)
         self.config = LogConfig(**{**SETTINGS, **settings})
-        self.manager = LogManager(self.runtime, DATA, LogConfig(durability=self.config.durability))
+        self.manager = LogManager(
+            self.runtime,
+            DATA,
+            LogConfig(durability=self.config.durability),
+            cleaner_settings=cleaner,
+        )
         self.log: Log = self.manager.get_or_create(PARTITION, self.config)
 
     @property

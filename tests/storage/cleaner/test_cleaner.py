@@ -12,6 +12,7 @@ from embedlog.common import TopicPartition
 from embedlog.storage.cleaner import round as cleaner_round
 from embedlog.storage.cleaner.dirty_range import dirty_range
 from embedlog.storage.cleaner.round import CleaningRound
+from embedlog.storage.cleaner.settings import DefaultSettings
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.replica.append import append_as_follower
@@ -369,35 +370,27 @@ def test_a_clean_log_is_left_in_peace_until_it_changes() -> None:
 
 
 def test_a_switched_off_cleaner_cleans_nothing() -> None:
-    topic = Compacted()
-    topic.manager.tasks._cleaner_settings = Off()
+    topic = Compacted(cleaner=Off())
     topic.put(("k", "1"))
     topic.put(("k", "2"))
     topic.clean()
     assert len(rows(topic.log)) == 2
 
 
-class Off:
+class Off(DefaultSettings):
     log_cleaner_enable = False
-    log_cleaner_backoff_ms = 15_000
-    log_cleaner_dedupe_buffer_size = 2 << 20
-    log_cleaner_io_buffer_load_factor = 0.9
-    log_cleaner_io_max_bytes_per_second = 1e308
 
 
-class Slow(Off):
-    log_cleaner_enable = True
+class Slow(DefaultSettings):
     log_cleaner_io_max_bytes_per_second = 50_000.0
 
 
-class Forgetful(Off):
-    log_cleaner_enable = True
+class Forgetful(DefaultSettings):
     log_cleaner_dedupe_buffer_size = 600
 
 
 def test_the_speed_limit_spreads_a_round_over_time() -> None:
-    topic = Compacted(segment_bytes=100_000)
-    topic.manager.tasks._cleaner_settings = Slow()
+    topic = Compacted(segment_bytes=100_000, cleaner=Slow())
     for number in range(60):
         topic.put(("k", f"{number:04}" * 2500))
     topic.log.roll()
@@ -408,8 +401,7 @@ def test_the_speed_limit_spreads_a_round_over_time() -> None:
 
 
 def test_a_map_that_is_full_takes_several_rounds_to_the_same_end() -> None:
-    topic = Compacted()
-    topic.manager.tasks._cleaner_settings = Forgetful()
+    topic = Compacted(cleaner=Forgetful())
     for number in range(60):
         topic.put((f"k{number % 20}", f"{number}"), (f"j{number % 7}", f"{number}"))
     ends: list[int] = []
@@ -759,7 +751,7 @@ def test_rot_makes_a_log_uncleanable_and_keeps_every_byte() -> None:
 def test_what_an_earlier_process_wrote_is_checked_in_pieces(
     verify_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cleaner_round, "_VERIFY_SIZE", verify_size)
+    monkeypatch.setattr(cleaner_round, "VERIFY_SIZE", verify_size)
     topic = Compacted()
     for number in range(20):
         topic.put(("k", f"{number}" * 20))

@@ -21,7 +21,7 @@ def _open(runtime: SimRuntime, **settings: object) -> Cluster:
 
 
 def _log(cluster: Cluster, partition: TopicPartition) -> Log:
-    log = cluster.broker.log_manager.get(partition)
+    log = cluster.broker().core.log_manager.get(partition)
     assert log is not None
     return log
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
 
 from embedlog.storage.cleaner.filter import COLUMNS_COUNT_MIN, BatchFilter, read_fields
@@ -30,13 +28,13 @@ def _filter(
     *,
     end: int = 1000,
     now_ms: int = NOW,
-    aborted: Iterable[AbortedTransaction] = (),
+    transactions: CleanedTransactions | None = None,
 ) -> BatchFilter:
     offset_map = OffsetMap(1 << 20)
     offset_map.add(list(latest), latest.values())
     return BatchFilter(
         offset_map,
-        CleanedTransactions(aborted),
+        transactions or CleanedTransactions([]),
         end=end,
         now_ms=now_ms,
         delete_retention_ms=RETENTION_MS,
@@ -146,8 +144,8 @@ def test_the_marker_that_is_a_producers_last_word_is_emptied_and_stays() -> None
 
 def test_aborted_data_goes_and_its_marker_stays_for_that_round() -> None:
     aborted = AbortedTransaction(producer_id=5, first_offset=3, last_offset=6, last_stable_offset=7)
-    filtered = _filter({}, aborted=[aborted])
-    transactions = filtered._transactions
+    transactions = CleanedTransactions([aborted])
+    filtered = _filter({}, transactions=transactions)
     data = _batch((b"a", b"1"), base_offset=3, producer=(5, 2, 0), transactional=True)
     other = _batch((b"b", b"1"), base_offset=4, producer=(6, 0, 0), transactional=True)
     plain = _batch((b"c", b"1"), base_offset=5)

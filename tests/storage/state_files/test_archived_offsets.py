@@ -34,7 +34,7 @@ def cluster(tmp_path: Path) -> Iterator[embedlog.Cluster]:
 
 
 def _log(cluster: embedlog.Cluster) -> Any:
-    return cluster.broker.replica_manager.partition("waits", 0).log
+    return cluster.broker().core.replica_manager.partition("waits", 0).log
 
 
 def _start(cluster: embedlog.Cluster) -> int:
@@ -50,7 +50,10 @@ def _publish(path: Path, offset: int, archive: str = "a") -> None:
 
 def test_what_is_not_archived_stays(cluster: embedlog.Cluster, tmp_path: Path) -> None:
     assert _start(cluster) == 0, "nothing is archived yet"
-    assert cluster.broker.replica_manager.partition("goes", 0).log.offsets.log_start_offset == 10
+    assert (
+        cluster.broker().core.replica_manager.partition("goes", 0).log.offsets.log_start_offset
+        == 10
+    )
     for offset, start in ((9, 0), (10, 10), (25, 20), (30, 30)):
         _publish(tmp_path, offset)
         assert _start(cluster) == start
