@@ -32,7 +32,7 @@ from embedlog.spark.sink.task import StagingTask
 from embedlog.storage.adoption import layout
 from embedlog.storage.adoption.manifest import Manifest, StagedFile
 from embedlog.storage.adoption.staging import discard
-from tests.support.process_tree import Peak, Watch
+from tests.support.process_tree import Peak, Watch, cpu_seconds
 
 RECORDS = (1_000_000, 10_000_000)
 SIZE = 100
@@ -52,6 +52,8 @@ class Result(NamedTuple):
     """What one driver measured, and the memory of its processes."""
 
     seconds: float
+    cpu_seconds: float
+    """Of all processes: what a loaded machine does not change much."""
     value: int
     """Findings of a scrub, records of a count."""
     peaks: dict[str, Peak]
@@ -131,7 +133,7 @@ def measure(kind: str, path: Path, work: Path, *arguments: object) -> Result:
     if status or not said:
         raise RuntimeError(f"{kind} of {path} ended with {status}")
     found = json.loads(said[-1])
-    return Result(found["seconds"], found["value"], watch.peaks)
+    return Result(found["seconds"], found["cpu_seconds"], found["value"], watch.peaks)
 
 
 def _kind(driver: int, pid: int, name: str) -> str:
@@ -192,11 +194,11 @@ def _drive(kind: str, path: str, warm: str, work: str, *arguments: str) -> None:
     }
     spark = open_session("scale", master="local[2]", **settings)
     RUNS[kind](spark, warm, work, *arguments)
-    started = time.perf_counter()
+    started, before = time.perf_counter(), cpu_seconds(os.getpid())
     value = RUNS[kind](spark, path, work, *arguments)
-    seconds = time.perf_counter() - started
+    seconds, used = time.perf_counter() - started, cpu_seconds(os.getpid()) - before
     spark.stop()
-    print(json.dumps({"seconds": seconds, "value": value}), flush=True)
+    print(json.dumps({"seconds": seconds, "cpu_seconds": used, "value": value}), flush=True)
 
 
 # The table
@@ -231,13 +233,16 @@ def _plain(path: Path) -> float:
 
 
 def _show(kind: str, result: Result, count: int, stored: int, rates: dict[str, float]) -> None:
-    seconds = result.seconds
-    rate = seconds / count
-    linear = f"  {rate / rates[kind]:5.2f}x a record" if kind in rates else ""
-    rates.setdefault(kind, rate)
+    seconds, used = result.seconds, result.cpu_seconds
+    linear = ""
+    for what, rate in (("time", seconds / count), ("CPU", used / count)):
+        name = f"{kind}: {what}"
+        if name in rates:
+            linear += f"  {rate / rates[name]:5.2f}x {what} a record"
+        rates.setdefault(name, rate)
     print(
         f"  {kind:<8}{seconds:8.2f} s {count / seconds:14,.0f} records/s"
-        f"{stored / 1e6 / seconds:8,.0f} MB/s{linear}"
+        f"{stored / 1e6 / seconds:8,.0f} MB/s{used:8.2f} CPU s{linear}"
     )
     for name in KINDS:
         own, resident, together = (each / 1e6 for each in result.peaks.get(name, Peak(0, 0, 0)))

@@ -45,7 +45,7 @@ def add(cluster: Any, topic: str, partition: int, numbers: range, linger_ms: int
 
 def add_transaction(cluster: Any, producer_id: int, values: list[bytes], *, commits: bool) -> None:
     """Append a transaction to t-0 and end it."""
-    partition = cluster.broker.replica_manager.partition("t", 0)
+    partition = cluster.broker().core.replica_manager.partition("t", 0)
     log = partition.log
     with log.lock:
         append(log, *values, producer=(producer_id, 0, 0), transactional=True)

@@ -14,7 +14,7 @@ OLD = {"segment.bytes": "1048576", "retention.ms": "1"}
 
 
 def _count(cluster: embedlog.Cluster) -> int:
-    log = cluster.broker.replica_manager.partition("t", 0).log
+    log = cluster.broker().core.replica_manager.partition("t", 0).log
     return log.log_end_offset - log.offsets.log_start_offset
 
 

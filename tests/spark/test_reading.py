@@ -70,7 +70,7 @@ def _read(part: Any, options: SourceOptions) -> list[int]:
 def log(tmp_path: Path) -> Iterator[tuple[Path, DirectorySlice, Callable[[], int]]]:
     """A partition of several segments, a plan for all of it, and a way to lose the first half."""
     with filled(tmp_path, {"t": [0]}) as cluster:
-        partition = cluster.broker.replica_manager.partition("t", 0)
+        partition = cluster.broker().core.replica_manager.partition("t", 0)
         with cluster.producer() as producer:
             for number in range(COUNT):
                 producer.send("t", b"%d" % number, partition=0).result()

@@ -174,7 +174,7 @@ def test_damage_fails_the_read_and_names_the_file(
         for n in range(5):
             add(cluster, "t", 0, range(n, n + 1))
         if is_rolled:
-            log = cluster.broker.replica_manager.partition("t", 0).log
+            log = cluster.broker().core.replica_manager.partition("t", 0).log
             with log.lock:
                 log.roll()
             add(cluster, "t", 0, range(5, 6))

@@ -37,7 +37,7 @@ from embedlog.spark.jobs.topics import Topics
 from embedlog.spark.offsets import limited
 from embedlog.spark.pipeline.errors import ProjectError
 from embedlog.spark.pipeline.sinks.manifest import ManifestTable, TableState
-from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, drop_strays, sweep
+from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, sweep
 from embedlog.spark.pipeline.staging import stage
 
 if TYPE_CHECKING:
@@ -163,7 +163,6 @@ class _Run:
         columns = ("topic", "date")
         adds = stage(frame, self._table.path, key, partition_by=columns, is_shuffled=False)
         reached("archive: staged")
-        drop_strays(self._table.path, key, adds)
         # An id never comes back: when it is still the same, all was read of that topic.
         self._check_ids(self._topics.ids())
         self._table.commit(key, adds, properties={PROPERTY: self._property(begin, until)})

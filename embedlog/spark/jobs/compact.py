@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
-from embedlog.runtime.files import make_directory, parent
-from embedlog.spark.jobs.packing import filled, make_durable
+from embedlog.spark.jobs.packing import filled
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
 from embedlog.spark.pipeline.sinks.manifest import ONE_TIME, ManifestTable
 from embedlog.spark.pipeline.sinks.one_time import at_work
+from embedlog.spark.pipeline.sinks.stage import close_stage, make_durable, new_file, open_stage
 from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile
 
 if TYPE_CHECKING:
@@ -97,15 +97,19 @@ def _try(
     total = sum(file.size_bytes for pack in packs for file in pack.sources)
     removes = [file for pack in packs for file in pack.sources]
     adds: list[DataFile] = []
+    winners: dict[str, str] = {}
     with at_work([table], key.app):
+        stage = open_stage(path, key.directory)
         done = 0
-        for slot, found in run_tasks(spark, _pack, packs):
-            first = packs[slot].sources[0]
+        for slot, found in run_tasks(spark, partial(_pack, stage), packs):
+            pack = packs[slot]
+            first, winners[found["path"]] = pack.sources[0], pack.path
             adds.append(
-                DataFile(found["path"], found["rows"], found["bytes"], first.part, first.partition)
+                DataFile(pack.path, found["rows"], found["bytes"], first.part, first.partition)
             )
-            done += sum(file.size_bytes for file in packs[slot].sources)
+            done += sum(file.size_bytes for file in pack.sources)
             progress(done, total)
+        close_stage(stage, winners)
         wanted, have = (sum(file.row_count for file in some) for some in (removes, adds))
         assert have == wanted, (have, wanted)
         if packs:
@@ -131,8 +135,7 @@ def _packs(path: str, key: CommitKey, files: Sequence[DataFile], target_bytes: i
     for (_, _, levels), members in groups.items():
         directory = "/".join((path, "data", key.directory, *levels))
         for some in filled(members, target_bytes):
-            name = f"{real_runtime().random.bytes(12).hex()}.parquet"
-            packs.append(_Pack(tuple(some), f"{directory}/{name}"))
+            packs.append(_Pack(tuple(some), new_file(directory)))
     return packs
 
 
@@ -141,25 +144,23 @@ def _levels(path: str, file: DataFile) -> tuple[str, ...]:
     return tuple(file.path.removeprefix(f"{path}/").split("/")[_LEVELS_FROM:-1])
 
 
-def _pack(pack: _Pack) -> Mapping[str, Any]:
-    """Copy the rows of some files into one, in bounded memory; it is durable."""
+def _pack(stage: str, pack: _Pack) -> Mapping[str, Any]:
+    """Copy the rows of some files into one in `stage`, in bounded memory; it is durable."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    files = real_runtime().files
+    path = new_file(stage)
     schema = pa.unify_schemas(
         [pq.read_schema(each.path) for each in pack.sources], promote_options="permissive"
     )
-    make_directory(files, parent(pack.path), sync=True)
     rows = 0
-    # An attempt of the same task may have died here: the file is begun anew.
-    with pq.ParquetWriter(pack.path, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for each in pack.sources:
             with pq.ParquetFile(each.path) as source:
                 for batch in source.iter_batches():
                     writer.write_table(_as(pa.Table.from_batches([batch]), schema))
                     rows += batch.num_rows
-    return {"path": pack.path, "rows": rows, "bytes": make_durable(files, pack.path)}
+    return {"path": path, "rows": rows, "bytes": make_durable(real_runtime().files, path)}
 
 
 def _as(table: Any, schema: Any) -> Any:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
-from embedlog.runtime.files import make_directory, parent
-from embedlog.spark.jobs.packing import filled, make_durable
+from embedlog.spark.jobs.packing import filled
 from embedlog.spark.jobs.report import Report
 from embedlog.spark.jobs.tasks import run_tasks
 from embedlog.spark.pipeline.errors import ProjectError, TableConflict
 from embedlog.spark.pipeline.sinks.iceberg import IcebergFormat, path_of
 from embedlog.spark.pipeline.sinks.manifest import ONE_TIME
 from embedlog.spark.pipeline.sinks.one_time import at_work
+from embedlog.spark.pipeline.sinks.stage import close_stage, make_durable, new_file, open_stage
 from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile
 
 if TYPE_CHECKING:
@@ -64,14 +65,19 @@ def compact_iceberg(
     removes = [file for pack in packs for file in pack.sources]
     total = sum(file.size_bytes for file in removes)
     adds: list[DataFile] = []
+    winners: dict[str, str] = {}
     with at_work([format], key.app):
+        stage = open_stage(path, key.directory)
         done = 0
-        for slot, found in run_tasks(spark, copy_pack, packs):
+        for slot, found in run_tasks(spark, partial(copy_pack, stage), packs):
             if "conflict" in found:
                 raise TableConflict(f"{path}: {found['conflict']}")
-            adds.append(DataFile(found["path"], found["rows"], found["bytes"]))
-            done += sum(file.size_bytes for file in packs[slot].sources)
+            pack = packs[slot]
+            winners[found["path"]] = pack.path
+            adds.append(DataFile(pack.path, found["rows"], found["bytes"]))
+            done += sum(file.size_bytes for file in pack.sources)
             progress(done, total)
+        close_stage(stage, winners)
         wanted, have = (sum(file.row_count for file in some) for some in (removes, adds))
         assert have == wanted, (have, wanted)
         if packs:
@@ -110,8 +116,7 @@ def packs_of(
     for members in groups.values():
         members.sort(key=lambda each: each.path)
         for some in filled(members, target_bytes):
-            name = f"{real_runtime().random.bytes(12).hex()}.parquet"
-            where = f"{path}/data/{key.directory}/{name}"
+            where = new_file(f"{path}/data/{key.directory}")
             packs.append(_Pack(path, options, schema_id, tuple(some), where))
     return packs
 
@@ -121,8 +126,8 @@ def _schema_id(format: IcebergFormat) -> int:
     return -1 if table is None else table.schema().schema_id
 
 
-def copy_pack(pack: _Pack) -> Mapping[str, Any]:
-    """Copy the rows of some files into one, a file in memory at a time; it is durable.
+def copy_pack(stage: str, pack: _Pack) -> Mapping[str, Any]:
+    """Copy the rows of some files into one in `stage`, a file in memory at a time; it is durable.
 
     A conflict is returned: raised, Spark would make the attempt again, to no avail.
     """
@@ -142,13 +147,11 @@ def copy_pack(pack: _Pack) -> Mapping[str, Any]:
     # Without ids: of files that are added, pyiceberg takes the columns by their names.
     schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
     scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
-    files = real_runtime().files
-    make_directory(files, parent(pack.path), sync=True)
+    path = new_file(stage)
     rows = 0
-    # An attempt of the same task may have died here: the file is begun anew.
-    with pq.ParquetWriter(pack.path, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for each in pack.sources:
             for batch in scan.to_record_batches([tasks[each.path]]):
                 writer.write_table(pa.Table.from_batches([batch]).cast(schema))
                 rows += batch.num_rows
-    return {"path": pack.path, "rows": rows, "bytes": make_durable(files, pack.path)}
+    return {"path": path, "rows": rows, "bytes": make_durable(real_runtime().files, path)}

@@ -55,8 +55,8 @@ def _make(path: str, topic: str, partitions: int, config: Mapping[str, str]) -> 
     with embedlog.open(path, config=settings) as cluster:
         with suppress(TopicAlreadyExists):
             cluster.create_topic(topic, partitions, config=config)
-        broker = cluster.broker
-        count = len(broker.controller.image.topics_by_name[topic].partitions)
+        broker = cluster.broker().core
+        count = len(broker.image.topics_by_name[topic].partitions)
         for number in range(count):
             assert broker.replica_manager.partition(topic, number).log is not None, "it is opened"
 

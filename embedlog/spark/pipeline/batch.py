@@ -64,7 +64,11 @@ class BatchProcessor:
             with at_work(self._all_tables(), key.app):
                 return self._run(records, key, scope)
         self._sweep(key.app)
-        return self._run(records, key, scope)
+        try:
+            return self._run(records, key, scope)
+        except BaseException:
+            self._swept.discard(key.app)  # what it staged is swept before the next try
+            raise
 
     def _run(self, records: DataFrame, key: CommitKey, scope: Scope | None) -> BatchReport:
         cached: list[DataFrame] = []

@@ -31,6 +31,7 @@ from embedlog.spark.pipeline.report import Totals
 from embedlog.spark.pipeline.runner import Runner
 from embedlog.spark.pipeline.sample import RECORD_DDL, SampleRecord, as_frame
 from embedlog.spark.pipeline.session import open_session
+from embedlog.spark.pipeline.sinks.manifest import ManifestTable
 from embedlog.spark.pipeline.sinks.parquet import read_table
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class PipelineKit:
     def dead_letters(self) -> list[dict[str, Any]]:
         """All dead letters."""
         path = str(self.project.dead_letters.path)
-        if self._files.stat(f"{path}/_log") is None:
+        if ManifestTable(path).state().version < 0:
             return []
         found: list[dict[str, Any]] = read_table(path, dead_letters=True).to_arrow().to_pylist()
         return found
@@ -186,7 +187,7 @@ def table_rows(kind: str, path: str) -> list[dict[str, Any]]:
     files = real_runtime().files
     found: list[dict[str, Any]] = []
     if kind == "parquet":
-        if files.stat(f"{path}/_log") is not None:
+        if ManifestTable(path).state().version >= 0:
             found = read_table(path).to_arrow().to_pylist()
     elif kind == "delta":
         import pyarrow as pa

@@ -1,7 +1,8 @@
 """What tasks do for a table: they write Parquet files that nobody sees yet, and tell their names.
 
 Each attempt of a task writes files with random names, so a retried or speculative one never
-touches another's. Only the names that the driver collects come into a commit.
+touches another's. Only the names that the driver collects come into a commit, and only their files
+into the table's directories: see `sinks.stage`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from embedlog.runtime import real_runtime
-from embedlog.runtime.files import make_directory, parent
+from embedlog.spark.pipeline.sinks.stage import close_stage, make_durable, new_file, open_stage
 from embedlog.spark.pipeline.sinks.table import (
     ROWS,
     CommitKey,
@@ -45,28 +46,36 @@ def stage(
     task has a file of each partition, with its rows in their order. `bucket` names a column that is
     in the names of directories only, for `upserts`.
     """
-    directory = f"{table}/data/{key.directory}"
     partition_by = (bucket,) if bucket is not None else tuple(partition_by)
-    run = _writer(directory, partition_by, bucket is not None)
     if partition_by and is_shuffled:
         frame = frame.repartition(*partition_by).sortWithinPartitions(*partition_by)
+    where = open_stage(table, key.directory)
+    run = _writer(where, partition_by, bucket is not None)
+    won = frame.mapInArrow(run, _STAGED).collect()
+    partitions = [parse_partition(row.partition) for row in won]
+    places = [
+        f"{table}/data/{key.directory}{_levels(partition)}/{row.path.rpartition('/')[2]}"
+        for row, partition in zip(won, partitions, strict=True)
+    ]
+    close_stage(where, dict(zip([row.path for row in won], places, strict=True)))
     return [
-        DataFile(
-            row.path,
-            row.row_count,
-            row.size_bytes,
-            part,
-            () if bucket is not None else parse_partition(row.partition),
-        )
-        for row in frame.mapInArrow(run, _STAGED).collect()
+        DataFile(place, row.row_count, row.size_bytes, part, () if bucket is not None else values)
+        for row, place, values in zip(won, places, partitions, strict=True)
     ]
 
 
+def _levels(partition: Sequence[tuple[str, str | None]]) -> str:
+    """The directories of a partition, as Hive names them."""
+    return "".join(
+        f"/{quote(column)}={quote(value or '__null__', safe='')}" for column, value in partition
+    )
+
+
 def _writer(
-    directory: str, partition_by: tuple[str, ...], is_dropping: bool
+    where: str, partition_by: tuple[str, ...], is_dropping: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        writer = _TaskFiles(directory, partition_by, is_dropping)
+        writer = _TaskFiles(where, partition_by, is_dropping)
         for batch in batches:
             if batch.num_rows:
                 writer.write(batch)
@@ -78,9 +87,8 @@ def _writer(
 class _TaskFiles:
     """The files of one attempt of one task, by partition."""
 
-    def __init__(self, directory: str, partition_by: tuple[str, ...], is_dropping: bool) -> None:
-        self._runtime = real_runtime()
-        self._directory = directory
+    def __init__(self, where: str, partition_by: tuple[str, ...], is_dropping: bool) -> None:
+        self._where = where
         self._partition_by = partition_by
         self._dropped = partition_by if is_dropping else ()
         self._open: dict[str, tuple[Any, str]] = {}
@@ -113,13 +121,7 @@ class _TaskFiles:
         if name not in self._open:
             if len(self._open) >= _OPEN_MAX:
                 self._close(next(iter(self._open)))
-            levels = "".join(
-                f"/{quote(column)}={quote(value or '__null__', safe='')}"
-                for column, value in partition
-            )
-            random = self._runtime.random.bytes(12).hex()
-            path = f"{self._directory}{levels}/{random}.parquet"
-            make_directory(self._runtime.files, parent(path), sync=True)
+            path = new_file(self._where)
             schema = batch.drop_columns(list(self._dropped)).schema
             self._open[name] = pq.ParquetWriter(path, schema, compression="zstd"), path
         writer, _ = self._open[name]
@@ -130,12 +132,7 @@ class _TaskFiles:
 
         writer, path = self._open.pop(name)
         writer.close()
-        files = self._runtime.files
-        file = files.open(path)
-        file.sync()
-        size = file.size()
-        file.close()
-        files.sync_directory(parent(path))
+        size = make_durable(real_runtime().files, path)
         self._done.append((path, pq.read_metadata(path).num_rows, size, name))
 
 

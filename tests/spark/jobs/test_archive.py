@@ -71,7 +71,7 @@ def test_retention_waits_for_the_archive(spark: Any, tmp_path: Path) -> None:
     log, table = tmp_path / "log", tmp_path / "table"
     waits = {"segment.bytes": "1048576", "retention.ms": "1", "embedlog.retention.archived": "true"}
     with filled(log, {"t": [10]}, **waits) as cluster:
-        partition = cluster.broker.replica_manager.partition("t", 0)
+        partition = cluster.broker().core.replica_manager.partition("t", 0)
 
         def start() -> int:
             # What Spark has planned to read is pinned, for ten minutes.

@@ -124,7 +124,7 @@ def test_a_task_whose_files_are_gone_says_so(table: Path) -> None:
     assert plan is not None
     (pack, *_) = packs_of(plan, str(table), {}, CommitKey("c", 0), 1 << 20)
     stream.commit(CommitKey("q", 8), [], [pack.sources[0]])
-    assert "took" in copy_pack(pack)["conflict"]
+    assert "took" in copy_pack(str(table), pack)["conflict"]
 
 
 @pytest.mark.slow
@@ -144,6 +144,7 @@ def test_the_command_line_compacts_iceberg(
     assert "packed 16" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compacted_is_refused(tmp_path: Path, table: Path) -> None:
     none: Any = None
     with pytest.raises(ProjectError, match="no Iceberg table"):

@@ -9,13 +9,7 @@ import pytest
 from embedlog.errors import CorruptRecord
 from embedlog.spark.pipeline.errors import TableConflict
 from embedlog.spark.pipeline.sinks.manifest import CHECKPOINT_EVERY, ONE_TIME, ManifestTable
-from embedlog.spark.pipeline.sinks.table import (
-    DEAD_LETTERS,
-    CommitKey,
-    DataFile,
-    drop_strays,
-    sweep,
-)
+from embedlog.spark.pipeline.sinks.table import DEAD_LETTERS, CommitKey, DataFile, sweep
 from embedlog.testing import sim_runtime
 from embedlog.testing.sim_files import SimulatedCrash
 
@@ -116,17 +110,6 @@ def test_a_crash_at_each_file_operation_leaves_all_of_a_commit_or_nothing(versio
 
 def staged_at(table: ManifestTable, version: int) -> DataFile:
     return staged(table, CommitKey("q", version), str(version))
-
-
-def test_files_of_failed_attempts_go_with_the_commit(tmp_path: Path) -> None:
-    key = CommitKey("q", 0)
-    directory = tmp_path / "data" / key.directory
-    (directory / "p=1").mkdir(parents=True)
-    for name in ("a", "b", "p=1/c", "p=1/d"):
-        (directory / f"{name}.parquet").write_bytes(b"")
-    keep = [DataFile(str(directory / f"{name}.parquet"), 1, 1) for name in ("a", "p=1/c")]
-    assert drop_strays(str(tmp_path), key, keep) == 2
-    assert {each.stem for each in tmp_path.rglob("*.parquet")} == {"a", "c"}
 
 
 def test_only_what_was_never_committed_is_swept(tmp_path: Path) -> None:

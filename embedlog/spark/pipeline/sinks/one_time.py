@@ -10,7 +10,7 @@ Whoever gets the lock of another writer knows that it died, and sweeps what it l
 before each batch, and one-time writers before they begin. A table's manifest remembers the last
 256 one-time commits, so that one that was made is never taken for one that was not.
 
-What remains: files of a task that outlives its driver, written after the sweep.
+A task that outlives its driver finds its stage closed (see `sinks.stage`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What the three table formats have in common: files come and go in one commit, once.
 
-A commit has a key: an application id (the query's id) and a version (the batch's id). Tasks write
-files under a directory of that key, and nobody sees them; the driver's one commit makes all of
-them visible and takes others away. A commit whose version is not greater than the last one of its
-application has been made already, and is not made again.
+A commit has a key: an application id (the query's id) and a version (the batch's id). What tasks
+write that win comes into a directory of that key (see `sinks.stage`), and nobody sees it; the
+driver's one commit makes all of it visible and takes other files away. A commit whose version is
+not greater than the last one of its application has been made already, and is not made again.
 
     <table>/data/<application>-<version>/[column=value/]<random>.parquet
 """
@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 
 from embedlog.runtime import real_runtime
 from embedlog.runtime.files import Files, remove_tree
+from embedlog.spark.pipeline.sinks.stage import clear_stage, is_stage
 
 ROWS = "rows"
 DEAD_LETTERS = "dead_letters"
@@ -74,7 +75,8 @@ def prefix(app: str) -> str:
 def sweep(path: str, app: str, *, after: int, files: Files | None = None) -> int:
     """Remove what `app` staged for versions greater than `after` and never committed.
 
-    Its own files only: other applications may be at work. Returns how many directories went.
+    Its own files only: other applications may be at work. Tasks of its own that have outlived their
+    driver find their stage closed. Returns how many directories went.
     """
     files = files or real_runtime().files
     data, begin, count = f"{path}/data", prefix(app), 0
@@ -82,31 +84,15 @@ def sweep(path: str, app: str, *, after: int, files: Files | None = None) -> int
         return 0
     for name in files.list(data):
         number = name.removeprefix(begin)
-        if name.startswith(begin) and number.isdecimal() and int(number) > after:
-            remove_tree(files, f"{data}/{name}")
-            count += 1
-    return count
-
-
-def drop_strays(path: str, key: CommitKey, keep: Sequence[DataFile]) -> int:
-    """Remove what tasks staged for `key` and did not report: attempts that failed or lost.
-
-    Returns how many files went.
-    """
-    files = real_runtime().files
-    kept = {each.path for each in keep}
-    count, directories = 0, [f"{path}/data/{key.directory}"]
-    while directories:
-        directory = directories.pop()
-        if files.stat(directory) is None:
+        if not name.startswith(begin):
             continue
-        for name in files.list(directory):
-            found, stat = f"{directory}/{name}", files.stat(f"{directory}/{name}")
-            if stat is not None and stat.is_directory:
-                directories.append(found)
-            elif found not in kept:
-                files.remove(found)
-                count += 1
+        if is_stage(name):
+            clear_stage(files, f"{data}/{name}")
+        elif number.isdecimal() and int(number) > after:
+            remove_tree(files, f"{data}/{name}")
+        else:
+            continue
+        count += 1
     return count
 
 

@@ -16,7 +16,6 @@ from embedlog.spark.pipeline.sinks.table import (
     CommitKey,
     DataFile,
     TableFormat,
-    drop_strays,
     sweep,
 )
 from embedlog.spark.pipeline.staging import stage
@@ -66,7 +65,6 @@ def write_table(sink: Sink, table: TableFormat, work: Work, reached: Reached) ->
         more, gone = _stage_letters(table, work)
         adds, removes = adds + more, removes + gone
     reached(f"{sink.name}: staged")
-    drop_strays(table.path, work.key, adds)
     if adds or removes:
         table.commit(work.key, adds, removes)
     reached(f"{sink.name}: committed")
@@ -77,7 +75,6 @@ def write_letters(table: ManifestTable, work: Work, reached: Reached) -> None:
     """Write dead letters to the table that holds nothing else."""
     if table.version_of(work.key.app) < work.key.version:
         adds, removes = _stage_letters(table, work)
-        drop_strays(table.path, work.key, adds)
         reached("dead letters: staged")
         if adds or removes:
             table.commit(work.key, adds, removes)
