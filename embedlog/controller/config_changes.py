@@ -39,6 +39,7 @@ _WITH_LISTS: dict[int, Definitions] = {RESOURCE_TOPIC: TOPIC, RESOURCE_BROKER: B
 """Kafka knows the lists of these only; groups and subscriptions take no list operations."""
 _LIST_OPERATIONS = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 MIN_ISR = "min.insync.replicas"
+UNCLEAN_ELECTIONS = "unclean.leader.election.enable"
 
 
 def apply(resource_type: int, before: Texts, changes: Sequence[Change]) -> dict[str, str]:
@@ -94,6 +95,7 @@ def validate(
 
     Raises:
         InvalidRequest, InvalidConfig, InvalidTopic, UnknownTopicOrPartition
+        BrokerIdNotRegistered: a broker of a cluster of several.
     """
     if resource_type == RESOURCE_TOPIC:
         _validate_topic(image, config, resource_name, after)
@@ -181,7 +183,7 @@ def _validate_broker(
     after: Texts,
     named: Collection[str],
 ) -> None:
-    _check_node(config, resource_name)
+    _check_node(image, config, resource_name)
     if image.feature_level(features.ELIGIBLE_LEADER_REPLICAS):
         _check_min_isr(resource_name, before, after, named)
     changed = sorted(name for name, text in after.items() if before.get(name) != text)
@@ -206,19 +208,22 @@ def _validate_broker(
     try:
         for key in known:
             key.parse(after[key.name])
-        config.with_dynamic(
-            configs.get("", {}), configs.get(str(config.node_id), {})
-        ).check_together()
+        of_node = resource_name or str(config.node_id)
+        config.with_dynamic(configs.get("", {}), configs.get(of_node, {})).check_together()
     except ConfigError as error:
         raise _refuse(str(error)) from None
 
 
-def _check_node(config: BrokerConfig, resource_name: str) -> None:
+def _check_node(image: MetadataImage, config: BrokerConfig, resource_name: str) -> None:
     if not resource_name:
         return
     digits = resource_name.removeprefix("-")
     if not (digits.isdigit() and digits.isascii()):
         raise _refuse(f"Node id must be an integer, but it is: {resource_name}")
+    if not image.is_alone:
+        if int(resource_name) not in image.brokers:
+            raise errors.BrokerIdNotRegistered(f"No node with id {resource_name} found.")
+        return
     if int(resource_name) != config.node_id:
         raise _refuse(
             f"Unexpected broker id, expected {config.node_id}, but received {resource_name}"

@@ -7,12 +7,14 @@ consistent state, without a lock.
 
 from __future__ import annotations
 
+from embedlog.common import ZERO_UUID
 from embedlog.controller.features import FIRST_LEVELS
 from embedlog.topic_names import INTERNAL_TOPICS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from embedlog.common import TopicPartition
 
@@ -24,16 +26,24 @@ RESOURCE_GROUP = 32
 
 
 class PartitionImage:
-    """One partition: where its replicas are, and who leads. `leader` is -1 when nobody does."""
+    """One partition: where its replicas are, and who leads. `leader` is -1 when nobody does.
+
+    Every change raises `partition_epoch` by one. One that changes the leader, or takes replicas
+    away, begins a new `leader_epoch`.
+    """
 
     __slots__ = (
+        "adding_replicas",
         "directories",
+        "elr",
+        "is_recovering",
         "isr",
+        "last_known_elr",
         "leader",
         "leader_epoch",
-        "offline_replicas",
         "partition",
         "partition_epoch",
+        "removing_replicas",
         "replicas",
     )
 
@@ -46,29 +56,45 @@ class PartitionImage:
         replicas: tuple[int, ...],
         isr: tuple[int, ...],
         partition_epoch: int = 0,
-        offline_replicas: tuple[int, ...] = (),
+        adding_replicas: tuple[int, ...] = (),
+        removing_replicas: tuple[int, ...] = (),
+        elr: tuple[int, ...] = (),
+        last_known_elr: tuple[int, ...] = (),
+        is_recovering: bool = False,
         directories: tuple[bytes, ...] = (),
     ) -> None:
         self.partition = partition
         self.leader = leader
         self.leader_epoch = leader_epoch
         self.replicas = replicas
+        """All of them, the preferred leader first; during a reassignment the old ones, too."""
         self.isr = isr
         self.partition_epoch = partition_epoch
-        self.offline_replicas = offline_replicas
+        self.adding_replicas = adding_replicas
+        self.removing_replicas = removing_replicas
+        self.elr = elr
+        """Out of the in-sync set, yet with every record below the high watermark (KIP-966)."""
+        self.last_known_elr = last_known_elr
+        """The last leader of a partition that has none."""
+        self.is_recovering = is_recovering
+        """Was its leader elected uncleanly, and has not said yet that it has recovered?"""
         self.directories = directories
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Are its replicas being moved?"""
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    def replaced(self, **changes: Any) -> PartitionImage:
+        """The same partition with other values of some attributes."""
+        kept = {name: getattr(self, name) for name in self.__slots__ if name not in changes}
+        return PartitionImage(**kept, **changes)
 
     def next_epoch(self, epoch_min: int = 0) -> PartitionImage:
         """The same partition under the next leader epoch, or a later one if that is too low."""
-        return PartitionImage(
-            partition=self.partition,
-            leader=self.leader,
+        return self.replaced(
             leader_epoch=max(self.leader_epoch + 1, epoch_min),
-            replicas=self.replicas,
-            isr=self.isr,
             partition_epoch=self.partition_epoch + 1,
-            offline_replicas=self.offline_replicas,
-            directories=self.directories,
         )
 
     def __repr__(self) -> str:
@@ -103,13 +129,56 @@ class TopicImage:
 
 
 class BrokerImage:
-    """One registered broker. Its addresses depend on the listener and are not kept here."""
+    """One registered broker. Its addresses depend on the listener and are not kept here.
 
-    __slots__ = ("node_id", "rack")
+    `epoch` is the offset of its registration in the metadata log; -1 for the only broker of a
+    cluster, which is there without one.
+    """
 
-    def __init__(self, node_id: int, rack: str | None = None) -> None:
+    __slots__ = (
+        "directories",
+        "epoch",
+        "in_controlled_shutdown",
+        "incarnation",
+        "is_fenced",
+        "node_id",
+        "rack",
+    )
+
+    def __init__(
+        self,
+        node_id: int,
+        rack: str | None = None,
+        *,
+        epoch: int = -1,
+        is_fenced: bool = False,
+        in_controlled_shutdown: bool = False,
+        incarnation: bytes = ZERO_UUID,
+        directories: tuple[bytes, ...] = (),
+    ) -> None:
         self.node_id = node_id
         self.rack = rack
+        self.epoch = epoch
+        self.is_fenced = is_fenced
+        """May it neither lead nor be in sync, as one that is away?"""
+        self.in_controlled_shutdown = in_controlled_shutdown
+        self.incarnation = incarnation
+        """Differs from one start of the broker to the next."""
+        self.directories = directories
+
+    @property
+    def is_active(self) -> bool:
+        """May it lead, and be in sync?"""
+        return not self.is_fenced and not self.in_controlled_shutdown
+
+    def replaced(self, **changes: Any) -> BrokerImage:
+        """The same broker with other values of some attributes."""
+        kept = {name: getattr(self, name) for name in self.__slots__ if name not in changes}
+        return BrokerImage(**kept, **changes)
+
+    def __repr__(self) -> str:
+        state = "fenced" if self.is_fenced else "active" if self.is_active else "leaving"
+        return f"BrokerImage({self.node_id}, epoch={self.epoch}, {state})"
 
 
 class MetadataImage:
@@ -176,6 +245,25 @@ class MetadataImage:
             return None
         return image.partitions[partition]
 
+    @property
+    def is_alone(self) -> bool:
+        """Is there one broker, by its configuration, and no cluster of several?"""
+        return len(self.brokers) == 1 and all(each.epoch < 0 for each in self.brokers.values())
+
+    def is_active(self, node_id: int) -> bool:
+        """Is a broker registered that may lead, and be in sync?"""
+        broker = self.brokers.get(node_id)
+        return broker is not None and broker.is_active
+
+    def offline_replicas(self, partition: PartitionImage) -> tuple[int, ...]:
+        """Its replicas on brokers that are fenced or not registered."""
+        brokers = self.brokers
+        return tuple(
+            node
+            for node in partition.replicas
+            if (broker := brokers.get(node)) is None or broker.is_fenced
+        )
+
     def __repr__(self) -> str:
         return (
             f"MetadataImage({self.cluster_id}, {len(self.topics_by_name)} topics,"
@@ -196,13 +284,14 @@ class MetadataDelta:
 
     __slots__ = (
         "broker_configs_changed",
+        "brokers_changed",
         "changed_configs",
         "created",
         "deleted",
-        "epochs_changed",
         "groups_changed",
         "image",
         "partitions_added",
+        "partitions_changed",
     )
 
     def __init__(
@@ -213,7 +302,8 @@ class MetadataDelta:
         deleted: Sequence[TopicImage] = (),
         partitions_added: Sequence[tuple[TopicImage, range]] = (),
         changed_configs: Sequence[str] = (),
-        epochs_changed: Sequence[TopicPartition] = (),
+        partitions_changed: Sequence[TopicPartition] = (),
+        brokers_changed: bool = False,
         broker_configs_changed: bool = False,
         groups_changed: Sequence[str] = (),
     ) -> None:
@@ -225,8 +315,10 @@ class MetadataDelta:
         """Topics as they are after the change, with the numbers of the new partitions."""
         self.changed_configs = changed_configs
         """Names of topics whose settings changed."""
-        self.epochs_changed = epochs_changed
-        """Partitions with a new leader epoch."""
+        self.partitions_changed = partitions_changed
+        """Partitions with another leader, epoch, in-sync set or list of replicas."""
+        self.brokers_changed = brokers_changed
+        """A broker came, went, was fenced or is no longer fenced."""
         self.broker_configs_changed = broker_configs_changed
         """Dynamic broker settings changed, and with them the defaults of every topic."""
         self.groups_changed = groups_changed
@@ -238,6 +330,7 @@ class MetadataDelta:
         return cls(
             image,
             created=list(image.topics_by_name.values()),
+            brokers_changed=True,
             broker_configs_changed=bool(image.broker_configs),
         )
 

@@ -1,8 +1,21 @@
-"""Where replicas go: checks of what a client asks for, and the broker's own choice."""
+"""Where replicas go: checks of what a client asks for, and the broker's own choice.
+
+Kafka's striped placement. Replicas of a partition go to different racks first, to different
+brokers always; partitions take turns over racks and over the brokers of each rack:
+
+    racks A B C of three brokers each    partition 0    A0 B0 C0
+                                                   1    B1 C1 A1
+                                                   2    C2 A2 B2
+
+Where the turns begin is random, so that many topics of one partition do not all land on one broker.
+Fenced brokers come last, and never first in a partition, as they cannot lead.
+"""
 
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.common import T
+from embedlog.controller.metadata import PartitionImage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,29 +44,134 @@ def place(
     partition_count: int,
     replication_factor: int,
     *,
-    first_partition: int = 0,
     random: Random,
 ) -> list[Assignment]:
-    """Spread replicas over the brokers: each partition starts one broker further.
-
-    The start is random, so that many topics of one partition do not all land on one broker.
+    """Brokers for the replicas of each partition.
 
     Raises:
-        InvalidReplicationFactor: there are fewer brokers than replicas.
+        InvalidReplicationFactor: there are fewer brokers than replicas, or none that is not fenced.
     """
-    nodes = sorted(brokers)
-    if replication_factor > len(nodes):
+    if all(broker.is_fenced for broker in brokers.values()):
         raise errors.InvalidReplicationFactor(
-            f"Unable to replicate the partition {replication_factor} time(s): The target"
-            f" replication factor of {replication_factor} cannot be reached because only"
-            f" {len(nodes)} broker(s) are registered or some brokers have all their log"
+            "All brokers are currently fenced, or have all their log directories cordoned."
+        )
+    if replication_factor > len(brokers):
+        raise errors.InvalidReplicationFactor(
+            f"The target replication factor of {replication_factor} cannot be reached because only"
+            f" {len(brokers)} broker(s) are registered or some brokers have all their log"
             " directories cordoned.",
         )
-    start = random.below(len(nodes)) + first_partition if len(nodes) > 1 else 0
-    return [
-        tuple(nodes[(start + number + step) % len(nodes)] for step in range(replication_factor))
-        for number in range(partition_count)
-    ]
+    if len(brokers) == 1:
+        return [tuple(brokers)] * partition_count
+    racks = _Racks(brokers, random)
+    return [racks.next_assignment(replication_factor) for _ in range(partition_count)]
+
+
+class _Turns:
+    """Some brokers of a rack, each once in a turn; the next turn begins with the next broker."""
+
+    __slots__ = ("_given", "_start", "_turn", "nodes")
+
+    def __init__(self) -> None:
+        self.nodes: list[int] = []
+        self._start = 0
+        self._turn = 0
+        self._given = 0
+        """So many were handed out in this turn."""
+
+    def begin(self, random: Random) -> None:
+        """Requires: every broker is in `nodes`."""
+        self.nodes.sort()
+        if self.nodes:
+            self._start = random.below(len(self.nodes))
+
+    def next_node(self, turn: int) -> int | None:
+        """The next broker of this turn; None when all have been handed out."""
+        count = len(self.nodes)
+        if count and turn != self._turn:
+            self._turn = turn
+            self._given = 0
+            self._start = (self._start + 1) % count
+        if self._given >= count:
+            return None
+        node = self.nodes[(self._start + self._given) % count]
+        self._given += 1
+        return node
+
+
+class _Rack:
+    """The brokers of one rack."""
+
+    __slots__ = ("fenced", "unfenced")
+
+    def __init__(self) -> None:
+        self.fenced = _Turns()
+        self.unfenced = _Turns()
+
+    def next_node(self, turn: int) -> int | None:
+        """The next broker of this turn, the fenced ones last."""
+        node = self.unfenced.next_node(turn)
+        return self.fenced.next_node(turn) if node is None else node
+
+
+class _Racks:
+    """All brokers by rack; a turn is a partition. Requires: one broker is not fenced."""
+
+    def __init__(self, brokers: Mapping[int, BrokerImage], random: Random) -> None:
+        by_name: dict[str | None, _Rack] = {}
+        for broker in brokers.values():
+            rack = by_name.setdefault(broker.rack, _Rack())
+            turns = rack.fenced if broker.is_fenced else rack.unfenced
+            turns.nodes.append(broker.node_id)
+        names = sorted(by_name, key=lambda name: (name is not None, name or ""))
+        self._racks = [by_name[name] for name in names]
+        self._unfenced_count = sum(len(rack.unfenced.nodes) for rack in self._racks)
+        self._random = random
+        for rack in self._racks:
+            rack.fenced.begin(random)
+            rack.unfenced.begin(random)
+        self._first = random.below(len(self._racks))
+        """The rack that this turn begins with."""
+        self._turn = 0
+
+    def next_assignment(self, replication_factor: int) -> Assignment:
+        """The replicas of the next partition. Requires: there are as many brokers."""
+        if self._turn == self._unfenced_count > 1:
+            # Every broker had its turn: another order, or the same assignments would come again.
+            self._shuffle()
+            self._turn = 0
+        count = len(self._racks)
+        position = self._first
+        while (leader := self._racks[position % count].unfenced.next_node(self._turn)) is None:
+            position += 1
+        leader_rack: int | None = position % count
+        nodes = [leader]
+        position = self._first
+        while len(nodes) < replication_factor:
+            rack = position % count
+            position += 1
+            if rack == leader_rack:
+                # It has its replica of the first round.
+                leader_rack = None
+                continue
+            node = self._racks[rack].next_node(self._turn)
+            if node is not None:
+                nodes.append(node)
+        self._turn += 1
+        self._first = (self._first + 1) % count
+        return tuple(nodes)
+
+    def _shuffle(self) -> None:
+        _shuffle(self._racks, self._random)
+        for rack in self._racks:
+            _shuffle(rack.fenced.nodes, self._random)
+            _shuffle(rack.unfenced.nodes, self._random)
+
+
+def _shuffle(items: list[T], random: Random) -> None:
+    for count in range(len(items), 1, -1):
+        chosen = random.below(count)
+        items[count - 1], items[chosen] = items[chosen], items[count - 1]
 
 
 def manual_assignments(
@@ -86,6 +204,7 @@ def manual_assignments(
                 f"Found multiple manual partition assignments for partition {partition}",
             )
         validate_assignment(brokers, nodes, replication_factor=size)
+        refuse_inactive(brokers, nodes, partition)
         size = len(nodes)
         by_partition[partition] = tuple(nodes)
     if sorted(by_partition) != list(range(len(by_partition))):
@@ -93,6 +212,36 @@ def manual_assignments(
             "partitions should be a consecutive 0-based integer sequence",
         )
     return [by_partition[number] for number in range(len(by_partition))]
+
+
+def refuse_inactive(
+    brokers: Mapping[int, BrokerImage], nodes: Sequence[int], partition: int
+) -> None:
+    """Raise InvalidReplicaAssignment when none of `nodes` could lead the partition."""
+    if not any(brokers[node].is_active for node in nodes):
+        raise _refuse(
+            "All brokers specified in the manual partition assignment for partition"
+            f" {partition} are fenced or in controlled shutdown."
+        )
+
+
+def new_partition(
+    brokers: Mapping[int, BrokerImage], number: int, nodes: Sequence[int]
+) -> PartitionImage:
+    """A partition with these replicas; those on brokers that are not active are out of sync.
+
+    Raises:
+        InvalidReplicationFactor: none of the brokers is active.
+    """
+    isr = tuple(node for node in nodes if brokers[node].is_active)
+    if not isr:
+        raise errors.InvalidReplicationFactor(
+            f"Unable to replicate the partition {len(nodes)} time(s): All brokers are currently"
+            " fenced or in controlled shutdown."
+        )
+    return PartitionImage(
+        partition=number, leader=isr[0], leader_epoch=0, replicas=tuple(nodes), isr=isr
+    )
 
 
 def validate_assignment(
@@ -104,17 +253,18 @@ def validate_assignment(
     """
     if not nodes:
         raise _refuse("The manual partition assignment includes an empty replica list.")
-    for previous, node in zip(sorted(nodes), sorted(nodes)[1:], strict=False):
-        if previous == node:
-            raise _refuse(
-                f"The manual partition assignment includes the broker {node} more than once."
-            )
+    previous = None
     for node in sorted(nodes):
         if node not in brokers:
             raise _refuse(
                 f"The manual partition assignment includes broker {node}, but no such broker is"
                 " registered."
             )
+        if node == previous:
+            raise _refuse(
+                f"The manual partition assignment includes the broker {node} more than once."
+            )
+        previous = node
     if replication_factor is not None and len(nodes) != replication_factor:
         raise _refuse(
             f"The manual partition assignment includes a partition with {len(nodes)} replica(s),"

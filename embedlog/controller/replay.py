@@ -7,19 +7,27 @@ same function, so a restart cannot see another state than the one that was publi
 from __future__ import annotations
 
 from embedlog.controller.features import FIRST_LEVELS
-from embedlog.controller.metadata import CONFIG_ATTRIBUTES, RESOURCE_TOPIC, MetadataImage
+from embedlog.controller.metadata import (
+    CONFIG_ATTRIBUTES,
+    RESOURCE_TOPIC,
+    BrokerImage,
+    MetadataImage,
+)
 from embedlog.controller.metadata import PartitionImage as Partition
 from embedlog.controller.metadata import TopicImage as Topic
 from embedlog.controller.metadata_records import (
+    BrokerStateRecord,
     ClusterRecord,
     ConfigRecord,
     FeatureRecord,
     PartitionsRecord,
     PartitionState,
     ProducerIdsRecord,
+    RegisterBrokerRecord,
     RemoveTopicRecord,
     SnapshotRecord,
     TopicRecord,
+    UnregisterBrokerRecord,
 )
 
 TYPE_CHECKING = False
@@ -27,7 +35,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-_DICTS = ("topics_by_name", "topics_by_id", "feature_levels", *CONFIG_ATTRIBUTES.values())
+_DICTS = (
+    "brokers",
+    "topics_by_name",
+    "topics_by_id",
+    "feature_levels",
+    *CONFIG_ATTRIBUTES.values(),
+)
 
 
 class ImageBuilder:
@@ -48,7 +62,6 @@ class ImageBuilder:
         base = self._base
         return MetadataImage(
             cluster_id=self._cluster_id,
-            brokers=base.brokers,
             next_producer_id=self._next_producer_id,
             end_offset=end_offset,
             **{name: self._changed.get(name, getattr(base, name)) for name in _DICTS},
@@ -104,8 +117,31 @@ class ImageBuilder:
         else:
             levels.pop(record.name, None)
 
+    def _register_broker(self, record: RegisterBrokerRecord) -> None:
+        self._dict("brokers")[record.broker_id] = BrokerImage(
+            record.broker_id,
+            record.rack,
+            epoch=record.broker_epoch,
+            is_fenced=record.is_fenced,
+            in_controlled_shutdown=record.in_controlled_shutdown,
+            incarnation=record.incarnation,
+            directories=tuple(record.directories),
+        )
+
+    def _unregister_broker(self, record: UnregisterBrokerRecord) -> None:
+        del self._dict("brokers")[record.broker_id]
+
+    def _broker_state(self, record: BrokerStateRecord) -> None:
+        brokers = self._dict("brokers")
+        brokers[record.broker_id] = brokers[record.broker_id].replaced(
+            is_fenced=record.is_fenced, in_controlled_shutdown=record.in_controlled_shutdown
+        )
+
     def _snapshot(self, record: SnapshotRecord) -> None:
-        self._base = MetadataImage(brokers=self._base.brokers)
+        brokers = self._dict("brokers").items()
+        self._base = MetadataImage(
+            brokers={node: broker for node, broker in brokers if not _is_logged(broker)}
+        )
         self._changed = {}
         self._cluster_id = ""
         self._next_producer_id = 0
@@ -118,6 +154,7 @@ def snapshot(image: MetadataImage) -> list[Any]:
         ClusterRecord(cluster_id=image.cluster_id),
         ProducerIdsRecord(next_producer_id=image.next_producer_id),
     ]
+    records.extend(broker_record(broker) for broker in image.brokers.values() if _is_logged(broker))
     records.extend(topic_record(topic) for topic in image.topics_by_name.values())
     records.extend(
         FeatureRecord(name=name, level=image.feature_level(name))
@@ -138,6 +175,19 @@ def snapshot(image: MetadataImage) -> list[Any]:
     return records
 
 
+def broker_record(broker: BrokerImage) -> RegisterBrokerRecord:
+    """The record that makes this broker."""
+    return RegisterBrokerRecord(
+        broker_id=broker.node_id,
+        broker_epoch=broker.epoch,
+        incarnation=broker.incarnation,
+        rack=broker.rack,
+        directories=list(broker.directories),
+        is_fenced=broker.is_fenced,
+        in_controlled_shutdown=broker.in_controlled_shutdown,
+    )
+
+
 def topic_record(topic: Topic) -> TopicRecord:
     """The record that makes this topic."""
     return TopicRecord(
@@ -156,6 +206,11 @@ def partition_state(partition: Partition) -> PartitionState:
         partition_epoch=partition.partition_epoch,
         replicas=list(partition.replicas),
         isr=list(partition.isr),
+        adding_replicas=list(partition.adding_replicas),
+        removing_replicas=list(partition.removing_replicas),
+        elr=list(partition.elr),
+        last_known_elr=list(partition.last_known_elr),
+        is_recovering=partition.is_recovering,
     )
 
 
@@ -167,7 +222,17 @@ def _partition(state: PartitionState) -> Partition:
         partition_epoch=state.partition_epoch,
         replicas=tuple(state.replicas),
         isr=tuple(state.isr),
+        adding_replicas=tuple(state.adding_replicas),
+        removing_replicas=tuple(state.removing_replicas),
+        elr=tuple(state.elr),
+        last_known_elr=tuple(state.last_known_elr),
+        is_recovering=state.is_recovering,
     )
+
+
+def _is_logged(broker: BrokerImage) -> bool:
+    """Has the broker registered? The only one of a cluster has not, and no log tells of it."""
+    return broker.epoch >= 0
 
 
 _APPLY: dict[type[Any], Callable[[ImageBuilder, Any], None]] = {
@@ -179,4 +244,7 @@ _APPLY: dict[type[Any], Callable[[ImageBuilder, Any], None]] = {
     ProducerIdsRecord: ImageBuilder._producer_ids,
     FeatureRecord: ImageBuilder._feature,
     SnapshotRecord: ImageBuilder._snapshot,
+    RegisterBrokerRecord: ImageBuilder._register_broker,
+    UnregisterBrokerRecord: ImageBuilder._unregister_broker,
+    BrokerStateRecord: ImageBuilder._broker_state,
 }

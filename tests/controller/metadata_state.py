@@ -22,8 +22,10 @@ class Opened:
         runtime: Runtime | None = None,
         config: dict[str, object] | None = None,
         *,
-        node_ids: tuple[int, ...] = (1,),
+        node_ids: tuple[int, ...] = (),
+        starts: bool = True,
     ) -> None:
+        """Without `node_ids` there is one broker, 1; with them these are started, if missing."""
         self.runtime = runtime or sim_runtime()
         self.config = BrokerConfig(config)
         self.logs = LogManager(self.runtime, "data", LogConfig(durability="fsync"))
@@ -34,11 +36,31 @@ class Opened:
         self.controller = Controller(
             self.runtime, self.metadata_log, self.config, node_ids=node_ids
         )
+        self.node_ids = node_ids
+        for node_id in node_ids if starts else ():
+            if node_id not in self.controller.image.brokers:
+                self.start(node_id)
 
-    def reopen(self) -> Opened:
+    def start(self, node_id: int, previous_epoch: int = -1) -> int:
+        """Let a broker register under a new incarnation, and be there; return its epoch."""
+        brokers = self.controller.brokers
+        epoch = brokers.register(
+            node_id,
+            rack=None,
+            incarnation=self.runtime.random.uuid(),
+            previous_epoch=previous_epoch,
+        )
+        brokers.unfence(node_id, epoch)
+        return epoch
+
+    def epoch(self, node_id: int) -> int:
+        """The broker's epoch."""
+        return self.controller.image.brokers[node_id].epoch
+
+    def reopen(self, *, starts: bool = True) -> Opened:
         """Close, and open the same directory again."""
         self.logs.close()
-        return Opened(self.runtime)
+        return Opened(self.runtime, node_ids=self.node_ids, starts=starts)
 
 
 def plain(image: MetadataImage) -> dict[str, Any]:
@@ -47,6 +69,10 @@ def plain(image: MetadataImage) -> dict[str, Any]:
         "cluster": image.cluster_id,
         "producer id": image.next_producer_id,
         "features": dict(image.feature_levels),
+        "brokers": {
+            node_id: {name: getattr(broker, name) for name in broker.__slots__}
+            for node_id, broker in image.brokers.items()
+        },
         "configs": {
             kind: {name: dict(texts) for name, texts in image.configs(kind).items()}
             for kind in CONFIG_ATTRIBUTES
@@ -55,8 +81,8 @@ def plain(image: MetadataImage) -> dict[str, Any]:
             name: (
                 topic.topic_id,
                 [
-                    (p.partition, p.leader, p.leader_epoch, p.partition_epoch, p.replicas, p.isr)
-                    for p in topic.partitions
+                    {name: getattr(partition, name) for name in partition.__slots__}
+                    for partition in topic.partitions
                 ],
             )
             for name, topic in image.topics_by_name.items()

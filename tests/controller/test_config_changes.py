@@ -286,3 +286,15 @@ def test_a_topic_remembers_its_durability(opened: Opened) -> None:
     assert opened.controller.image.topic_configs["t"]["embedlog.durability"] == "fsync"
     with pytest.raises(KafkaError, match="one of: memory, os, fsync"):
         opened.controller.alter_configs(TOPIC, "t", [(SET, "embedlog.durability", "maybe")])
+
+
+def test_settings_of_every_broker_of_several_are_the_controllers() -> None:
+    controller = Opened(node_ids=(1, 2)).controller
+    controller.alter_configs(RESOURCE_BROKER, "2", [(SET, "log.cleaner.threads", "2")])
+    assert controller.image.broker_configs["2"] == {"log.cleaner.threads": "2"}
+    with pytest.raises(KafkaError) as caught:
+        controller.alter_configs(RESOURCE_BROKER, "3", [(SET, "log.cleaner.threads", "2")])
+    assert (caught.value.code, caught.value.message) == (102, "No node with id 3 found.")
+    with pytest.raises(KafkaError) as caught:
+        controller.alter_configs(RESOURCE_BROKER, "x", [(SET, "log.cleaner.threads", "2")])
+    assert caught.value.message == "Node id must be an integer, but it is: x"

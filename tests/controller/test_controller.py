@@ -304,7 +304,7 @@ def test_every_change_is_told_once_in_order() -> None:
     assert [(image.name, numbers) for image, numbers in added.partitions_added] == [
         ("a", range(1, 3))
     ]
-    assert epochs.epochs_changed == [TopicPartition("a", 0)]
+    assert epochs.partitions_changed == [TopicPartition("a", 0)]
     assert topic_config.changed_configs == ["a"]
     assert broker_config.broker_configs_changed
     assert group.groups_changed == ["g"]

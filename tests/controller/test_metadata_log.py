@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import wire
 from embedlog.common import TopicPartition
 from embedlog.controller import metadata_log
 from embedlog.controller.controller import Controller
 from embedlog.controller.features import GROUP, SAFE_DOWNGRADE, TRANSACTION, UPGRADE
 from embedlog.controller.metadata import RESOURCE_BROKER, RESOURCE_TOPIC
+from embedlog.controller.metadata_records import PartitionState, TopicRecord
 from embedlog.errors import CorruptRecord, KafkaError
 from embedlog.runtime.randomness import seeded
 from embedlog.testing.sim_files import SimFiles, SimulatedCrash
@@ -140,6 +142,19 @@ def test_a_crash_at_any_file_call_keeps_every_published_change() -> None:
                 assert found["topics"] == {}
                 continue
             assert found in known, call
+
+
+def test_partitions_of_an_older_log_are_read() -> None:
+    opened = Opened()
+    state = PartitionState(partition=0, leader=1, leader_epoch=4, replicas=[1], isr=[1])
+    record = TopicRecord(name="old", topic_id=b"o" * 16, partitions=[state])
+    value = b"\x40\x01\x00" + wire.encode(record, 0)
+    with opened.log.lock:
+        opened.log.append_as_leader(build_batch([value], timestamps=0), leader_epoch=0, now_ms=0)
+    partition = opened.reopen().controller.image.partition("old", 0)
+    assert partition is not None
+    assert (partition.leader, partition.leader_epoch, partition.isr) == (1, 4, (1,))
+    assert (partition.elr, partition.is_reassigning, partition.is_recovering) == ((), False, False)
 
 
 def test_a_record_of_somebody_else_is_not_taken_for_ours() -> None:

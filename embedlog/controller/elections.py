@@ -1,0 +1,177 @@
+"""Who leads a partition, who is in sync, and who may be elected: one change, decided at once.
+
+What Kafka's controller does, in its order:
+
+    1  a reassignment whose target is in sync ends: the replicas that were to go are gone
+    2  who leaves an in-sync set that is smaller than min.insync.replicas stays eligible (KIP-966)
+    3  the leader is kept if it may lead; else one is elected, or the partition has none
+    4  epochs: the partition's rises by one, the leader's with another leader or fewer replicas
+
+All of it is pure: from one image of a partition to the next.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Final
+
+    from embedlog.controller.metadata import PartitionImage
+
+    Nodes = tuple[int, ...]
+
+NO_LEADER: Final = -1
+
+ONLINE: Final = 0
+"""Keep the leader, or elect one that has every committed record."""
+PREFERRED: Final = 1
+"""Elect the first replica if it can be, although another one leads."""
+UNCLEAN: Final = 2
+"""Elect any replica that is there when there is no other: records may be lost."""
+
+
+class Rules:
+    """What a change of a partition depends on, beside the partition."""
+
+    __slots__ = ("election", "is_acceptable", "keeps_eligible", "min_insync_replicas")
+
+    def __init__(
+        self,
+        is_acceptable: Callable[[int], bool],
+        *,
+        min_insync_replicas: int,
+        keeps_eligible: bool,
+        election: int = ONLINE,
+    ) -> None:
+        self.is_acceptable = is_acceptable
+        """Is the broker there, so that it may lead?"""
+        self.min_insync_replicas = min_insync_replicas
+        """In force, so never more than there are replicas."""
+        self.keeps_eligible = keeps_eligible
+        """Is the feature eligible.leader.replicas.version on?"""
+        self.election = election
+
+
+class Target:
+    """What a partition shall be like; by default as it is."""
+
+    __slots__ = ("adding", "elr", "is_recovering", "isr", "removing", "replicas", "unclean")
+
+    def __init__(
+        self,
+        partition: PartitionImage,
+        *,
+        isr: Nodes | None = None,
+        replicas: Nodes | None = None,
+        adding: Nodes | None = None,
+        removing: Nodes | None = None,
+        is_recovering: bool | None = None,
+        unclean: Nodes = (),
+    ) -> None:
+        """`unclean`: brokers that may have lost records, and so are no longer eligible."""
+        self.isr = partition.isr if isr is None else isr
+        self.replicas = partition.replicas if replicas is None else replicas
+        self.adding = partition.adding_replicas if adding is None else adding
+        self.removing = partition.removing_replicas if removing is None else removing
+        self.is_recovering = partition.is_recovering if is_recovering is None else is_recovering
+        self.elr = partition.elr
+        self.unclean = unclean
+
+    def end_reassignment(self) -> None:
+        """Drop the replicas that are to go, if all that were added are in sync.
+
+        Where none was added, all that stay have to be.
+        """
+        if not self.adding and not self.removing:
+            return
+        isr = _without(self.isr, self.removing)
+        replicas = _without(self.replicas, self.removing)
+        if isr and replicas and set(self.adding or replicas) <= set(isr):
+            self.isr, self.replicas = isr, replicas
+            self.adding = self.removing = ()
+
+    def keep_eligible(self, before: PartitionImage, rules: Rules) -> None:
+        """Who leaves an in-sync set that becomes too small has every record that was committed."""
+        if not rules.keeps_eligible or len(self.isr) >= rules.min_insync_replicas:
+            self.elr = ()
+            return
+        # One that was moved away is of no use, though Kafka counts it.
+        candidates = {*before.elr, *before.isr}.intersection(self.replicas)
+        self.elr = tuple(sorted(candidates.difference(self.isr, self.unclean)))
+
+
+def changed(before: PartitionImage, rules: Rules, target: Target) -> PartitionImage:
+    """The partition after the change; `before` itself when there is none."""
+    target.end_reassignment()
+    target.keep_eligible(before, rules)
+    leader, is_unclean = _elect(before, rules, target)
+    isr, elr, is_recovering = target.isr, target.elr, target.is_recovering
+    if leader != before.leader:
+        if is_unclean:
+            isr, elr, is_recovering = (leader,), (), True
+        elif leader in elr:
+            isr, elr = (leader,), _without(elr, (leader,))
+    if not isr and not rules.keeps_eligible:
+        # The last one in sync is the only one that may come back as the leader.
+        isr = before.isr
+    begins_epoch = leader != before.leader or not set(before.replicas) <= set(target.replicas)
+    after = before.replaced(
+        leader=leader,
+        isr=isr,
+        replicas=target.replicas,
+        adding_replicas=target.adding,
+        removing_replicas=target.removing,
+        elr=elr,
+        last_known_elr=_last_known(before, rules, leader),
+        is_recovering=is_recovering,
+    )
+    if not begins_epoch and _same(before, after):
+        return before
+    after.partition_epoch += 1
+    after.leader_epoch += begins_epoch
+    return after
+
+
+def _elect(before: PartitionImage, rules: Rules, target: Target) -> tuple[int, bool]:
+    """The leader, and whether it may lack committed records."""
+
+    def is_valid(node: int) -> bool:
+        # Who was eligible may lead only once nobody is in sync.
+        eligible = target.isr or target.elr
+        return node in eligible and rules.is_acceptable(node)
+
+    preferred = target.replicas[:1] if rules.election == PREFERRED else ()
+    for node in (*preferred, before.leader, *target.replicas):
+        if is_valid(node):
+            return node, False
+    if _may_lead_again(before, rules, target):
+        return before.last_known_elr[0], True
+    if rules.election == UNCLEAN:
+        for node in target.replicas:
+            if rules.is_acceptable(node):
+                return node, True
+    return NO_LEADER, False
+
+
+def _may_lead_again(before: PartitionImage, rules: Rules, target: Target) -> bool:
+    """May the last leader lead, as nobody is left who is sure to have every record?"""
+    if not rules.keeps_eligible or target.isr or target.elr:
+        return False
+    return len(before.last_known_elr) == 1 and rules.is_acceptable(before.last_known_elr[0])
+
+
+def _last_known(before: PartitionImage, rules: Rules, leader: int) -> Nodes:
+    if not rules.keeps_eligible or leader == before.leader:
+        return before.last_known_elr
+    if leader >= 0:
+        return ()
+    return before.last_known_elr or (before.leader,)
+
+
+def _same(before: PartitionImage, after: PartitionImage) -> bool:
+    return all(getattr(before, name) == getattr(after, name) for name in before.__slots__)
+
+
+def _without(nodes: Nodes, others: Nodes) -> Nodes:
+    return tuple(node for node in nodes if node not in others)

@@ -1,0 +1,56 @@
+"""Moving a partition to other brokers: what begins it, and what takes it back. Pure.
+
+replicas 1 2, target 2 3    ->  replicas 2 3 1, adding 3, removing 1
+when 2 and 3 are in sync    ->  replicas 2 3          (see `elections`)
+when it is cancelled before ->  replicas 2 1
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.controller.elections import Target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlog.controller.metadata import PartitionImage
+
+
+def begun(partition: PartitionImage, replicas: Sequence[int]) -> Target:
+    """The partition on its way to `replicas`, which are fit for it."""
+    removing = sorted(set(partition.replicas).difference(replicas))
+    adding = sorted(set(replicas).difference(partition.replicas))
+    return Target(
+        partition,
+        replicas=(*replicas, *removing),
+        adding=tuple(adding) or None,
+        removing=tuple(removing) or None,
+    )
+
+
+def reverted(partition: PartitionImage) -> tuple[Target, bool]:
+    """The partition without what its reassignment has added; whether that loses who is in sync.
+
+    Raises:
+        InvalidReplicaAssignment: nothing would be left.
+    """
+    adding = partition.adding_replicas
+    replicas = tuple(node for node in partition.replicas if node not in adding)
+    isr = tuple(node for node in partition.isr if node not in adding)
+    if not isr and not replicas:
+        raise errors.InvalidReplicaAssignment(
+            "Invalid replica assignment: addingReplicas contains all replicas."
+        )
+    is_unclean = not isr
+    target = Target(partition, isr=isr or replicas[:1], replicas=replicas, adding=(), removing=())
+    return target, is_unclean
+
+
+def check_factor(partition: PartitionImage, replicas: Sequence[int]) -> None:
+    """Raise InvalidReplicationFactor unless there are as many replicas as when nothing moves."""
+    present = len(set(partition.replicas).difference(partition.removing_replicas))
+    if len(replicas) != present:
+        raise errors.InvalidReplicationFactor(
+            f"The replication factor is changed from {present} to {len(replicas)}"
+        )

@@ -1,0 +1,77 @@
+"""Who is heard of: brokers that say nothing for broker.session.timeout.ms are fenced."""
+
+from __future__ import annotations
+
+from embedlog.controller.partitions import check_broker_epoch
+from embedlog.logs import Log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.controller.state import ControllerState
+
+_log = Log("controller")
+
+
+class Sessions:
+    """A duty of the scheduler. Any thread may call `touch`.
+
+    A broker that was there when the log was opened is taken to be heard of at the first run.
+    """
+
+    def __init__(self, state: ControllerState, fence: Callable[[int], None]) -> None:
+        self._state = state
+        self._fence = fence
+        self._heard_ms: dict[int, int] = {}
+
+    def touch(self, node_id: int, epoch: int) -> None:
+        """The broker was heard of. Raises StaleBrokerEpoch for another start of it."""
+        with self._state.lock:
+            check_broker_epoch(self._state.image, node_id, epoch)
+            self._heard_ms[node_id] = self._state.clock.monotonic_ms()
+
+    def forget(self, node_id: int) -> None:
+        """The broker has no session any more, until it is heard of."""
+        with self._state.lock:
+            self._heard_ms.pop(node_id, None)
+
+    def is_valid(self, node_id: int) -> bool:
+        """Is the broker unfenced, and was heard of a short while ago?"""
+        state = self._state
+        with state.lock:
+            broker = state.image.brokers.get(node_id)
+            heard_ms = self._heard_ms.get(node_id)
+            if broker is None or broker.is_fenced or heard_ms is None:
+                return False
+            return heard_ms + self._timeout_ms >= state.clock.monotonic_ms()
+
+    def run_once(self, now_ms: int) -> int:
+        """Fence who was silent for too long; return the time to the next end of a session.
+
+        One after the other, so that each leader is elected from those that are there.
+        """
+        state = self._state
+        with state.lock:
+            timeout_ms = self._timeout_ms
+            silent = []
+            delay_ms = timeout_ms
+            for broker in state.image.brokers.values():
+                if broker.is_fenced:
+                    self._heard_ms.pop(broker.node_id, None)
+                    continue
+                heard_ms = self._heard_ms.setdefault(broker.node_id, now_ms)
+                if heard_ms + timeout_ms < now_ms:
+                    silent.append((heard_ms, broker.node_id))
+                else:
+                    delay_ms = min(delay_ms, heard_ms + timeout_ms + 1 - now_ms)
+            for _, node_id in sorted(silent):
+                _log.warning("broker %d was not heard of for %d ms", node_id, timeout_ms)
+                self._fence(node_id)
+                self._heard_ms.pop(node_id, None)
+        return delay_ms
+
+    @property
+    def _timeout_ms(self) -> int:
+        timeout_ms: int = self._state.config.broker_session_timeout_ms
+        return timeout_ms
