@@ -3,7 +3,8 @@
 `DelayedProduce` is one of a request, `DelayedAppend` one of a producer in this process.
 
 On a topic of the `fsync` level every acknowledgement waits here for the sync that covers it; on
-other topics only acks=-1 does, for as long as the high watermark is behind.
+other topics only acks=-1 does, for as long as the high watermark is behind. Under acks=1 that sync
+is this broker's own, whatever the other replicas do.
 """
 
 from __future__ import annotations
@@ -28,15 +29,22 @@ class AppendedPartition:
     `answer` is its part of the response; it says REQUEST_TIMED_OUT until its fate is known.
     """
 
-    __slots__ = ("answer", "partition", "required_offset")
+    __slots__ = ("answer", "is_local", "partition", "required_offset")
 
     def __init__(
-        self, partition: Partition, required_offset: int, answer: PartitionProduceResponse
+        self,
+        partition: Partition,
+        required_offset: int,
+        answer: PartitionProduceResponse,
+        *,
+        is_local: bool = False,
     ) -> None:
         self.partition = partition
         self.required_offset = required_offset
         """The high watermark that commits the append: the offset after its last record."""
         self.answer = answer
+        self.is_local = is_local
+        """Does it wait for the disk of this broker alone (acks=1)?"""
 
 
 class DelayedProduce(DelayedOperation):
@@ -63,7 +71,9 @@ class DelayedProduce(DelayedOperation):
         """Note which partitions are decided; complete when all are."""
         undecided = []
         for waiting in self._waiting:
-            code = commit_state(waiting.partition, waiting.required_offset)
+            code = commit_state(
+                waiting.partition, waiting.required_offset, is_local=waiting.is_local
+            )
             if code is None:
                 undecided.append(waiting)
                 continue
@@ -85,18 +95,21 @@ class DelayedProduce(DelayedOperation):
 class DelayedAppend(DelayedOperation):
     """One append of a producer in this process, until it is committed; fails as a request would."""
 
-    __slots__ = ("_code", "_info", "_partition", "pending")
+    __slots__ = ("_code", "_info", "_is_local", "_partition", "pending")
 
-    def __init__(self, timeout_ms: int, partition: Partition, info: LogAppendInfo) -> None:
+    def __init__(
+        self, timeout_ms: int, partition: Partition, info: LogAppendInfo, *, is_local: bool = False
+    ) -> None:
         super().__init__(timeout_ms)
         self._partition = partition
         self._info = info
+        self._is_local = is_local
         self._code: int = ErrorCode.REQUEST_TIMED_OUT
         self.pending: Pending[LogAppendInfo] = Pending()
 
     def try_complete(self) -> bool:
         """Complete once the fate of the records is known."""
-        code = commit_state(self._partition, self._info.last_offset + 1)
+        code = commit_state(self._partition, self._info.last_offset + 1, is_local=self._is_local)
         if code is None:
             return False
         self._code = code
@@ -113,13 +126,21 @@ class DelayedAppend(DelayedOperation):
             self.pending.fail(error_for(code))
 
 
-def commit_state(partition: Partition, required_offset: int) -> int | None:
-    """The error code (0: committed) of an append up to `required_offset`; None: undecided yet."""
+def commit_state(
+    partition: Partition, required_offset: int, *, is_local: bool = False
+) -> int | None:
+    """The error code (0: committed) of an append up to `required_offset`; None: undecided yet.
+
+    `is_local`: under acks=1 the other replicas are not waited for, only this broker's disk.
+    """
     if partition.is_deleted:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not partition.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if partition.log.offsets.high_watermark >= required_offset:
+    if is_local and partition.others is not None:
+        if partition.log.durability.synced_offset >= required_offset:
+            return ErrorCode.NONE
+    elif partition.log.offsets.high_watermark >= required_offset:
         if len(partition.isr) < partition.min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return ErrorCode.NONE

@@ -47,6 +47,11 @@ class FullFetch:
 
     __slots__ = ("_begin_session", "_known", "cut_at", "first", "wanted")
 
+    @property
+    def named(self) -> Sequence[FetchPartition]:
+        """What the request says something of: all of them."""
+        return self.wanted
+
     def __init__(
         self, wanted: Sequence[FetchPartition], begin_session: Callable[[], int] | None = None
     ) -> None:
@@ -115,10 +120,14 @@ class FullFetch:
 class IncrementalFetch:
     """A fetch that goes on with a session; `epoch` is the one that the next request must carry."""
 
-    __slots__ = ("_epoch", "session")
+    __slots__ = ("_epoch", "named", "session")
 
-    def __init__(self, session: FetchSession, epoch: int) -> None:
+    def __init__(
+        self, session: FetchSession, epoch: int, named: Sequence[FetchPartition] = ()
+    ) -> None:
         self.session = session
+        self.named = named
+        """The partitions of which the request says something."""
         self._epoch = epoch
 
     def keys_at_end(self, partitions: Partitions, params: FetchParams) -> Sequence[Hashable]:
@@ -232,10 +241,16 @@ def _response(session_id: int, topics: list[FetchableTopicResponse]) -> FetchRes
 
 def _is_at_end(asked: FetchPartition, data: PartitionData, params: FetchParams) -> bool:
     """Has the reader seen all that it may, of a partition that tells of its changes?"""
+    source = asked.source
+    if source is None:
+        return False
     end_offset = data.high_watermark
     if params.isolation == Isolation.LAST_STABLE:
         end_offset = data.last_stable_offset
-    return asked.source is not None and asked.fetch_offset >= end_offset
+    elif params.isolation == Isolation.LOG_END:
+        # It may have grown since the reading: then whoever appends has made it active again.
+        end_offset = source.log.log_end_offset
+    return asked.fetch_offset >= end_offset
 
 
 def _rank(asked: FetchPartition) -> int:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from embedlog.replication.partition import Isolation
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wire.schemas import fetch
+
+FIRST_WITH_RACKS = 11
+"""The version from which a consumer says where it stands, and may read from followers."""
 
 FIRST_WITH_IDS = 13
 """The version from which topics are named by id."""
 
 FIRST_WITH_STATE = 15
 """The version from which the replica's id is in `replica_state`."""
+
+NO_BROKER_EPOCH = -1
 
 
 class FetchParams:
@@ -20,9 +27,13 @@ class FetchParams:
         "isolation",
         "max_bytes",
         "max_wait_ms",
+        "may_read_followers",
         "min_bytes",
+        "rack_id",
+        "replica_epoch",
         "replica_id",
         "target_bytes",
+        "tells_high_watermark",
         "uses_topic_ids",
     )
 
@@ -38,6 +49,17 @@ class FetchParams:
             request.replica_id if version < FIRST_WITH_STATE else request.replica_state.replica_id
         )
         """-1 is a consumer, as is every other negative number."""
+        self.may_read_followers = version >= FIRST_WITH_RACKS and self.replica_id < 0
+        """Will a replica that does not lead do? Consumers that know of racks may be sent to one."""
+        self.rack_id = ""
+        """Where the consumer stands, if a replica near to it is to be preferred."""
+        self.tells_high_watermark = False
+        """Is a new high watermark worth an answer to a follower that waits?"""
+        self.replica_epoch = NO_BROKER_EPOCH
+        """Of the registration of the follower's broker."""
+        if self.replica_id >= 0:
+            self.isolation = Isolation.LOG_END
+            self.replica_epoch = request.replica_state.replica_epoch
         self.uses_topic_ids = version >= FIRST_WITH_IDS
         self.target_bytes = max_bytes
         """Once that much was read no further partition is."""

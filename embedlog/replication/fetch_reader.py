@@ -96,7 +96,10 @@ def read_partitions(
                 room = 0
                 if len(data) < len(wanted):
                     result.cut_at = len(data)
-        elif found.diverging_epoch is not _NO_DIVERGING_EPOCH:
+        elif (
+            found.diverging_epoch is not _NO_DIVERGING_EPOCH
+            or found.preferred_read_replica != UNDEFINED
+        ):
             result.must_answer = True
     return result
 
@@ -108,23 +111,22 @@ def read_partition(
 
     Raises:
         NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch: see `Partition.check_leader`;
-            replicas of other brokers are not served either.
+            the first also for a follower that has no replica, or is an earlier life of its broker.
         InconsistentTopicId: the topic was deleted and made again since the client looked.
         OffsetOutOfRange: there is no such offset in the log.
         UnknownServerError: a negative limit, as Kafka answers it.
     """
     if params.replica_id > _CONSUMER_MAX:
-        raise errors.NotLeaderOrFollower()
+        _check_follower(partition, params)
     if params.uses_topic_ids and asked.topic_id != partition.topic_id:
         raise errors.InconsistentTopicId()
     epoch = asked.current_leader_epoch
     if not partition.is_leader or (epoch >= 0 and epoch != partition.leader_epoch):
-        partition.check_leader(max(epoch, UNDEFINED))
+        partition.check_leader(max(epoch, UNDEFINED), may_follow=params.may_read_followers)
     max_bytes = asked.max_bytes if asked.max_bytes < room else room
     if max_bytes < 0:
         raise errors.UnknownServerError()
-    log = partition.log
-    isolation = params.isolation
+    log, isolation = partition.log, params.isolation
     # Field by field, as defaults that are assigned over cost as much again.
     found = bare(PartitionData)
     found.partition_index = asked.partition
@@ -136,21 +138,27 @@ def read_partition(
     found.current_leader = _NO_LEADER
     found.snapshot_id = _NO_SNAPSHOT
     found.aborted_transactions = None
-    found.preferred_read_replica = -1
+    found.preferred_read_replica = UNDEFINED
     found.records = NO_RECORDS
     if isolation == Isolation.LAST_STABLE:
         found.aborted_transactions = []
         end_offset = found.last_stable_offset
+    elif isolation == Isolation.LOG_END:
+        end_offset = log.log_end_offset
     offset = asked.fetch_offset
     if asked.last_fetched_epoch >= 0:
-        end = _diverging_epoch(partition, asked)
+        end = diverging_epoch(partition, asked)
         if end is not None:
             found.diverging_epoch = end
             return found
+    if partition.others is not None and _has_none_now(partition, params, found, offset):
+        return found
     # Not above what the answer says: a later one would be news that the session misses.
     read = log.reader.read(offset, max_bytes=max_bytes, end_offset=end_offset, min_one=min_one)
     found.records = read[0]
-    if isolation == Isolation.LAST_STABLE and read.records:
+    if isolation == Isolation.LOG_END:
+        _count(partition, len(read[0]))
+    elif isolation == Isolation.LAST_STABLE and read.records:
         found.aborted_transactions = [
             AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
             for aborted in log.transactions.aborted(offset, read.next_offset)
@@ -172,6 +180,7 @@ def is_at_end(partition: Partition, params: FetchParams, asked: FetchPartition) 
         and (epoch < 0 or epoch == partition.leader_epoch)
         and asked.last_fetched_epoch < 0
         and asked.max_bytes >= 0
+        and not params.rack_id
         and params.replica_id <= _CONSUMER_MAX
         and (not params.uses_topic_ids or asked.topic_id == partition.topic_id)
         # Where the log ends with rot nobody may wait for more.
@@ -191,16 +200,17 @@ def readable_size(partition: Partition, params: FetchParams, asked: FetchPartiti
     """
     log = partition.log
     offset = asked.fetch_offset
-    if params.isolation == Isolation.HIGH_WATERMARK:
-        end_offset = log.offsets.high_watermark
-    else:
-        end_offset = log.offsets.last_stable_offset
+    end_offset = partition.end_offset(params.isolation)
+    if params.replica_id > _CONSUMER_MAX and is_throttled(partition, params):
+        end_offset = min(offset, end_offset)
     if offset < end_offset and params.min_bytes <= 1:
         return params.min_bytes  # records or an error: either is worth an answer
     epoch = asked.current_leader_epoch
     if not partition.is_leader or 0 <= epoch != partition.leader_epoch:
-        partition.check_leader(max(epoch, UNDEFINED))
-    if asked.last_fetched_epoch >= 0 and _diverging_epoch(partition, asked) is not None:
+        partition.check_leader(max(epoch, UNDEFINED), may_follow=params.may_read_followers)
+    if params.isolation == Isolation.LOG_END and _is_news(partition, params, asked):
+        return params.min_bytes
+    if asked.last_fetched_epoch >= 0 and diverging_epoch(partition, asked) is not None:
         return params.min_bytes
     if offset >= end_offset:
         if offset > end_offset and offset > log.log_end_offset:
@@ -210,6 +220,20 @@ def readable_size(partition: Partition, params: FetchParams, asked: FetchPartiti
         return params.min_bytes
     read = log.reader.read(offset, max_bytes=asked.max_bytes, end_offset=end_offset, min_one=False)
     return len(read.records) if read.next_offset >= end_offset else asked.max_bytes
+
+
+def _is_news(partition: Partition, params: FetchParams, asked: FetchPartition) -> bool:
+    """Shall a follower that waits be told of the leader's offsets?
+
+    Of the log start, as DeleteRecords waits for it; of the high watermark where consumers read from
+    followers, and would else see a record half a second late.
+    """
+    if asked.answered_log_start_offset == UNDEFINED:
+        return False  # it is not in a session, or will be told at once
+    offsets = partition.log.offsets
+    return asked.answered_log_start_offset != offsets.log_start_offset or (
+        params.tells_high_watermark and asked.answered_high_watermark != offsets.high_watermark
+    )
 
 
 def refusal(partition: int, error: Exception) -> PartitionData:
@@ -233,13 +257,51 @@ def _unknown(params: FetchParams, asked: FetchPartition) -> errors.KafkaError:
     return errors.UnknownTopicOrPartition()
 
 
-def _diverging_epoch(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:
+def _check_follower(partition: Partition, params: FetchParams) -> None:
+    others = partition.others
+    if (
+        others is None
+        or others.find(params.replica_id) is None
+        or others.is_outdated(params.replica_id, params.replica_epoch)
+    ):
+        raise errors.NotLeaderOrFollower()
+
+
+def _has_none_now(
+    partition: Partition, params: FetchParams, found: PartitionData, offset: int
+) -> bool:
+    """Shall the reader go to a follower in its rack (noted in `found`), or wait for its turn?"""
+    if params.replica_id > _CONSUMER_MAX:
+        return is_throttled(partition, params)
+    if params.rack_id and partition.others is not None:
+        found.preferred_read_replica = partition.others.preferred_for(params.rack_id, offset)
+    return found.preferred_read_replica != UNDEFINED
+
+
+def is_throttled(partition: Partition, params: FetchParams) -> bool:
+    """Is the follower one that has to wait, so that others have the network?"""
+    joined = partition.joined
+    if joined is None or params.replica_id in partition.isr:
+        return False
+    throttle = joined.throttles.leader
+    return throttle.covers(partition.topic, partition.index) and throttle.is_exceeded
+
+
+def _count(partition: Partition, size: int) -> None:
+    joined = partition.joined
+    if size and joined is not None:
+        throttle = joined.throttles.leader
+        if throttle.covers(partition.topic, partition.index):
+            throttle.record(size)
+
+
+def diverging_epoch(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:
     """Where the reader's history parts from this log's; None when it does not (KIP-595).
 
     Raises:
         OffsetOutOfRange: this log knows nothing of that epoch, or has given the offset up.
     """
-    epoch, end_offset = partition.end_offset_for_epoch(asked.last_fetched_epoch)
+    epoch, end_offset = partition.log.epochs.end_offset_for(asked.last_fetched_epoch)
     if (
         UNDEFINED in (epoch, end_offset)
         or asked.fetch_offset < partition.log.offsets.log_start_offset

@@ -31,6 +31,7 @@ class FetchPartition:
         "fetch_offset",
         "key",
         "last_fetched_epoch",
+        "log_start_offset",
         "max_bytes",
         "partition",
         "rank",
@@ -55,6 +56,8 @@ class FetchPartition:
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
+        self.log_start_offset = asked.log_start_offset
+        """Of a follower's own log."""
         self.answered_high_watermark = NOTHING_ANSWERED
         self.answered_log_start_offset = NOTHING_ANSWERED
         self.rank = 0
@@ -72,8 +75,13 @@ class FetchPartition:
         """A later request of the session asks differently for this partition."""
         self.fetch_offset = newer.fetch_offset
         self.max_bytes = newer.max_bytes
+        is_follower = self.session is not None and self.session.is_privileged
+        if is_follower and newer.current_leader_epoch != self.current_leader_epoch:
+            # What was told in the term before may have come too late to be taken over.
+            self.answered_high_watermark = NOTHING_ANSWERED
         self.current_leader_epoch = newer.current_leader_epoch
         self.last_fetched_epoch = newer.last_fetched_epoch
+        self.log_start_offset = newer.log_start_offset
 
     def follow(self, source: Partition | None) -> None:
         """Be told of the changes of `source`, and of no other partition's."""
@@ -98,6 +106,7 @@ class FetchPartition:
             or self.answered_high_watermark != data.high_watermark
             or self.answered_log_start_offset != data.log_start_offset
             or data.diverging_epoch.epoch != NO_EPOCH
+            or data.preferred_read_replica >= 0
         )
 
     def was_told(self, partition: Partition) -> bool:
@@ -109,8 +118,12 @@ class FetchPartition:
         )
 
     def note_answered(self, data: fetch.PartitionData) -> None:
-        """The client is being told of `data`; an error is told again, and so is its end."""
-        self.answered_high_watermark = NOTHING_ANSWERED if data.error_code else data.high_watermark
+        """The client is being told of `data`; an error is told again, and so is its end.
+
+        Who has to cut its log first does not take over the high watermark.
+        """
+        is_taken_over = not data.error_code and data.diverging_epoch.epoch == NO_EPOCH
+        self.answered_high_watermark = data.high_watermark if is_taken_over else NOTHING_ANSWERED
         self.answered_log_start_offset = data.log_start_offset
 
 

@@ -110,9 +110,10 @@ class FetchSessions:
                 raise errors.InvalidFetchSessionEpoch()
             if session.uses_topic_ids != uses_topic_ids:
                 raise errors.FetchSessionTopicIdError()
+            named: list[FetchPartition] = []
             if request.topics or request.forgotten_topics_data:
                 before = len(session.partitions)
-                _update(session, request, topic_name)
+                named = _update(session, request, topic_name)
                 self._count(len(session.partitions) - before)
                 if (
                     len(session.partitions) > self._session_size_max
@@ -127,7 +128,7 @@ class FetchSessions:
             session.epoch = epoch = epoch + 1 if epoch < EPOCH_MAX else 1
             if uses_topic_ids:
                 _resolve(list(session.active), topic_name)
-        return IncrementalFetch(session, epoch)
+        return IncrementalFetch(session, epoch, named)
 
     def create(
         self,
@@ -245,21 +246,27 @@ def _partitions(
 
 def _update(
     session: FetchSession, request: FetchRequest, topic_name: Callable[[bytes], str]
-) -> None:
-    """Change the session as an incremental request says. Requires: the session lock."""
+) -> list[FetchPartition]:
+    """Change the session as an incremental request says; return the partitions that it names.
+
+    Requires: the session lock.
+    """
     partitions = session.partitions
+    named = []
     for key, asked in _partitions(request, session.uses_topic_ids, topic_name).items():
         known = partitions.get(key)
         if known is None:
-            partitions[key] = asked
+            partitions[key] = known = asked
             session.add(asked)
         else:
             known.take_over(asked)
             session.active[known] = None
+        named.append(known)
     for topic in request.forgotten_topics_data:
         topic_key: str | bytes = topic.topic_id if session.uses_topic_ids else topic.topic
         for index in topic.partitions:
             session.forget((topic_key, index))
+    return named
 
 
 def _resolve(wanted: Iterable[FetchPartition], topic_name: Callable[[bytes], str]) -> None:

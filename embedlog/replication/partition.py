@@ -3,6 +3,7 @@
     appended      log end offset          everything written here
     synced        synced offset           what power loss cannot take (fsync topics only)
     committed     high watermark          what every in-sync replica has, and fsync topics synced
+                                          (see `replicas`; a follower is told it by its leader)
     stable        last stable offset      what no undecided transaction can touch
 
 Writers hold the partition lock; readers hold nothing, as the log publishes by assignment. Delayed
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import ZERO_UUID
+from embedlog.replication.partition_state import NOBODY, NOTHING_DECIDED
 from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from embedlog.common import Buffer, TopicPartition
+    from embedlog.replication.partition_state import PartitionState
+    from embedlog.replication.replicas import Replicas
+    from embedlog.replication.throttles import Throttles
     from embedlog.storage.log import Log
     from embedlog.storage.log_values import LogAppendInfo
     from embedlog.storage.producers.entry import ProducerStateEntry, VerificationState
@@ -33,8 +38,21 @@ if TYPE_CHECKING:
         def source_changed(self) -> Hashable | None:
             """Look again. What a parked fetch waits for; None when the session has ended."""
 
+    class Joined(Protocol):
+        """What this broker has where there are others."""
 
-NO_LEADER = -1
+        def begin_term(self, partition: Partition, state: PartitionState) -> Replicas:
+            """The other replicas, of a partition that this broker leads from here on."""
+
+        def applied(self, partition: Partition) -> None:
+            """Follow the partition's leader, or nobody. Requires: no partition lock."""
+
+        @property
+        def throttles(self) -> Throttles:
+            """How fast replicas may be moved."""
+
+
+NO_LEADER = NOBODY
 NO_EPOCH = -1
 
 _TOLD_WITH_LOG_START = (
@@ -59,16 +77,16 @@ class Partition:
 
     __slots__ = (
         "followers",
-        "index",
         "is_deleted",
         "is_leader",
         "isr",
-        "leader",
+        "joined",
         "leader_epoch",
         "lock",
         "log",
         "min_isr",
-        "replicas",
+        "others",
+        "state",
         "syncs",
         "topic",
         "topic_id",
@@ -81,17 +99,23 @@ class Partition:
         log: Log,
         *,
         topic_id: bytes = ZERO_UUID,
+        joined: Joined | None = None,
     ) -> None:
         self.topic_partition = topic_partition
-        self.topic, self.index = topic_partition
+        self.topic = topic_partition.topic
         self.topic_id = topic_id
         self.log = log
         self.lock = log.lock
-        self.leader = NO_LEADER
+        self.state = NOTHING_DECIDED
+        """What the controller decided last."""
         self.leader_epoch = NO_EPOCH
         self.is_leader = False
-        self.replicas: tuple[int, ...] = ()
+        self.joined = joined
+        """None where this broker is the only one."""
+        self.others: Replicas | None = None
+        """The other replicas; None on a follower, and where there are none."""
         self.isr: tuple[int, ...] = ()
+        """The replicas in sync, as the controller has decided."""
         self.min_isr = 1
         """min.insync.replicas, at most the number of replicas."""
         self.syncs = log.config.durability == "fsync"
@@ -103,50 +127,94 @@ class Partition:
 
     # Leadership
 
-    def lead(
-        self,
-        *,
-        node_id: int,
-        leader: int,
-        leader_epoch: int,
-        replicas: tuple[int, ...],
-        isr: tuple[int, ...],
-        min_insync_replicas: int,
-    ) -> None:
-        """Take over what the controller decided; a new term begins at the log's end.
+    def apply(self, state: PartitionState, node_id: int) -> None:
+        """Take over what the controller decided: become leader or follower.
 
-        `node_id` is this broker's own.
+        A new term of this broker's begins at the log's end. What is older than the present state is
+        left alone: the answer to a proposal may overtake the metadata. `node_id` is this broker's
+        own. Requires: no partition lock.
         """
         with self.lock:
-            self.leader = leader
-            self.replicas = replicas
-            self.isr = isr
-            self.min_isr = min(min_insync_replicas, max(1, len(replicas)))
-            self.is_leader = leader == node_id
-            if leader_epoch > self.leader_epoch:
-                self.leader_epoch = leader_epoch
-                if self.is_leader and leader_epoch > self.log.epochs.latest:
-                    self.log.epochs.assign(leader_epoch)
-            if self.is_leader:
-                self.log.offsets.commit(self.syncs)
+            if self.is_deleted or state.partition_epoch < self.state.partition_epoch:
+                return
+            self._take(state, node_id)
+        if self.joined is not None:
+            self.joined.applied(self)
+
+    def _take(self, state: PartitionState, node_id: int) -> None:
+        self.state = state
+        self.isr = state.isr
+        self.min_isr = state.min_isr
+        self.is_leader = state.leader == node_id
+        is_new_term = state.leader_epoch > self.leader_epoch
+        if is_new_term:
+            self.leader_epoch = state.leader_epoch
+            if self.is_leader and state.leader_epoch > self.log.epochs.latest:
+                self.log.epochs.assign(state.leader_epoch)
+        if not self.is_leader:
+            self.others = None
+            return
+        if self.joined is None or len(state.replicas) < 2:
+            self.others = None
+        elif self.others is None or is_new_term:
+            self.others = self.joined.begin_term(self, state)
+        else:
+            self.others.take(state)
+        self.commit()
+
+    def commit(self) -> None:
+        """Raise the high watermark to what counts as committed now. Requires: the lock."""
+        offsets, others = self.log.offsets, self.others
+        if others is None:
+            offsets.commit(self.syncs)
+            return
+        end = own = self.log.log_end_offset
+        if self.syncs:
+            own = min(own, self.log.durability.synced_offset)
+        offsets.commit_to(others.committed_offset(own, end))
 
     def configure(self, *, min_insync_replicas: int) -> None:
         """Obey other settings from the next append on; the log has them already."""
         with self.lock:
-            self.min_isr = min(min_insync_replicas, max(1, len(self.replicas)))
+            self.state = self.state.replaced(min_insync_replicas=min_insync_replicas)
+            self.min_isr = self.state.min_isr
             self.syncs = self.log.config.durability == "fsync"
+            if self.others is not None:
+                self.others.state = self.state
             if self.is_leader:
-                self.log.offsets.commit(self.syncs)
+                self.commit()
 
     def retire(self) -> None:
         """The topic is gone: nothing is appended or read from here on."""
         with self.lock:
             self.is_deleted = True
             self.is_leader = False
-            self.leader = NO_LEADER
+            self.others = None
+            self.state = self.state.replaced(leader=NO_LEADER)
+        if self.joined is not None:
+            self.joined.applied(self)
 
-    def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
+    @property
+    def index(self) -> int:
+        """Its number in the topic."""
+        return self.topic_partition.partition
+
+    @property
+    def leader(self) -> int:
+        """The broker that leads it, -1 when nobody does."""
+        return self.state.leader
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """The brokers that hold it, the preferred leader first."""
+        return self.state.replicas
+
+    def check_leader(
+        self, current_leader_epoch: int = NO_EPOCH, *, may_follow: bool = False
+    ) -> None:
         """Raise unless this broker leads the partition in the epoch that the client knows.
+
+        `may_follow`: it is enough that it has a replica.
 
         Raises:
             UnknownTopicOrPartition: it was deleted meanwhile.
@@ -154,17 +222,19 @@ class Partition:
             FencedLeaderEpoch: the client knows an older leader; it must refresh its metadata.
             UnknownLeaderEpoch: the client knows a newer leader than this broker does.
         """
-        if not self.is_leader:
-            raise self._not_leader()
+        if self.is_deleted:
+            raise errors.UnknownTopicOrPartition()
         if current_leader_epoch not in (self.leader_epoch, NO_EPOCH):
             if current_leader_epoch < self.leader_epoch:
                 raise errors.FencedLeaderEpoch()
             raise errors.UnknownLeaderEpoch()
+        if not self.is_leader and (self.joined is None or not may_follow):
+            raise errors.NotLeaderOrFollower()
 
-    def _not_leader(self) -> errors.KafkaError:
-        if self.is_deleted:
-            return errors.UnknownTopicOrPartition()
-        return errors.NotLeaderOrFollower()
+    def _too_few_in_sync(self) -> errors.KafkaError:
+        error = errors.NotEnoughReplicas()
+        error.log_start_offset = self.log.offsets.log_start_offset
+        return error
 
     # Writing
 
@@ -197,7 +267,7 @@ class Partition:
             if not self.is_leader or current_leader_epoch != NO_EPOCH:
                 self.check_leader(current_leader_epoch)
             if acks == -1 and len(self.isr) < self.min_isr:
-                raise errors.NotEnoughReplicas()
+                raise self._too_few_in_sync()
             try:
                 info = log.append_as_leader(
                     records,
@@ -212,7 +282,12 @@ class Partition:
                 if error.code in _TOLD_WITH_LOG_START:
                     error.log_start_offset = log.offsets.log_start_offset
                 raise
-            log.offsets.commit(self.syncs)
+            if self.others is None:
+                log.offsets.commit(self.syncs)
+            else:
+                if not info.duplicate:
+                    self.others.appended(info.first_offset)
+                self.commit()
         return info
 
     def begin_verification(
@@ -238,7 +313,8 @@ class Partition:
         """
         self.log.durability.sync(self.log.log_end_offset)
         with self.lock:
-            self.log.offsets.commit(self.syncs)
+            if self.is_leader:
+                self.commit()
 
     def delete_records(self, offset: int) -> int:
         """Give up the records below `offset` (-1: the high watermark); return that offset.
@@ -278,8 +354,13 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """The offset below which no live replica holds records; this broker holds the only one."""
-        return self.log.offsets.log_start_offset
+        """The offset below which no live replica holds records; -1 while that is not known."""
+        start = self.log.offsets.log_start_offset
+        others = self.others
+        if others is None:
+            return start
+        with self.lock:
+            return others.low_watermark(start)
 
     def end_offset(self, isolation: int) -> int:
         """The offset that a reader of this isolation may not reach; see `Isolation`."""
@@ -298,7 +379,12 @@ class Partition:
         return self.log.epochs.end_offset_for(epoch)
 
     def active_producers(self) -> list[ProducerStateEntry]:
-        """What is remembered of each producer. Raises as `check_leader` does."""
+        """What is remembered of each producer, also by a follower.
+
+        Raises:
+            UnknownTopicOrPartition: it was deleted meanwhile.
+        """
         with self.lock:
-            self.check_leader()
+            if self.is_deleted:
+                raise errors.UnknownTopicOrPartition()
             return list(self.log.transactions.producers)

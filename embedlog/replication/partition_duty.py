@@ -84,7 +84,8 @@ class PartitionDuty:
             return 0
         return _RETRY_MS if self._again else None
 
-    def close(self) -> None:
-        """Do what was left, and nothing more."""
+    def close(self, *, works: bool = True) -> None:
+        """Do what was left, unless told not to, and nothing more."""
         self._scheduler.remove(self)
-        self.run_once(0)
+        if works:
+            self.run_once(0)

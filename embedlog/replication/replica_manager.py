@@ -31,6 +31,9 @@ if TYPE_CHECKING:
         DeletedPartition,
     )
     from embedlog.replication.delayed_produce import AppendedPartition
+    from embedlog.replication.fetcher.fetchers import Fetchers
+    from embedlog.replication.joined import Joined
+    from embedlog.replication.membership import Membership
     from embedlog.runtime import Runtime
     from embedlog.storage.log import Log
     from embedlog.storage.log_values import LogAppendInfo as LogAppendInfo
@@ -63,6 +66,23 @@ class ReplicaManager:
         self._wall_ms = runtime.clock.wall_ms
         self.to_sync = PartitionDuty(runtime.scheduler, self._sync)
         self._to_wake = PartitionDuty(runtime.scheduler, self._complete_all)
+        self.joined: Joined | None = None
+        """What it takes to replicate; None where this broker is the only one."""
+
+    def join(self, membership: Membership) -> None:
+        """Replicate to and from other brokers. Requires: no partition is hosted yet."""
+        from embedlog.replication.joined import Joined
+
+        assert not self.partitions, self.partitions
+        self.joined = Joined(
+            self.runtime, self.node_id, membership, self.partitions, self._complete_all
+        )
+
+    @property
+    def fetchers(self) -> Fetchers:
+        """The fetchers of the partitions that are followed. Requires: it has joined others."""
+        assert self.joined is not None, "there is nobody to follow"
+        return self.joined.fetchers
 
     def _purgatory(
         self, name: str, *, purge_interval: int = PURGE_INTERVAL
@@ -72,10 +92,12 @@ class ReplicaManager:
         scheduler.add(timer)
         return DelayedOperationPurgatory(name, timer, purge_interval)
 
-    def close(self) -> None:
-        """Sync what waits for it, and answer every operation that still waits."""
+    def close(self, *, syncs: bool = True) -> None:
+        """Sync what waits for it, unless told not to, and answer every operation that waits."""
         scheduler = self.runtime.scheduler
-        self.to_sync.close()
+        if self.joined is not None:
+            self.joined.close()
+        self.to_sync.close(works=syncs)
         for partition in list(self.partitions.values()):
             partition.retire()
             self._complete_all(partition)
@@ -104,8 +126,8 @@ class ReplicaManager:
         return found
 
     def host(self, topic_partition: TopicPartition, log: Log, *, topic_id: bytes) -> Partition:
-        """Take a partition in; it serves nobody until `Partition.lead`."""
-        partition = Partition(topic_partition, log, topic_id=topic_id)
+        """Take a partition in; it serves nobody until `Partition.apply`."""
+        partition = Partition(topic_partition, log, topic_id=topic_id, joined=self.joined)
         self.partitions[topic_partition] = partition
         return partition
 
@@ -173,10 +195,13 @@ class ReplicaManager:
                 )
             except errors.InvalidTimestamp:
                 raise _with_clocks(error, now_ms, machine_ms) from None
-        if partition.syncs:
+        if partition.syncs or partition.others is not None:
             self.appended(partition, is_awaited=is_awaited)
         else:
-            self._wake_readers(partition)
+            # `_wake_readers`, without a call for each record.
+            self.fetch_purgatory.check_and_complete(partition.topic_partition)
+            if partition.followers:
+                self._tell_sessions(partition)
         return info
 
     def append_marker(
@@ -196,9 +221,14 @@ class ReplicaManager:
 
     def appended(self, partition: Partition, *, is_awaited: bool = False) -> None:
         """Commit and wake after `Partition.append`, as `append` does. Requires: no lock."""
-        if not partition.syncs:
+        if partition.others is not None:
+            # Followers read what is not committed; and who is alone in sync has committed it.
+            self._complete_all(partition)
+        elif not partition.syncs:
             self._wake_readers(partition)
-        elif is_awaited:
+        if not partition.syncs:
+            return
+        if is_awaited:
             self._sync(partition)
         else:
             self.to_sync.add(partition)
@@ -224,12 +254,20 @@ class ReplicaManager:
         return operation.pending
 
     def await_append(
-        self, timeout_ms: int, partition: Partition, info: LogAppendInfo
+        self,
+        timeout_ms: int,
+        partition: Partition,
+        info: LogAppendInfo,
+        *,
+        is_local: bool = False,
     ) -> LogAppendInfo | Pending[LogAppendInfo]:
-        """As `await_commit`, for one append without a request; the pending fails with its error."""
+        """As `await_commit`, for one append without a request; the pending fails with its error.
+
+        `is_local`: for acks=1, which does not wait for other replicas.
+        """
         from embedlog.replication.delayed_produce import DelayedAppend
 
-        operation = DelayedAppend(timeout_ms, partition, info)
+        operation = DelayedAppend(timeout_ms, partition, info, is_local=is_local)
         self.produce_purgatory.try_complete_else_watch(operation, [partition.topic_partition])
         return operation.pending
 

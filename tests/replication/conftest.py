@@ -17,6 +17,7 @@ from embedlog.purgatory.delayed_operation import DelayedOperation
 from embedlog.runtime.lock_order import CheckedLock, held_here
 from embedlog.runtime.locks import Rank
 from embedlog.testing import SimRuntime, sim_runtime
+from tests.replication.brokers import Brokers
 from wire.schema import declaration
 
 
@@ -52,8 +53,8 @@ class Rig:
 
     def __init__(self, cluster: Cluster, runtime: SimRuntime) -> None:
         self.cluster = cluster
-        self.broker = cluster.broker
-        self.manager = cluster.broker.replica_manager
+        self.broker = cluster.broker().core
+        self.manager = cluster.broker().core.replica_manager
         self.runtime = runtime
 
     def handle(self, request: Any, version: int | None = None) -> Any:
@@ -83,4 +84,20 @@ def make_rig() -> Iterator[Callable[..., Rig]]:
     yield make
     for cluster in made:
         cluster.close()
+    assert not held_here()
+
+
+@pytest.fixture
+def make_brokers() -> Iterator[Callable[..., Brokers]]:
+    """`make_brokers(count=3, **settings)`: several brokers; what they committed is checked."""
+    made: list[Brokers] = []
+
+    def make(count: int = 3, **how: Any) -> Brokers:
+        made.append(Brokers(count, **how))
+        return made[-1]
+
+    yield make
+    for brokers in made:
+        brokers.check()
+        brokers.close()
     assert not held_here()

@@ -31,7 +31,7 @@ class Caller:
     def call(self, request: Any, version: int) -> Any:
         api_key = declaration(type(request)).api
         assert api_key is not None
-        answer = self.cluster.broker.handle(RequestContext(api_key, version), request)
+        answer = self.cluster.broker().core.handle(RequestContext(api_key, version), request)
         if isinstance(answer, Pending):
             assert self.cluster.runtime.scheduler.wait(answer, 60_000), "nobody answered"
             return answer.result()
@@ -103,7 +103,7 @@ def test_producers_and_consumers_side_by_side(durability: str, tmp_path: Path) -
         for thread in threads:
             thread.join()
         assert not failures
-        assert cluster.broker.replica_manager.fetch_purgatory.delayed == 0
+        assert cluster.broker().core.replica_manager.fetch_purgatory.delayed == 0
     expected = {b"%d-%d" % (name, n) for name in range(PRODUCERS) for n in range(COUNT)}
     for values in results:
         assert (len(values), set(values)) == (len(expected), expected)

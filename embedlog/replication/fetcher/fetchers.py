@@ -1,0 +1,160 @@
+"""All fetchers of a broker, one for each leader, as one duty of the scheduler.
+
+What the metadata says is noted by any thread; the duty acts on it. Its cost is that of the fetchers
+that have something to do: an answer, the end of a delay, a partition to follow.
+"""
+
+from __future__ import annotations
+
+from _heapq import heappop, heappush
+
+from embedlog.replication.fetcher.followed import Followed
+from embedlog.replication.fetcher.replica_fetcher import ReplicaFetcher
+from embedlog.runtime.locks import Rank, ranked_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.common import TopicPartition
+    from embedlog.replication.membership import Membership
+    from embedlog.replication.partition import Partition
+    from embedlog.replication.throttles import Throttle
+    from embedlog.runtime import Runtime
+
+
+class Fetchers:
+    """Public methods may be called from any thread, with any lock held.
+
+    `wake` is called without any lock when readers of a partition may have something new.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        node_id: int,
+        membership: Membership,
+        throttle: Throttle,
+        wake: Callable[[Partition], None],
+    ) -> None:
+        self._scheduler = runtime.scheduler
+        self._clock = runtime.clock
+        self._node_id = node_id
+        self._membership = membership
+        self._throttle = throttle
+        self._wake = wake
+        self._lock = ranked_lock(Rank.FETCHERS)
+        self._news: dict[TopicPartition, Partition] = {}
+        """Partitions of which the duty has to look whether, and from whom, they are fetched."""
+        self._held: dict[TopicPartition, Partition | None] = {}
+        """Those that a test holds behind, with the partition that was to be followed."""
+        self._followed: dict[TopicPartition, Followed] = {}
+        self._fetchers: dict[int, ReplicaFetcher] = {}
+        self._ready: dict[ReplicaFetcher, None] = {}
+        self._due: list[tuple[int, int]] = []
+        """A heap of (monotonic time, leader)."""
+        self._is_closed = False
+        runtime.scheduler.add(self)
+
+    def close(self) -> None:
+        """Fetch nothing more."""
+        self._is_closed = True
+        self._scheduler.remove(self)
+
+    def follow(self, partition: Partition) -> None:
+        """Fetch the partition from whoever leads it now."""
+        self._note(partition)
+
+    def forget(self, partition: Partition) -> None:
+        """Fetch the partition no more: this broker leads it, or has it no more."""
+        self._note(partition)
+
+    def hold(self, topic_partition: TopicPartition) -> None:
+        """Fetch the partition no more until `release`: its replica here falls behind."""
+        with self._lock:
+            followed = self._followed.get(topic_partition)
+            self._held[topic_partition] = None
+            if followed is not None:
+                self._news[topic_partition] = followed.partition
+        self._scheduler.notify(self)
+
+    def release(self, topic_partition: TopicPartition) -> None:
+        """Let a partition that was held be fetched again."""
+        with self._lock:
+            partition = self._held.pop(topic_partition, None)
+            if partition is not None:
+                self._news[topic_partition] = partition
+        self._scheduler.notify(self)
+
+    def _note(self, partition: Partition) -> None:
+        with self._lock:
+            self._news[partition.topic_partition] = partition
+        self._scheduler.notify(self)
+
+    # The duty
+
+    def run_once(self, now_ms: int) -> int | None:
+        """Look at what is new, and let every fetcher go on that can."""
+        if self._news:
+            with self._lock:
+                news, self._news = self._news, {}
+            for partition in news.values():
+                self._place(partition)
+        while self._due and self._due[0][0] <= now_ms:
+            self._ready[self._fetchers[heappop(self._due)[1]]] = None
+        for fetcher in list(self._ready):
+            self._ready.pop(fetcher, None)
+            next_ms = fetcher.step()
+            if next_ms is not None and (next_ms, fetcher.leader) not in self._due:
+                heappush(self._due, (next_ms, fetcher.leader))
+        if self._ready or self._news:
+            return 0
+        return max(0, self._due[0][0] - now_ms) if self._due else None
+
+    def _place(self, partition: Partition) -> None:
+        """Fetch the partition from its leader, or from nobody, as it stands now."""
+        key = partition.topic_partition
+        former = self._followed.pop(key, None)
+        if former is not None:
+            fetcher = self._fetchers[former.leader]
+            is_same = (
+                former.partition is partition
+                and former.leader == partition.leader
+                and former.leader_epoch == partition.leader_epoch
+                and key not in self._held
+            )
+            if is_same and not partition.is_leader and not partition.is_deleted:
+                self._followed[key] = former
+                return
+            fetcher.remove(former)
+            self._ready[fetcher] = None
+        leader = partition.leader
+        if partition.is_leader or partition.is_deleted or leader < 0 or leader == self._node_id:
+            return
+        if key in self._held:
+            self._held[key] = partition
+            return
+        followed = self._followed[key] = Followed(partition)
+        fetcher = self._fetcher(followed.leader)
+        fetcher.add(followed)
+        self._ready[fetcher] = None
+
+    def _fetcher(self, leader: int) -> ReplicaFetcher:
+        fetcher = self._fetchers.get(leader)
+        if fetcher is None:
+            fetcher = self._fetchers[leader] = ReplicaFetcher(
+                leader,
+                self._node_id,
+                self._membership,
+                self._clock,
+                throttle=self._throttle,
+                is_ready=self._is_ready,
+                wake=self._wake,
+            )
+        return fetcher
+
+    def _is_ready(self, fetcher: ReplicaFetcher) -> None:
+        """An answer has arrived."""
+        if not self._is_closed:
+            self._ready[fetcher] = None
+            self._scheduler.notify(self)

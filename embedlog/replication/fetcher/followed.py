@@ -1,0 +1,174 @@
+"""One partition that is followed: what its fetch says, what the answer does to its log."""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.storage.replica.append import append_as_follower
+from embedlog.storage.replica.truncation import truncate_fully_and_start_at, truncate_to
+from wire.schemas.fetch import FetchPartition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.common import Buffer
+    from embedlog.replication.partition import Partition
+
+UNDEFINED = -1
+
+
+class Followed:
+    """A partition under one leader, in one of its terms. The fetcher's own; no lock.
+
+    What it does to the log it does under the partition lock, and only while the partition still
+    follows that leader in that term.
+    """
+
+    __slots__ = (
+        "_sent_offset",
+        "delayed_until_ms",
+        "is_throttled",
+        "key",
+        "leader",
+        "leader_epoch",
+        "partition",
+        "topic_id",
+    )
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.topic_id = partition.topic_id
+        self.key = (partition.topic_id, partition.index)
+        self.leader = partition.state.leader
+        self.leader_epoch = partition.leader_epoch
+        self.delayed_until_ms = 0
+        self.is_throttled = False
+        """Is it delayed because it has been fetched too fast?"""
+        self._sent_offset = UNDEFINED
+
+    def begin(self) -> None:
+        """Make the log such that its end says where to fetch from.
+
+        Epochs in which nothing was written are forgotten: the leader may not know them. A log
+        without any epoch may have parted from the leader's anywhere behind its high watermark.
+        """
+        log = self.partition.log
+        with self.partition.lock:
+            if not self.is_current():
+                return
+            log.epochs.truncate_from_end(log.log_end_offset)
+            if log.epochs.latest == UNDEFINED:
+                truncate_to(log, log.offsets.high_watermark)
+
+    def is_current(self) -> bool:
+        """Does the partition still follow this leader in this term? Requires: its lock."""
+        partition = self.partition
+        return (
+            not partition.is_leader
+            and not partition.is_deleted
+            and partition.leader_epoch == self.leader_epoch
+            and partition.leader == self.leader
+        )
+
+    def asked(self, max_bytes: int) -> FetchPartition:
+        """What a fetch says of it."""
+        partition = self.partition
+        log = partition.log
+        self._sent_offset = log.log_end_offset
+        return FetchPartition(
+            partition=partition.index,
+            current_leader_epoch=self.leader_epoch,
+            fetch_offset=self._sent_offset,
+            last_fetched_epoch=log.epochs.latest,
+            log_start_offset=log.offsets.log_start_offset,
+            partition_max_bytes=max_bytes,
+        )
+
+    def append(
+        self, records: Buffer, *, high_watermark: int, log_start_offset: int, now_ms: int
+    ) -> bool:
+        """Take over what the leader has sent; say whether readers here may have something new.
+
+        On topics of the level `fsync` it is synced on return. `now_ms` is wall time.
+
+        Raises:
+            KafkaError: as `append_as_follower`.
+        """
+        partition = self.partition
+        log = partition.log
+        with partition.lock:
+            if not self.is_current() or log.log_end_offset != self._sent_offset:
+                return False
+            before = log.offsets.high_watermark, log.offsets.log_start_offset
+            if memoryview(records).nbytes:
+                append_as_follower(log, records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+            log.offsets.follow(high_watermark)
+            if log_start_offset > log.offsets.log_start_offset:
+                log.offsets.increment_log_start_offset(
+                    min(log_start_offset, log.offsets.high_watermark)
+                )
+            has_moved = before != (log.offsets.high_watermark, log.offsets.log_start_offset)
+        if partition.syncs:
+            log.durability.sync(log.log_end_offset)
+        return has_moved
+
+    @property
+    def was_asked(self) -> bool:
+        """Did a fetch name it in this term? What is answered to an earlier one is none of it."""
+        return self._sent_offset != UNDEFINED
+
+    def has_moved_on(self) -> bool:
+        """Must the leader be told another offset than it was told last?"""
+        return self.partition.log.log_end_offset != self._sent_offset
+
+    def truncate(self, epoch: int, end_offset: int) -> None:
+        """The leader's history parts from this log's: `epoch` ended there at `end_offset`.
+
+        The next fetch finds out whether that was far enough.
+
+        Raises:
+            KafkaStorageError: the disk refuses.
+        """
+        log = self.partition.log
+        with self.partition.lock:
+            if not self.is_current():
+                return
+            truncate_to(log, self._parting_offset(epoch, end_offset))
+
+    def _parting_offset(self, epoch: int, end_offset: int) -> int:
+        log = self.partition.log
+        end = log.log_end_offset
+        if end_offset == UNDEFINED:
+            return min(log.offsets.high_watermark, end)
+        if epoch == UNDEFINED:
+            return min(end_offset, end)
+        own_epoch, own_end = log.epochs.end_offset_for(epoch)
+        if own_end == UNDEFINED:
+            return min(end_offset, end)
+        if own_epoch != epoch:
+            return min(own_end, end)
+        return min(own_end, end_offset, end)
+
+    def truncate_behind(self, leader_end_offset: int) -> bool:
+        """Cut what lies behind the leader's end; say whether this log went further than that."""
+        log = self.partition.log
+        with self.partition.lock:
+            if not self.is_current() or leader_end_offset >= log.log_end_offset:
+                return False
+            truncate_to(log, leader_end_offset)
+            return True
+
+    def start_at(self, leader_start_offset: int) -> None:
+        """Begin anew at the leader's first offset if this log ends before it."""
+        log = self.partition.log
+        with self.partition.lock:
+            if self.is_current() and leader_start_offset > log.log_end_offset:
+                truncate_fully_and_start_at(log, leader_start_offset)
+
+    def __repr__(self) -> str:
+        return f"Followed({self.partition.topic_partition}, {self.leader}@{self.leader_epoch})"
+
+
+def is_failed(followed: Followed, error: Exception) -> bool:
+    """Is there no point in fetching again before the partition has another leader?"""
+    return (
+        isinstance(error, errors.KafkaStorageError) and followed.partition.log.failure is not None
+    )

@@ -1,0 +1,73 @@
+"""What a follower does whose offset its leader does not have.
+
+    leader's end is lower      an unclean election: what lies behind it is cut
+    leader's start is higher   the records in between are given up: begin anew there
+    neither                    go on at the own end
+
+The end is asked for first, then the start, each by a ListOffsets; an error ends the look-up, and
+the next fetch begins another.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from wire.schemas.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.pending import Pending
+    from embedlog.replication.fetcher.followed import Followed
+    from wire.schemas.list_offsets import ListOffsetsResponse
+
+    Send = Callable[[ListOffsetsRequest], Pending[ListOffsetsResponse]]
+
+LATEST = -1
+EARLIEST = -2
+
+
+class OffsetLookup:
+    """The look-up for one partition. `send` sends to its leader, and comes back when it answers."""
+
+    __slots__ = ("_node_id", "_pending", "_send", "_timestamp", "followed")
+
+    def __init__(self, followed: Followed, node_id: int, send: Send) -> None:
+        self.followed = followed
+        self._node_id = node_id
+        self._send = send
+        self._ask(LATEST)
+
+    def step(self) -> bool:
+        """Go on if the leader has answered; say whether all is done.
+
+        Raises:
+            KafkaError: the leader refused, was not reached, or the own disk refuses.
+        """
+        while self._pending.done():
+            offset = self._offset()
+            if self._timestamp == EARLIEST:
+                self.followed.start_at(offset)
+                return True
+            if self.followed.truncate_behind(offset):
+                return True
+            self._ask(EARLIEST)
+        return False
+
+    def _ask(self, timestamp: int) -> None:
+        self._timestamp = timestamp
+        partition = self.followed.partition
+        asked = ListOffsetsPartition(
+            partition_index=partition.index,
+            current_leader_epoch=self.followed.leader_epoch,
+            timestamp=timestamp,
+        )
+        topic = ListOffsetsTopic(name=partition.topic, partitions=[asked])
+        self._pending = self._send(ListOffsetsRequest(replica_id=self._node_id, topics=[topic]))
+
+    def _offset(self) -> int:
+        [topic] = self._pending.result().topics
+        [found] = topic.partitions
+        if found.error_code:
+            raise errors.error_for(found.error_code)
+        return found.offset

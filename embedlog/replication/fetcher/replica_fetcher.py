@@ -1,0 +1,284 @@
+"""What a follower fetches from one leader: one request at a time, for all its partitions.
+
+    idle            nothing to fetch, or every partition is delayed
+    in flight       a request was sent; its answer, or its failure, calls for the next step
+    backing off     the leader was not reached: nothing is sent for replica.fetch.backoff.ms
+
+    answer for a partition              what follows
+    records, offsets                    appended, taken over; it is named in the next request
+    a diverging epoch                   the log's end is cut to where the histories part
+    OFFSET_OUT_OF_RANGE                 see `offset_lookup`
+    FENCED_LEADER_EPOCH                 nothing until the metadata brings the next term
+    any other error                     the partition is delayed for replica.fetch.backoff.ms
+    the own log refuses for good        nothing until the metadata brings the next term
+
+A request waits at the leader while there is nothing to tell. What is to be fetched in addition does
+not wait for it: the next request overtakes it, and the leader answers the older one with an error.
+Should that be answered in earnest after all, its news may be lost, and the session begins anew.
+"""
+
+from __future__ import annotations
+
+from _heapq import heappop, heappush
+
+from embedlog.errors import CorruptRecord, KafkaError, error_for
+from embedlog.logs import Log as Logger
+from embedlog.pending import Pending
+from embedlog.replication.fetcher.followed import Followed, is_failed
+from embedlog.replication.fetcher.offset_lookup import OffsetLookup
+from embedlog.replication.fetcher.session import INITIAL_EPOCH, FollowerSession
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.replication.membership import Membership
+    from embedlog.replication.partition import Partition
+    from embedlog.replication.throttles import Throttle
+    from embedlog.runtime.clock import Clock
+    from wire.schema import R, Request
+    from wire.schemas.fetch import FetchRequest, FetchResponse, PartitionData
+
+_log = Logger("replication")
+
+_ROUNDS_MAX = 16
+"""Requests in a row that are answered at once, until the other fetchers have their turn."""
+
+_LOG_ERRORS = (KafkaError, CorruptRecord)
+
+
+class ReplicaFetcher:
+    """One leader's followed partitions. Only `Fetchers` calls it, one thread at a time.
+
+    `is_ready` is called, by any thread, when an answer has arrived; `wake` without any lock, when
+    readers of a partition may have something new.
+    """
+
+    def __init__(
+        self,
+        leader: int,
+        node_id: int,
+        membership: Membership,
+        clock: Clock,
+        *,
+        throttle: Throttle,
+        is_ready: Callable[[ReplicaFetcher], None],
+        wake: Callable[[Partition], None],
+    ) -> None:
+        self.leader = leader
+        self._node_id = node_id
+        self._membership = membership
+        self._clock = clock
+        self._throttle = throttle
+        self._is_ready = is_ready
+        self._wake = wake
+        self._session = FollowerSession(node_id, membership)
+        self._in_flight: tuple[FetchRequest, Pending[FetchResponse]] | None = None
+        self._overtaken: list[Pending[FetchResponse]] = []
+        self._lookups: dict[Followed, OffsetLookup] = {}
+        self._delayed: list[tuple[int, int, Followed]] = []
+        """A heap of (until when, a number that makes it unique, partition)."""
+        self._delay_count = 0
+        self._retry_ms = 0
+
+    def add(self, followed: Followed) -> None:
+        """Fetch a partition, from the end of its log."""
+        try:
+            followed.begin()
+        except KafkaError as error:
+            self._failed(followed, error)
+            return
+        # Who was just elected is there, whatever became of the last attempt to reach it.
+        self._retry_ms = 0
+        self._session.add(followed)
+
+    def remove(self, followed: Followed) -> None:
+        """Fetch a partition no more."""
+        followed.delayed_until_ms = -1
+        self._lookups.pop(followed, None)
+        self._session.remove(followed)
+
+    def step(self) -> int | None:
+        """Do what can be done now; return the monotonic time of the next step, None: when called.
+
+        A step may be called for at any time.
+        """
+        self._drop_overtaken()
+        self._go_on_looking_up()
+        for _ in range(_ROUNDS_MAX):
+            now_ms = self._clock.monotonic_ms()
+            self._end_delays(now_ms)
+            in_flight = self._in_flight
+            if in_flight is not None:
+                request, pending = in_flight
+                if pending.done():
+                    self._in_flight = None
+                    self._take(request, pending)
+                elif request.session_epoch == INITIAL_EPOCH or not self._session.has_news:
+                    return self._next_ms()
+                else:
+                    self._overtaken.append(pending)
+                    self._in_flight = None
+            if now_ms < self._retry_ms:
+                return self._next_ms()
+            following = self._session.next_request()
+            if following is None:
+                return self._next_ms()
+            self._in_flight = following, self._send(following)
+        return self._clock.monotonic_ms()
+
+    # Requests
+
+    def _send(self, request: Request[R]) -> Pending[R]:
+        timeout_ms: int = self._membership.config.replica_socket_timeout_ms
+        try:
+            pending = self._membership.send(self.leader, request, timeout_ms=timeout_ms)
+        except KafkaError as error:
+            pending = Pending()
+            pending.fail(error)
+        if not pending.done():
+            pending.add_callback(lambda _: self._is_ready(self))
+        return pending
+
+    def _take(self, request: FetchRequest, pending: Pending[FetchResponse]) -> None:
+        """Act on an answer, or on its failure."""
+        session = self._session
+        error = pending.error()
+        if error is not None:
+            if not isinstance(error, KafkaError):
+                raise error
+            session.restart()
+            self._retry_ms = self._clock.monotonic_ms() + self._backoff_ms
+            return
+        response = pending.result()
+        code = response.error_code
+        if code == ErrorCode.NONE:
+            session.answered(request, response.session_id)
+            for topic in response.responses:
+                for data in topic.partitions:
+                    followed = session.partitions.get((topic.topic_id, data.partition_index))
+                    if followed is not None and followed.was_asked:
+                        self._take_partition(followed, data)
+            return
+        session.restart(is_known=code != ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if code not in (
+            ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+            ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+            ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+        ):
+            self._retry_ms = self._clock.monotonic_ms() + self._backoff_ms
+
+    def _drop_overtaken(self) -> None:
+        """See what became of requests that were overtaken."""
+        for pending in [each for each in self._overtaken if each.done()]:
+            self._overtaken.remove(pending)
+            was_refused = (
+                pending.error() is None
+                and pending.result().error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+            )
+            if not was_refused:
+                self._session.restart()
+
+    @property
+    def _backoff_ms(self) -> int:
+        backoff_ms: int = self._membership.config.replica_fetch_backoff_ms
+        return backoff_ms
+
+    # Partitions
+
+    def _take_partition(self, followed: Followed, data: PartitionData) -> None:
+        code = data.error_code
+        try:
+            if code == ErrorCode.NONE:
+                self._take_records(followed, data)
+            elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                self._session.remove(followed)
+                self._lookups[followed] = OffsetLookup(followed, self._node_id, self._send)
+                self._is_ready(self)
+            elif code == ErrorCode.FENCED_LEADER_EPOCH:
+                self._session.remove(followed)
+            else:
+                self._put_off(followed, error_for(code))
+        except _LOG_ERRORS as error:
+            self._failed(followed, error)
+
+    def _take_records(self, followed: Followed, data: PartitionData) -> None:
+        diverging = data.diverging_epoch
+        if diverging.end_offset >= 0 or diverging.epoch >= 0:
+            followed.truncate(diverging.epoch, diverging.end_offset)
+            self._session.add(followed)
+            self._wake(followed.partition)
+            return
+        has_moved = followed.append(
+            data.records or b"",
+            high_watermark=data.high_watermark,
+            log_start_offset=data.log_start_offset,
+            now_ms=self._clock.wall_ms(),
+        )
+        if has_moved or followed.has_moved_on():
+            self._session.add(followed)
+            self._slow_down(followed, data)
+        if has_moved:
+            self._wake(followed.partition)
+
+    def _slow_down(self, followed: Followed, data: PartitionData) -> None:
+        """Leave a partition out that has much to catch up with, while the throttle says so."""
+        partition = followed.partition
+        if not self._throttle.covers(partition.topic, partition.index):
+            return
+        self._throttle.record(len(data.records or b""))
+        if data.high_watermark > partition.log.log_end_offset and self._throttle.is_exceeded:
+            followed.is_throttled = True
+            self._delay(followed, self._membership.config.replica_fetch_wait_max_ms)
+
+    def _go_on_looking_up(self) -> None:
+        for followed, lookup in list(self._lookups.items()):
+            try:
+                if not lookup.step():
+                    continue
+            except _LOG_ERRORS as error:
+                del self._lookups[followed]
+                self._failed(followed, error)
+                continue
+            del self._lookups[followed]
+            self._session.add(followed)
+            self._wake(followed.partition)
+
+    def _failed(self, followed: Followed, error: Exception) -> None:
+        """What the leader has told may not have been taken over: it has to tell it again."""
+        self._session.restart()
+        if is_failed(followed, error):
+            self._session.remove(followed)
+            _log.warning("%s is followed no more: %s", followed.partition.topic_partition, error)
+        else:
+            self._put_off(followed, error)
+
+    def _put_off(self, followed: Followed, error: Exception) -> None:
+        _log.debug("%s is put off: %s", followed.partition.topic_partition, error)
+        self._delay(followed, self._backoff_ms)
+
+    def _delay(self, followed: Followed, delay_ms: int) -> None:
+        """Leave the partition out for a while."""
+        self._session.remove(followed)
+        followed.delayed_until_ms = until_ms = self._clock.monotonic_ms() + delay_ms
+        self._delay_count += 1
+        heappush(self._delayed, (until_ms, self._delay_count, followed))
+
+    def _end_delays(self, now_ms: int) -> None:
+        while self._delayed and self._delayed[0][0] <= now_ms:
+            until_ms, _, followed = heappop(self._delayed)
+            if followed.delayed_until_ms != until_ms:
+                continue
+            if followed.is_throttled and self._throttle.is_exceeded:
+                self._delay(followed, self._membership.config.replica_fetch_wait_max_ms)
+            else:
+                followed.is_throttled = False
+                self._session.add(followed)
+
+    def _next_ms(self) -> int | None:
+        """When there will be something to do without being called."""
+        times = [until_ms for until_ms, _, _ in self._delayed[:1]]
+        if self._in_flight is None and self._retry_ms > self._clock.monotonic_ms():
+            times.append(self._retry_ms)
+        return min(times, default=None)

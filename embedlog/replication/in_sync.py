@@ -1,0 +1,200 @@
+"""Who is in sync, agreed with the controller: proposals, one at a time for a partition.
+
+    a follower has caught up       proposed to join at its fetch; counts for the high watermark at
+                                   once, for acks=all when the controller has agreed
+    one has fallen behind          proposed to leave, looked for every replica.lag.time.max.ms / 2;
+                                   counts until the controller has agreed
+    agreed                         the answer is taken over, unless the metadata was faster
+    refused, it may not join       forgotten, and proposed again: at its next fetch by name, or by
+                                   the duty where it has nothing to fetch
+    refused as out of date         nothing more until the metadata says what happened
+    not answered                   sent again
+
+Nothing is sent under a lock, and no proposal is made while another one is out.
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import KafkaError
+from embedlog.runtime.locks import Rank, ranked_lock
+from wire.error_codes import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from embedlog.pending import Pending
+    from embedlog.replication.membership import Membership
+    from embedlog.replication.partition import Partition
+    from embedlog.replication.partition_state import PartitionState
+    from embedlog.replication.replicas import Proposal
+    from embedlog.runtime import Runtime
+
+    Waiting = list[tuple[Partition, Proposal]]
+
+RETRY_MS = 50
+RETURN_MS = 500
+"""How often it is looked for replicas that may return though they have nothing to fetch."""
+
+_FORGOTTEN = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
+_FINAL = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.NEW_LEADER_ELECTED,
+)
+"""The metadata is on its way and will settle the proposal."""
+
+
+class InSync:
+    """A duty of the scheduler. `wake` tries what waits for a partition, without any lock."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        node_id: int,
+        membership: Membership,
+        partitions: Mapping[tuple[str, int], Partition],
+        wake: Callable[[Partition], None],
+    ) -> None:
+        self._scheduler = runtime.scheduler
+        self._monotonic_ms = runtime.clock.monotonic_ms
+        self._node_id = node_id
+        self._membership = membership
+        self._partitions = partitions
+        self._wake = wake
+        self._lock = ranked_lock(Rank.IN_SYNC)
+        self._unanswered: Waiting = []
+        """To be sent again, `RETRY_MS` after the last one failed."""
+        self._retry_ms = 0
+        self._incomplete: dict[Partition, None] = {}
+        """Those of which not all replicas are in sync."""
+        self._return_ms = 0
+        self._shrink_ms = self._monotonic_ms() + self._shrink_interval_ms
+        self._is_closed = False
+        runtime.scheduler.add(self)
+
+    def close(self) -> None:
+        """Propose nothing more."""
+        self._is_closed = True
+        self._scheduler.remove(self)
+
+    def watch(self, partition: Partition) -> None:
+        """The partition's state has changed. Callable with any lock held."""
+        others = partition.others
+        if others is not None and not others.is_complete and partition not in self._incomplete:
+            with self._lock:
+                self._incomplete[partition] = None
+            self._scheduler.notify(self)
+
+    @property
+    def _shrink_interval_ms(self) -> int:
+        lag_ms: int = self._membership.config.replica_lag_time_max_ms
+        return max(1, lag_ms // 2)
+
+    def send(self, partition: Partition, proposal: Proposal) -> None:
+        """Ask the controller. Requires: no lock."""
+        if self._is_closed:
+            return
+        try:
+            pending = self._membership.alter_partition(
+                partition.topic_id,
+                partition.index,
+                leader_epoch=proposal.leader_epoch,
+                partition_epoch=proposal.partition_epoch,
+                isr=proposal.with_epochs,
+                is_recovering=False,
+            )
+        except KafkaError as error:
+            self._refused(partition, proposal, error)
+            return
+        pending.add_callback(lambda done: self._answered(partition, proposal, done))
+
+    def run_once(self, now_ms: int) -> int | None:
+        """Send again what was not answered; let those leave who lag."""
+        if self._unanswered and now_ms >= self._retry_ms:
+            with self._lock:
+                unanswered, self._unanswered = self._unanswered, []
+            for partition, proposal in unanswered:
+                others = partition.others
+                if others is not None and others.proposal is proposal:
+                    self.send(partition, proposal)
+        if self._incomplete and now_ms >= self._return_ms:
+            self._return_ms = now_ms + RETURN_MS
+            for partition in list(self._incomplete):
+                self._let_return(partition, now_ms)
+        if now_ms >= self._shrink_ms:
+            self._shrink_ms = now_ms + self._shrink_interval_ms
+            for partition in list(self._partitions.values()):
+                if partition.others is not None:
+                    self._shrink(partition)
+        next_ms = self._shrink_ms
+        if self._unanswered:
+            next_ms = min(next_ms, self._retry_ms)
+        if self._incomplete:
+            next_ms = min(next_ms, self._return_ms)
+        return max(0, next_ms - now_ms)
+
+    def _let_return(self, partition: Partition, now_ms: int) -> None:
+        with partition.lock:
+            others = partition.others
+            if others is None or others.is_complete:
+                with self._lock:
+                    self._incomplete.pop(partition, None)
+                return
+            wait_ms: int = self._membership.config.replica_fetch_wait_max_ms
+            proposal = others.propose_seen(
+                now_ms - wait_ms - RETURN_MS, partition.log.offsets.high_watermark
+            )
+        if proposal is not None:
+            self.send(partition, proposal)
+
+    def _shrink(self, partition: Partition) -> None:
+        with partition.lock:
+            others = partition.others
+            if others is None:
+                return
+            proposal = others.propose_without_lagging(partition.log.log_end_offset)
+        if proposal is not None:
+            self.send(partition, proposal)
+
+    def _answered(
+        self, partition: Partition, proposal: Proposal, pending: Pending[PartitionState]
+    ) -> None:
+        error = pending.error()
+        if error is not None:
+            if not isinstance(error, KafkaError):
+                raise error
+            self._refused(partition, proposal, error)
+            return
+        state = pending.result()
+        others = partition.others
+        if others is None or others.proposal is not proposal:
+            return  # the metadata was faster
+        if state.leader_epoch != proposal.leader_epoch:
+            return  # and it will tell of the new leader
+        # The controller's answer does not say how many must be in sync.
+        wanted = partition.state.min_insync_replicas
+        partition.apply(state.replaced(min_insync_replicas=wanted), self._node_id)
+        self._wake(partition)
+
+    def _refused(self, partition: Partition, proposal: Proposal, error: KafkaError) -> None:
+        if error.code in _FINAL or self._is_closed:
+            return
+        with partition.lock:
+            others = partition.others
+            if others is None or others.proposal is not proposal:
+                return
+            is_forgotten = error.code in _FORGOTTEN
+            if is_forgotten:
+                others.proposal = None
+                partition.commit()
+        if is_forgotten:
+            self._wake(partition)
+            return
+        with self._lock:
+            self._unanswered.append((partition, proposal))
+            self._retry_ms = self._monotonic_ms() + RETRY_MS
+        self._scheduler.notify(self)

@@ -1,0 +1,148 @@
+"""What a replica manager has that has joined a cluster of several brokers.
+
+    a follower's fetch      tells where it is: the high watermark moves, it may come in sync
+    leads a partition       its other replicas, and who is in sync
+    follows one             it is given to the fetcher of its leader
+
+Where there is one broker alone nothing of this exists.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.replication.fetch_reader import READ_ERRORS, diverging_epoch
+from embedlog.replication.fetcher.fetchers import Fetchers
+from embedlog.replication.in_sync import InSync
+from embedlog.replication.replicas import Replicas
+from embedlog.replication.throttles import Throttles
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.replication.fetch_context import FetchContext, Load
+    from embedlog.replication.fetch_params import FetchParams
+    from embedlog.replication.fetch_reader import Partitions
+    from embedlog.replication.fetch_session import FetchPartition
+    from embedlog.replication.membership import Membership
+    from embedlog.replication.partition import Partition
+    from embedlog.replication.partition_state import PartitionState
+    from embedlog.replication.replicas import Proposal
+    from embedlog.runtime import Runtime
+
+
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+"""The `replica.selector.class` that there is."""
+
+
+class Joined:
+    """Every method may be called from any thread.
+
+    `partitions` are those that the replica manager hosts. `wake` tries what waits for a partition;
+    it is called without any lock.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        node_id: int,
+        membership: Membership,
+        partitions: Partitions,
+        wake: Callable[[Partition], None],
+    ) -> None:
+        self.membership = membership
+        self.throttles = Throttles(node_id, membership.config, runtime.clock.monotonic_ms)
+        self.fetchers = Fetchers(runtime, node_id, membership, self.throttles.follower, wake)
+        self.in_sync = InSync(runtime, node_id, membership, partitions, wake)
+        self._node_id = node_id
+        self._monotonic_ms = runtime.clock.monotonic_ms
+        self._partitions = partitions
+        self._wake = wake
+
+    def close(self) -> None:
+        """Fetch nothing more, and propose nothing."""
+        self.fetchers.close()
+        self.in_sync.close()
+
+    @property
+    def selects_replicas(self) -> bool:
+        """Are consumers sent to a replica in their own rack?"""
+        selector: str | None = self.membership.config.replica_selector_class
+        return selector == RACK_AWARE_SELECTOR
+
+    def complete(self, params: FetchParams, rack_id: str) -> None:
+        """Say what a fetch is to know of this broker's settings; `rack_id` is the consumer's."""
+        if not self.selects_replicas:
+            return
+        if params.replica_id >= 0:
+            params.tells_high_watermark = True
+        elif params.may_read_followers:
+            params.rack_id = rack_id
+
+    # The controller has decided
+
+    def begin_term(self, partition: Partition, state: PartitionState) -> Replicas:
+        """The other replicas, of a partition that this broker leads from here on.
+
+        Requires: the partition lock.
+        """
+        return Replicas(
+            self._node_id,
+            state,
+            self.membership,
+            self._monotonic_ms,
+            epoch_start_offset=partition.log.log_end_offset,
+        )
+
+    def applied(self, partition: Partition) -> None:
+        """Follow the partition's leader, or nobody. Requires: no partition lock."""
+        if partition.is_leader or partition.is_deleted or partition.leader < 0:
+            self.fetchers.forget(partition)
+            self.in_sync.watch(partition)
+        else:
+            self.fetchers.follow(partition)
+
+    # A follower fetches
+
+    def note_fetch(self, params: FetchParams, context: FetchContext, load: Load) -> None:
+        """Note where the follower is, of each partition that its fetch names. Requires: no lock.
+
+        One that will be answered with an error has told nothing.
+        """
+        for asked in context.named:
+            try:
+                partition = self._partitions.get(asked.key) or load(*asked.key)
+                if partition is not None and partition.others is not None:
+                    self._note(partition, params, asked)
+            except READ_ERRORS:
+                continue  # the reading will answer with it
+
+    def _note(self, partition: Partition, params: FetchParams, asked: FetchPartition) -> None:
+        log = partition.log
+        with partition.lock:
+            partition.check_leader(max(asked.current_leader_epoch, -1))
+            others = partition.others
+            if others is None or (params.uses_topic_ids and asked.topic_id != partition.topic_id):
+                return
+            node_id, end = params.replica_id, log.log_end_offset
+            replica = others.find(node_id)
+            if replica is None or others.is_outdated(node_id, params.replica_epoch):
+                return
+            if not log.offsets.log_start_offset <= asked.fetch_offset <= end:
+                raise errors.OffsetOutOfRange()
+            if asked.last_fetched_epoch >= 0 and diverging_epoch(partition, asked) is not None:
+                return
+            before = log.offsets.high_watermark, replica.log_start_offset
+            replica.fetched(
+                asked, end, broker_epoch=params.replica_epoch, now_ms=self._monotonic_ms()
+            )
+            proposal = others.propose_with(replica, log.offsets.high_watermark)
+            partition.commit()
+            has_moved = before != (log.offsets.high_watermark, replica.log_start_offset)
+        self._act(partition, proposal)
+        if has_moved:
+            self._wake(partition)
+
+    def _act(self, partition: Partition, proposal: Proposal | None) -> None:
+        if proposal is not None:
+            self.in_sync.send(partition, proposal)

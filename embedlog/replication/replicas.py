@@ -1,0 +1,297 @@
+"""The other replicas of a partition, as its leader knows them by their fetches.
+
+    log end offset      where a replica's next fetch begins: all before it is there
+    caught up           it is at the leader's end, or was within replica.lag.time.max.ms
+    in sync             the controller has it in the ISR
+    maximal ISR         the ISR and who is about to join it: nothing is committed without them
+
+A replica that has nothing to fetch is not heard of by name: its fetch session tells when it last
+asked. That it was at the end until then is noted when the end moves on.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Protocol
+
+    from embedlog.replication.membership import Membership
+    from embedlog.replication.partition_state import PartitionState
+
+    class Session(Protocol):
+        """A fetch session."""
+
+        last_used_ms: int
+
+    class Asked(Protocol):
+        """A partition of a fetch, which may live on in a session."""
+
+        fetch_offset: int
+        log_start_offset: int
+
+        @property
+        def session(self) -> Session | None:
+            """The session it lives on in."""
+
+
+UNKNOWN = -1
+_NEVER_MS = -(1 << 62)
+
+
+class Replica:
+    """One other replica. Times are monotonic."""
+
+    __slots__ = (
+        "asked",
+        "broker_epoch",
+        "last_caught_up_ms",
+        "last_fetch_ms",
+        "leader_end_offset",
+        "log_end_offset",
+        "log_start_offset",
+        "node_id",
+    )
+
+    def __init__(self, node_id: int, *, caught_up_ms: int) -> None:
+        self.node_id = node_id
+        self.log_start_offset = UNKNOWN
+        self.log_end_offset = UNKNOWN
+        self.leader_end_offset = UNKNOWN
+        """Where the leader's log ended when the replica last fetched."""
+        self.last_fetch_ms = _NEVER_MS
+        self.last_caught_up_ms = caught_up_ms
+        self.broker_epoch = UNKNOWN
+        self.asked: Asked | None = None
+        """Its last fetch by name, which lives on in its session."""
+
+    def fetched(self, asked: Asked, end_offset: int, *, broker_epoch: int, now_ms: int) -> None:
+        """It fetches from `asked.fetch_offset` on, while the leader's log ends at `end_offset`."""
+        offset = asked.fetch_offset
+        if offset >= end_offset:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
+        elif offset >= self.leader_end_offset:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
+        self.log_start_offset = asked.log_start_offset
+        self.log_end_offset = offset
+        self.leader_end_offset = end_offset
+        self.last_fetch_ms = now_ms
+        self.broker_epoch = broker_epoch
+        self.asked = asked
+
+    @property
+    def seen_ms(self) -> int:
+        """When it fetched last, by name or not."""
+        session = None if self.asked is None else self.asked.session
+        return self.last_fetch_ms if session is None else session.last_used_ms
+
+    def left_behind(self) -> None:
+        """The leader's log outgrows the replica's: it was caught up until its last fetch."""
+        self.last_caught_up_ms = max(self.last_caught_up_ms, self.seen_ms)
+
+    def __repr__(self) -> str:
+        return f"Replica({self.node_id}, {self.log_start_offset}..{self.log_end_offset})"
+
+
+class Proposal:
+    """The set in sync that the controller is asked for. `isr` are node ids."""
+
+    __slots__ = ("isr", "leader_epoch", "partition_epoch", "with_epochs")
+
+    def __init__(
+        self, isr: tuple[int, ...], state: PartitionState, with_epochs: Sequence[tuple[int, int]]
+    ) -> None:
+        self.isr = isr
+        self.leader_epoch = state.leader_epoch
+        self.partition_epoch = state.partition_epoch
+        self.with_epochs = with_epochs
+
+    def __repr__(self) -> str:
+        return f"Proposal({self.isr}, partition_epoch={self.partition_epoch})"
+
+
+class Replicas:
+    """The other replicas during one leader's term. Requires the partition lock, but for
+    `preferred_for` and what a fetch is checked by: `find`, `is_outdated`.
+
+    `end_offset` in what follows is where the leader's own log ends.
+    """
+
+    __slots__ = (
+        "_membership",
+        "_monotonic_ms",
+        "_node_id",
+        "_others",
+        "epoch_start_offset",
+        "proposal",
+        "state",
+    )
+
+    def __init__(
+        self,
+        node_id: int,
+        state: PartitionState,
+        membership: Membership,
+        monotonic_ms: Callable[[], int],
+        *,
+        epoch_start_offset: int,
+    ) -> None:
+        """Begin a term: nothing is known of the others; who is in sync has time to ask."""
+        self._node_id = node_id
+        self._membership = membership
+        self._monotonic_ms = monotonic_ms
+        self._others: dict[int, Replica] = {}
+        self.epoch_start_offset = epoch_start_offset
+        """Where the leader's term began: who lacks it cannot be in sync."""
+        self.proposal: Proposal | None = None
+        """What the controller was asked for and has not answered."""
+        self.take(state)
+
+    def take(self, state: PartitionState) -> None:
+        """The controller has decided: whatever was proposed before is settled."""
+        self.state = state
+        self.proposal = None
+        now_ms = self._monotonic_ms()
+        self._others = {
+            node_id: self._others.get(node_id)
+            or Replica(node_id, caught_up_ms=now_ms if node_id in state.isr else _NEVER_MS)
+            for node_id in state.replicas
+            if node_id != self._node_id
+        }
+
+    def find(self, node_id: int) -> Replica | None:
+        """The other replica at that broker, None when it has none."""
+        return self._others.get(node_id)
+
+    def all(self) -> Iterable[Replica]:
+        """Every other replica."""
+        return self._others.values()
+
+    # In sync
+
+    @property
+    def maximal_isr(self) -> tuple[int, ...]:
+        """Who is in sync, and who is about to be."""
+        if self.proposal is not None and len(self.proposal.isr) > len(self.state.isr):
+            return self.proposal.isr
+        return self.state.isr
+
+    def is_caught_up(self, replica: Replica, end_offset: int) -> bool:
+        """Is it at the leader's end, or was it a short while ago?"""
+        if replica.log_end_offset == end_offset:
+            return True
+        lag_ms = self._monotonic_ms() - replica.last_caught_up_ms
+        lag_max: int = self._membership.config.replica_lag_time_max_ms
+        return lag_ms <= lag_max
+
+    def is_eligible(self, replica: Replica) -> bool:
+        """May it be in sync, as the broker that it fetched as?"""
+        membership = self._membership
+        return membership.is_eligible(replica.node_id) and (
+            replica.broker_epoch in (UNKNOWN, membership.epoch_of(replica.node_id))
+        )
+
+    def is_outdated(self, node_id: int, broker_epoch: int) -> bool:
+        """Is it an earlier life of the broker that sends a fetch?"""
+        return broker_epoch != UNKNOWN and broker_epoch < self._membership.epoch_of(node_id)
+
+    def propose_with(self, replica: Replica, high_watermark: int) -> Proposal | None:
+        """Ask for the replica to be in sync, if it has all that it must have."""
+        if (
+            self.proposal is not None
+            or replica.node_id in self.state.isr
+            or replica.log_end_offset < max(high_watermark, self.epoch_start_offset)
+            or not self.is_eligible(replica)
+        ):
+            return None
+        return self._propose(tuple(sorted((*self.state.isr, replica.node_id))))
+
+    def propose_seen(self, since_ms: int, high_watermark: int) -> Proposal | None:
+        """As `propose_with`, for one that has fetched since then, without being named."""
+        for replica in self._others.values():
+            if replica.node_id not in self.state.isr and replica.seen_ms >= since_ms:
+                proposal = self.propose_with(replica, high_watermark)
+                if proposal is not None:
+                    return proposal
+        return None
+
+    @property
+    def is_complete(self) -> bool:
+        """Are all replicas in sync?"""
+        return len(self.state.isr) > len(self._others)
+
+    def propose_without_lagging(self, end_offset: int) -> Proposal | None:
+        """Ask for those to leave that are in sync no more."""
+        if self.proposal is not None:
+            return None
+        state = self.state
+        lagging = {
+            replica.node_id
+            for replica in self._others.values()
+            if replica.node_id in state.isr and not self.is_caught_up(replica, end_offset)
+        }
+        if not lagging:
+            return None
+        return self._propose(tuple(node_id for node_id in state.isr if node_id not in lagging))
+
+    def _propose(self, isr: tuple[int, ...]) -> Proposal:
+        epochs = {replica.node_id: replica.broker_epoch for replica in self._others.values()}
+        epochs[self._node_id] = self._membership.broker_epoch
+        with_epochs = [(node_id, epochs.get(node_id, UNKNOWN)) for node_id in isr]
+        self.proposal = Proposal(isr, self.state, with_epochs)
+        return self.proposal
+
+    # Offsets
+
+    def appended(self, first_offset: int) -> None:
+        """The leader's log goes on behind `first_offset`."""
+        for replica in self._others.values():
+            if replica.log_end_offset == first_offset:
+                replica.left_behind()
+
+    def committed_offset(self, own_offset: int, end_offset: int) -> int:
+        """What every replica has that counts, at most `own_offset`; 0 when too few are in sync.
+
+        Beside the maximal ISR those count that are caught up and may join: else the high watermark
+        would run away from them for as long as they try.
+        """
+        state = self.state
+        if len(state.isr) < state.min_isr:
+            return 0
+        isr = self.maximal_isr
+        offset = own_offset
+        for replica in self._others.values():
+            if replica.log_end_offset < offset and (
+                replica.node_id in isr
+                or (self.is_caught_up(replica, end_offset) and self.is_eligible(replica))
+            ):
+                offset = replica.log_end_offset
+        return offset
+
+    def preferred_for(self, rack_id: str, offset: int) -> int:
+        """The replica that a consumer in that rack shall read from, -1 for the leader (KIP-392).
+
+        One in sync that has the offset: in the leader's own rack none, in another the one that is
+        furthest, or was caught up last.
+        """
+        membership = self._membership
+        if membership.rack_of(self._node_id) == rack_id:
+            return UNKNOWN
+        near = [
+            (replica.log_end_offset, replica.last_caught_up_ms, replica.node_id)
+            for replica in list(self._others.values())
+            if replica.node_id in self.state.isr
+            and UNKNOWN < replica.log_start_offset <= offset <= replica.log_end_offset
+            and membership.rack_of(replica.node_id) == rack_id
+            and membership.is_eligible(replica.node_id)
+        ]
+        return max(near)[2] if near else UNKNOWN
+
+    def low_watermark(self, log_start_offset: int) -> int:
+        """The lowest start of the log of a live replica; -1 while one has not told its own."""
+        starts = [
+            replica.log_start_offset
+            for replica in self._others.values()
+            if self._membership.is_eligible(replica.node_id)
+        ]
+        return min((log_start_offset, *starts))
