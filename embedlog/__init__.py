@@ -15,6 +15,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.brokers.broker_node import BrokerNode
+    from embedlog.brokers.cluster_controller import ClusterController
+    from embedlog.brokers.cluster_listener import ClusterListener
+    from embedlog.brokers.cluster_partition import ClusterPartition
+    from embedlog.brokers.network import ClusterNetwork
     from embedlog.client.admin.admin import Admin
     from embedlog.client.admin.group_results import (
         GroupDescription,
@@ -22,6 +27,13 @@ if TYPE_CHECKING:
         MemberDescription,
     )
     from embedlog.client.admin.new_topics import CreatedTopic, NewTopic
+    from embedlog.client.admin.quorum import QuorumInfo, QuorumReplica
+    from embedlog.client.admin.replica_results import (
+        ElectionType,
+        PartitionReassignment,
+        ReplicaLogDirectories,
+        TopicPartitionReplica,
+    )
     from embedlog.client.admin.results import (
         AlterOperation,
         ClusterDescription,
@@ -38,6 +50,7 @@ if TYPE_CHECKING:
         TransactionDescription,
         TransactionListing,
     )
+    from embedlog.client.cluster_nodes import Node
     from embedlog.client.consumer.consumer import Consumer
     from embedlog.client.consumer.consumer_record import (
         ConsumerRecord,
@@ -52,7 +65,6 @@ if TYPE_CHECKING:
         CommitFailed,
         ConcurrentUse,
         IllegalState,
-        LogTruncation,
         NoOffsetForPartition,
         RecordUnreadable,
         RetriableCommitFailed,
@@ -66,7 +78,7 @@ if TYPE_CHECKING:
         OffsetAndMetadata,
     )
     from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
-    from embedlog.client.metadata import Node, PartitionInfo, TopicInfo
+    from embedlog.client.metadata import PartitionInfo, TopicInfo
     from embedlog.client.producer.batch import (
         BatchFuture,
         BatchMetadata,
@@ -87,6 +99,7 @@ if TYPE_CHECKING:
         DirectoryLocked,
         EmbedlogError,
         KafkaError,
+        LogTruncation,
         StorageFailed,
         TimedOut,
     )
@@ -103,11 +116,16 @@ __all__ = [
     "BatchFuture",
     "BatchMetadata",
     "BrokerListener",
+    "BrokerNode",
     "BufferExhausted",
     "CloseOptions",
     "ClosedError",
     "Cluster",
+    "ClusterController",
     "ClusterDescription",
+    "ClusterListener",
+    "ClusterNetwork",
+    "ClusterPartition",
     "CommitFailed",
     "ConcurrentUse",
     "ConfigEntry",
@@ -123,6 +141,7 @@ __all__ = [
     "Degradation",
     "DeliveryFuture",
     "DirectoryLocked",
+    "ElectionType",
     "EmbedlogError",
     "FencedProducer",
     "GroupDescription",
@@ -143,14 +162,18 @@ __all__ = [
     "PartitionInfo",
     "PartitionRange",
     "PartitionReader",
+    "PartitionReassignment",
     "PolledBatch",
     "PolledColumns",
     "PreparedTransaction",
     "Producer",
     "ProducerRecord",
     "ProducerState",
+    "QuorumInfo",
+    "QuorumReplica",
     "RecordMetadata",
     "RecordUnreadable",
+    "ReplicaLogDirectories",
     "ResourceType",
     "RetentionPin",
     "RetriableCommitFailed",
@@ -161,6 +184,7 @@ __all__ = [
     "TimedOut",
     "TopicInfo",
     "TopicPartition",
+    "TopicPartitionReplica",
     "Transaction",
     "TransactionAborted",
     "TransactionDescription",
@@ -176,10 +200,15 @@ _HOMES = {
     "BatchFuture": "client.producer.batch",
     "BatchMetadata": "client.producer.batch",
     "BrokerListener": "server.addresses",
+    "BrokerNode": "brokers.broker_node",
     "BufferExhausted": "client.errors",
     "CloseOptions": "client.group.group_offsets",
     "Cluster": "cluster",
+    "ClusterController": "brokers.cluster_controller",
     "ClusterDescription": "client.admin.results",
+    "ClusterListener": "brokers.cluster_listener",
+    "ClusterNetwork": "brokers.network",
+    "ClusterPartition": "brokers.cluster_partition",
     "CommitFailed": "client.errors",
     "ConcurrentUse": "client.errors",
     "ConfigEntry": "client.admin.results",
@@ -192,6 +221,7 @@ _HOMES = {
     "CreatedTopic": "client.admin.new_topics",
     "Degradation": "storage.degradation",
     "DeliveryFuture": "client.producer.batch",
+    "ElectionType": "client.admin.replica_results",
     "FencedProducer": "client.admin.transaction_results",
     "GroupDescription": "client.admin.group_results",
     "GroupListing": "client.admin.group_results",
@@ -199,25 +229,28 @@ _HOMES = {
     "ItemResults": "client.admin.results",
     "LogDirectory": "client.admin.results",
     "LogDirectoryReader": "reader",
-    "LogTruncation": "client.errors",
     "MemberDescription": "client.admin.group_results",
     "NewTopic": "client.admin.new_topics",
     "NoOffsetForPartition": "client.errors",
-    "Node": "client.metadata",
+    "Node": "client.cluster_nodes",
     "OffsetAndMetadata": "client.group.group_offsets",
     "OffsetAndTimestamp": "client.consumer.offset_lookup",
     "OffsetSpec": "client.admin.results",
     "PartitionInfo": "client.metadata",
     "PartitionRange": "partition_range",
     "PartitionReader": "reader",
+    "PartitionReassignment": "client.admin.replica_results",
     "PolledBatch": "client.consumer.consumer_record",
     "PolledColumns": "client.consumer.consumer_record",
     "PreparedTransaction": "client.producer.transactions.prepared",
     "Producer": "client.producer.producer",
     "ProducerRecord": "client.producer.records",
     "ProducerState": "client.admin.results",
+    "QuorumInfo": "client.admin.quorum",
+    "QuorumReplica": "client.admin.quorum",
     "RecordMetadata": "client.producer.batch",
     "RecordUnreadable": "client.errors",
+    "ReplicaLogDirectories": "client.admin.replica_results",
     "ResourceType": "client.admin.results",
     "RetentionPin": "storage.state_files.retention_pins",
     "RetriableCommitFailed": "client.errors",
@@ -226,6 +259,7 @@ _HOMES = {
     "SubscriptionPattern": "client.consumer.subscription_state",
     "TopicInfo": "client.metadata",
     "TopicPartition": "common",
+    "TopicPartitionReplica": "client.admin.replica_results",
     "Transaction": "client.producer.transactions.transaction",
     "TransactionAborted": "client.errors",
     "TransactionDescription": "client.admin.transaction_results",

@@ -1,4 +1,4 @@
-"""`Cluster`: a broker over a directory, or over memory; what `embedlog.open` returns.
+"""`Cluster`: brokers over a directory, or over memory; what `embedlog.open` returns.
 
     with embedlog.open("data") as cluster:
         with cluster.producer() as producer:
@@ -13,46 +13,45 @@ from __future__ import annotations
 from _weakref import ref
 from sys import _getframe
 
-from embedlog.broker import dispatch, meta_properties
-from embedlog.broker.broker import Broker
-from embedlog.broker.context import RequestContext
-from embedlog.broker.data_directory import after_committers, prepare
 from embedlog.broker.data_path import data_directory, durability_of, runtime_of
-from embedlog.common import IN_PROCESS_HOST, ONE_UUID, TopicPartition
+from embedlog.brokers.alone import Alone
+from embedlog.brokers.layout import broker_count
 from embedlog.config.broker_config import BrokerConfig, normalise_names
-from embedlog.controller.controller import Controller
-from embedlog.controller.metadata_log import LOG_SETTINGS, METADATA_PARTITION, MetadataLog
 from embedlog.errors import ClosedError, ConfigError
 from embedlog.runtime.at_exit import CLUSTERS
 from embedlog.runtime.forks import stays_in_parent
-from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _weakref import ReferenceType
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import FrameType, TracebackType
     from typing import Any, Self
 
-    from embedlog.broker.commits.desk import CommitDesk
     from embedlog.broker.data_path import Path
+    from embedlog.brokers.broker_node import BrokerNode
+    from embedlog.brokers.cluster_controller import ClusterController
+    from embedlog.brokers.cluster_listener import ClusterListener
+    from embedlog.brokers.cluster_partition import ClusterPartition
+    from embedlog.brokers.network import ClusterNetwork
+    from embedlog.brokers.several import Several
+    from embedlog.brokers.several_transport import SeveralTransport
     from embedlog.client.admin.admin import Admin
     from embedlog.client.admin.new_topics import CreatedTopic
     from embedlog.client.consumer.consumer import Consumer
     from embedlog.client.producer.producer import Producer
     from embedlog.runtime import Runtime
     from embedlog.runtime.background import BackgroundThread
-    from embedlog.server.addresses import BrokerListener, ServedAddress
+    from embedlog.server.addresses import BrokerListener
     from embedlog.storage.degradation import Degradation
-    from embedlog.transport import AppendOne, InProcessTransport
+    from embedlog.transport import InProcessTransport, Transport
     from wire.schema import R, Request
+
+    LocalTransport = InProcessTransport | SeveralTransport
 
 
 _MEMORY_DIRECTORY = "memory"
 """The data directory's name in a file system of its own, when there is no path."""
-
-_LOOPBACK = "127.0.0.1"
 
 _REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
 
@@ -66,7 +65,7 @@ _EMBEDDED = {
 
 
 class Cluster:
-    """One broker of this process, and the clients' way to it.
+    """The brokers of this process, one unless there are more, and the clients' way to them.
 
     Every method may be called from any thread. `durability` says what an acknowledged record
     survives by default: "memory" nothing, "os" the end of this process, "fsync" loss of power;
@@ -81,6 +80,8 @@ class Cluster:
         path: str | Path | None = None,
         config: Mapping[str, object] | None = None,
         *,
+        brokers: int | None = None,
+        racks: Sequence[str] = (),
         durability: str | None = None,
         cluster_id: str | None = None,
         background: bool = False,
@@ -108,18 +109,10 @@ class Cluster:
         if is_embedded:
             self._set_defaults(_EMBEDDED)
         self.runtime = runtime or runtime_of(self.path)
-        self._listeners: list[ServedAddress] = []
-        self._transports: dict[int, ReferenceType[InProcessTransport]] = {}
-        if self.path is not None:
-            prepare(self.runtime.files, directory, self.config.embedlog_data_dir_mode)
-        self._log_manager = self._take(directory, waits_for_committer)
-        try:
-            self.broker = self._open(directory, cluster_id)
-            """The broker; `handle` is its one door."""
-            self._commit_desk = self._open_commit_desk()
-        except BaseException:
-            self._log_manager.close()
-            raise
+        self._transports: dict[int, ReferenceType[LocalTransport]] = {}
+        self._brokers: Alone | Several = self._open(
+            directory, brokers, racks, cluster_id, waits_for_committer
+        )
         self._background: BackgroundThread | None = None
         if background:
             from embedlog.runtime.background import BackgroundThread
@@ -132,18 +125,38 @@ class Cluster:
         # Who brings a runtime decides itself what becomes of a cluster that it drops.
         self._forget = self._watch_end() if runtime is None else None
 
-    def _take(self, directory: str, waits_for_committer: bool) -> LogManager:
-        def take() -> LogManager:
-            return LogManager(
+    def _open(
+        self,
+        directory: str,
+        count: int | None,
+        racks: Sequence[str],
+        cluster_id: str | None,
+        waits_for_committer: bool,
+    ) -> Alone | Several:
+        count = broker_count(self.runtime.files, directory, count, racks)
+        if count == 1:
+            return Alone(
                 self.runtime,
                 directory,
-                LogConfig(durability=self.durability),
-                retention_first_ms=self.config.log_initial_task_delay_ms,
-                retention_interval_ms=self.config.log_retention_check_interval_ms,
-                cleaner_settings=self.config,
+                self.config,
+                durability=self.durability,
+                on_disk=self.path is not None,
+                cluster_id=cluster_id,
+                waits_for_committer=waits_for_committer,
             )
+        from embedlog.brokers.several import Several
 
-        return after_committers(self.runtime, directory, take) if waits_for_committer else take()
+        return Several(
+            self.runtime,
+            directory,
+            self.config,
+            count=count,
+            racks=racks,
+            # In memory, too, what a broker has written is there when it starts again.
+            durability=self.durability if self.path is not None else "os",
+            on_disk=self.path is not None,
+            cluster_id=cluster_id,
+        )
 
     def _watch_end(self) -> Callable[[], None]:
         """Be closed when the interpreter ends; return what undoes that."""
@@ -162,73 +175,73 @@ class Cluster:
             if not self.config.is_set(name):
                 self.config.set_static(name, value)
 
-    def _open(self, directory: str, cluster_id: str | None) -> Broker:
-        node_id = self.config.node_id
-        on_disk = self.path is not None
-        properties = meta_properties.read(self.runtime, directory, node_id)
-        # What outlives a topic's records must be at least as durable as any of them.
-        level = "fsync" if on_disk else "memory"
-        log = self._log_manager.get_or_create(
-            METADATA_PARTITION, LogConfig(**LOG_SETTINGS, durability=level), topic_id=ONE_UUID
-        )
-        controller = Controller(
-            self.runtime,
-            MetadataLog(log, self.runtime.clock, sync=on_disk),
-            self.config,
-            cluster_id=properties.cluster_id or cluster_id,
-        )
-        found = controller.image.cluster_id
-        for source, expected in (
-            ("meta.properties names", properties.cluster_id),
-            ("expected was", cluster_id),
-        ):
-            if expected and expected != found:
-                raise ConfigError(
-                    f"{directory} belongs to cluster {found}, but {source} {expected}"
-                )
-        if not properties.cluster_id:
-            properties.cluster_id = found
-            meta_properties.write(self.runtime, directory, node_id, properties, sync=on_disk)
-        self._remove_deleted(controller)
-        controller.compact()
-        if not self._log_manager.directory.clean:
-            # Logs may have lost their ends, or all they had. A reader who is ahead of one must
-            # learn of it, and not be given other records at its offset (KIP-320).
-            controller.bump_leader_epochs(
-                TopicPartition(topic.name, partition.partition)
-                for topic in controller.image.topics_by_name.values()
-                for partition in topic.partitions
-            )
-        return Broker(
-            self.runtime,
-            self.config,
-            self._log_manager,
-            controller,
-            log_directory=directory,
-        )
+    # Brokers
 
-    def _open_commit_desk(self) -> CommitDesk | None:
-        """The desk for what other processes have staged in the directory; in memory there is none.
+    def broker(self, node_id: int | None = None) -> BrokerNode:
+        """A broker by its number; without one the only broker.
 
-        Nobody has seen the logs yet: a commit that a crash cut short is finished here.
+        Raises:
+            ConfigError: there is none of that number, or there are several.
         """
-        if self.path is None:
-            return None
-        from embedlog.broker.commits.desk import CommitDesk
+        return self._brokers.broker(node_id)
 
-        return CommitDesk(self.broker)
+    @property
+    def brokers(self) -> list[BrokerNode]:
+        """Every broker, by number, also those that do not run."""
+        return self._brokers.brokers()
 
-    def _remove_deleted(self, controller: Controller) -> None:
-        """Finish deletions that a crash cut short; logs of unknown origin are left alone."""
-        if not controller.removed_topic_ids:
-            return
-        known = {METADATA_PARTITION.topic, *controller.image.topics_by_name}
-        for topic_partition in self._log_manager.partitions():
-            if topic_partition.topic in known:
-                continue
-            log = self._log_manager.get(topic_partition)
-            if log is not None and log.topic_id in controller.removed_topic_ids:
-                self._log_manager.delete(topic_partition)
+    def partition(self, topic: str, partition: int) -> ClusterPartition:
+        """A partition of a cluster of several brokers: who leads it, and how to change that.
+
+        Raises:
+            ConfigError: there is one broker.
+        """
+        from embedlog.brokers.cluster_partition import ClusterPartition
+
+        return ClusterPartition(self._several("partition"), topic, partition)
+
+    @property
+    def network(self) -> ClusterNetwork:
+        """What several brokers send each other goes through it.
+
+        Raises:
+            ConfigError: there is one broker.
+        """
+        return self._several("network").network
+
+    @property
+    def controller(self) -> ClusterController:
+        """The controller of several brokers: it may be stopped and started.
+
+        Raises:
+            ConfigError: there is one broker.
+        """
+        from embedlog.brokers.cluster_controller import ClusterController
+
+        return ClusterController(self._several("controller"))
+
+    def add_broker(self, node_id: int | None = None, *, rack: str | None = None) -> BrokerNode:
+        """Let another broker join a cluster of several; without a number it gets the next.
+
+        Raises:
+            ConfigError: there is one of that number, or the cluster is of one broker.
+        """
+        return self._several("add_broker").add(node_id, rack)
+
+    def remove_broker(self, node_id: int) -> None:
+        """Stop a broker of several, and forget it. Replicas that it had stay assigned to it.
+
+        Raises:
+            ConfigError: there is none of that number, or the cluster is of one broker.
+        """
+        self._several("remove_broker").remove(node_id)
+
+    def _several(self, what: str) -> Several:
+        from embedlog.brokers.several import Several
+
+        if not isinstance(self._brokers, Several):
+            raise ConfigError(f"{what} is for several brokers: open with brokers=2 or more")
+        return self._brokers
 
     # Clients
 
@@ -250,8 +263,8 @@ class Cluster:
 
         return Admin(self, **settings)
 
-    def connect(self, client_id: str | None = None) -> InProcessTransport:
-        """A transport to the broker: requests as objects, no bytes, no socket.
+    def connect(self, client_id: str | None = None) -> Transport:
+        """A transport to the brokers: requests as objects, no bytes, no socket.
 
         A client that says its `client_id`, which may be empty, ends with this process: groups do
         not wait for it when the directory is opened again. None: requests of anybody.
@@ -259,32 +272,11 @@ class Cluster:
         Raises:
             ClosedError: the cluster was closed.
         """
-        from embedlog.broker.apis.produce import append_one
+        return self._connect(client_id)
 
-        # A method, in one call.
-        return self._connect(client_id, append_one.__get__(self.broker))
-
-    def _connect(
-        self, client_id: str | None = None, append_one: AppendOne | None = None
-    ) -> InProcessTransport:
-        from embedlog.transport import InProcessTransport
-
+    def _connect(self, client_id: str | None = None, *, appends: bool = True) -> LocalTransport:
         self._check_open()
-        host = _LOOPBACK if client_id is None else IN_PROCESS_HOST
-
-        def make_context(api_key: int, version: int) -> RequestContext:
-            return RequestContext(api_key, version, client_id=client_id or "", client_host=host)
-
-        transport = InProcessTransport(
-            self.broker.handle,
-            make_context,
-            dispatch.versions(self.config),
-            self.runtime,
-            makes_topics=lambda: self.config.auto_create_topics_enable,
-            disk_error=self.broker.disk_error,
-            append_one=append_one,
-            owner=self,
-        )
+        transport: LocalTransport = self._brokers.connect(client_id, self, appends=appends)
         key, transports = id(transport), self._transports
         transports[key] = ref(transport, lambda _: transports.pop(key, None))
         return transport
@@ -304,9 +296,15 @@ class Cluster:
         return sorted(topic.name or "" for topic in found if not topic.is_internal)
 
     def create_topic(
-        self, name: str, partitions: int = -1, *, config: Mapping[str, object] | None = None
+        self,
+        name: str,
+        partitions: int = -1,
+        *,
+        replication_factor: int = -1,
+        config: Mapping[str, object] | None = None,
     ) -> CreatedTopic:
-        """Make a topic; -1 partitions means `num.partitions`. Settings by Kafka's names.
+        """Make a topic; -1 partitions means `num.partitions`, -1 replicas
+        `default.replication.factor`. Settings by Kafka's names.
 
         The result says what the broker filled in: the id, the counts, every setting.
 
@@ -326,7 +324,7 @@ class Cluster:
         texts = {key: text_of(value) for key, value in given.items()}
         # None leaves the default, as in `open`; the protocol has no word for that.
         configs = {key: text for key, text in texts.items() if text is not None}
-        topic = creatable(NewTopic(name, partitions, configs=configs))
+        topic = creatable(NewTopic(name, partitions, replication_factor, configs=configs))
         (made,) = self._ask(CreateTopicsRequest(topics=[topic])).topics
         return created(made)
 
@@ -334,7 +332,9 @@ class Cluster:
         """What the broker answers, through the door that all take."""
         from embedlog.transport import ANY_NODE
 
-        transport = self._connect()  # it appends nothing, and Produce takes 1 ms to load
+        transport = self._connect(
+            appends=False
+        )  # it appends nothing, and Produce takes 1 ms to load
         pending = transport.send(ANY_NODE, request)
         while not pending.done():
             transport.wait(pending, None)
@@ -348,27 +348,22 @@ class Cluster:
         port: int | None = None,
         *,
         allow_remote_plaintext: bool = False,
-    ) -> BrokerListener:
+    ) -> BrokerListener | ClusterListener:
         """Serve the cluster at an address, in a thread of its own, until closed.
 
         `address` of the result is what any Kafka client takes as its bootstrap server. What is not
         given says the setting `listeners` if it was made, for the first listener; else the host is
-        loopback, and the port 0, which finds a free one.
+        loopback, and the port 0, which finds a free one. Several brokers have a port each, from
+        `port` on.
 
         Raises:
             OSError: the address cannot be listened on.
             ConfigError: other machines could reach it, and that was not allowed.
         """
-        from embedlog.server.addresses import listen
-
         self._check_open()
-        listener = listen(
-            self.broker, host, port, allow_remote_plaintext=allow_remote_plaintext, owner=self
+        return self._brokers.listen(
+            host, port, allow_remote_plaintext=allow_remote_plaintext, owner=self
         )
-        listener.start()
-        self._listeners = [each for each in self._listeners if not each.is_closed]
-        self._listeners.append(listener.served)
-        return listener
 
     # Background work
 
@@ -393,13 +388,7 @@ class Cluster:
             KafkaStorageError: the disk refuses.
         """
         self._check_open()
-        self.broker.all_partitions()
-        self.broker.expire_offsets()
-        scheduler, steps = self.runtime.scheduler, self._log_manager.tasks.finish_now()
-        freed = 0
-        while (step := scheduler.exclusively(lambda: next(steps, None))) is not None:
-            freed += step
-        return freed
+        return sum(node.maintain() for node in self._brokers.nodes())
 
     def health(self) -> list[Degradation]:
         """What is degraded, since when and why; empty when all is well.
@@ -416,10 +405,8 @@ class Cluster:
         Raises:
             ClosedError: the cluster was closed.
         """
-        from embedlog.broker.health import degradations
-
         self._check_open()
-        return degradations(self._log_manager, self.runtime.scheduler)
+        return [each for node in self._brokers.nodes() for each in node.health()]
 
     def adopt_staged(self) -> None:
         """Commit what other processes have left for the owner, and return when nothing is left.
@@ -431,17 +418,18 @@ class Cluster:
             OSError: the disk refuses.
         """
         self._check_open()
-        if self._commit_desk is not None:
-            work = self._commit_desk.work
-            while work.work():
-                pass
+        for node in self._brokers.nodes():
+            if node.commit_desk is not None:
+                work = node.commit_desk.work
+                while work.work():
+                    pass
 
     # Life
 
     @property
     def cluster_id(self) -> str:
         """The cluster's id, 22 characters."""
-        return self.broker.cluster_id
+        return self._brokers.cluster_id
 
     def close(self) -> None:
         """Close the addresses, answer what waits, write what is open. A second call does nothing.
@@ -455,7 +443,7 @@ class Cluster:
         try:
             self._close()
         finally:
-            if self._log_manager.directory.is_held:
+            if self._brokers.is_held:
                 self._is_closing = False
             elif self._forget is not None:
                 self._forget()
@@ -467,13 +455,7 @@ class Cluster:
                 transport.end()
         if self._background is not None:
             self._background.close()
-        for listener in self._listeners:
-            listener.close()
-        if self._commit_desk is not None:
-            self._commit_desk.close()
-        self.broker.close()
-        self.runtime.scheduler.exclusively(self._log_manager.tasks.finish_before_close)
-        self._log_manager.close()
+        self._brokers.close()
 
     def __del__(self) -> None:
         if self.__dict__.get("_forget") is not None and not self._is_closing:
@@ -507,13 +489,17 @@ class Cluster:
         where = f"at {self.path!r}, durability {self.durability}" if self.path else "in memory"
         if self._is_closed:
             return f"<Cluster {where}, closed>"
-        addresses = "".join(f", {each.address}" for each in self._listeners if not each.is_closed)
-        return f"<Cluster {where}, {len(self.topics)} topics{addresses}>"
+        count = len(self.brokers)
+        several = f", {count} brokers" if count > 1 else ""
+        addresses = "".join(f", {each}" for each in self._brokers.addresses)
+        return f"<Cluster {where}{several}, {len(self.topics)} topics{addresses}>"
 
 
 def open(
     path: str | Path | None = None,
     *,
+    brokers: int | None = None,
+    racks: Sequence[str] = (),
     config: Mapping[str, object] | None = None,
     durability: str | None = None,
     cluster_id: str | None = None,
@@ -528,6 +514,11 @@ def open(
     underscores for dots. `durability` is "fsync" with a path and "memory" without, unless told.
     `cluster_id` names a new cluster, and is what an existing one must have. A setting that does not
     exist, or that embedlog does not use, is warned about.
+
+    `brokers` is how many brokers there are, 1 to begin with; each has a directory of its own below
+    `path`, and its rack of `racks`. They replicate, elect leaders and fail as those of a real
+    cluster: see `Cluster.broker`, `Cluster.network` and
+    `Cluster.partition`.
 
     Two defaults are not Kafka's: group.initial.rebalance.delay.ms is 0, and a topic that a client
     makes by asking for it is in the first answer (embedlog.auto.create.topics.await).
@@ -552,6 +543,8 @@ def open(
     return Cluster(
         path,
         {**(config or {}), **normalise_names(settings)},
+        brokers=brokers,
+        racks=racks,
         durability=durability,
         cluster_id=cluster_id,
         background=background,

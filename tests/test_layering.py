@@ -25,6 +25,7 @@ FLOORS = (
     "embedlog.hand_over embedlog.testing",
     "embedlog",
     "embedlog.cluster",
+    "embedlog.brokers",
     "embedlog.reader embedlog.server embedlog.aio",
     "embedlog.broker embedlog.client",
     "embedlog.coordinator",

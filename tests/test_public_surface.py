@@ -20,16 +20,20 @@ import wire
 PUBLIC = {
     "embedlog": {
         "Admin", "AlterOperation", "BatchFuture", "BatchMetadata", "BrokerListener",
-        "BufferExhausted", "CloseOptions", "ClosedError", "Cluster", "ClusterDescription",
+        "BrokerNode", "BufferExhausted", "CloseOptions", "ClosedError", "Cluster",
+        "ClusterController", "ClusterDescription", "ClusterListener", "ClusterNetwork",
+        "ClusterPartition",
         "CommitFailed", "ConcurrentUse", "ConfigEntry", "ConfigError", "ConfigResource", "Consumer",
         "ConsumerGroupMetadata", "ConsumerRebalanceListener", "ConsumerRecord", "ConsumerRecords",
         "CorruptRecord", "CreatedTopic", "Degradation", "DeliveryFuture", "DirectoryLocked",
-        "EmbedlogError", "FencedProducer", "GroupDescription", "GroupListing", "IllegalState",
-        "ItemResults",
+        "ElectionType", "EmbedlogError", "FencedProducer", "GroupDescription", "GroupListing",
+        "IllegalState", "ItemResults",
         "KafkaError", "LogDirectory", "LogDirectoryReader", "LogTruncation", "MemberDescription",
         "NewTopic", "NoOffsetForPartition", "Node", "OffsetAndMetadata", "OffsetAndTimestamp",
-        "OffsetSpec", "PartitionInfo", "PartitionRange", "PartitionReader", "PolledBatch",
+        "OffsetSpec", "PartitionInfo", "PartitionRange", "PartitionReader",
+        "PartitionReassignment", "PolledBatch",
         "PolledColumns", "PreparedTransaction", "Producer", "ProducerRecord", "ProducerState",
+        "QuorumInfo", "QuorumReplica", "ReplicaLogDirectories", "TopicPartitionReplica",
         "RecordMetadata", "RecordUnreadable", "ResourceType", "RetentionPin",
         "RetriableCommitFailed", "RoundRobinPartitioner", "SerializationError", "StorageFailed",
         "SubscriptionPattern",
@@ -152,7 +156,10 @@ def _returned(kind: type) -> Iterator[tuple[str, str]]:
 
 NOT_TO_BE_NAMED = {
     "Batch",  # wire's classes of batches
+    "Broker",  # what is behind the public door may change
+    "Controller",
     "InProcessTransport",
+    "Transport",
     "Pending",
 }
 

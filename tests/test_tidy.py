@@ -38,19 +38,11 @@ KAFKAS_METHODS = {"Admin", "Cluster", "Consumer", "Producer"}
 
 REACHES_INSIDE = {
     "tests/crash/planted_bugs.py",  # breaks what it is told to break
+    "tests/simulation/cluster/planted.py",
     "tests/simulation/transactions/planted.py",  # so does this
     "tests/interop/groups/workers/aio_kafka.py",  # another library's
-    "tests/aio/test_calls.py",
-    "tests/client/network/test_network_client.py",
-    "tests/client/producer/test_sequences.py",
-    "tests/cluster/test_fork.py",
-    "tests/storage/adoption/test_adoption.py",
-    "tests/storage/cleaner/test_cleaner.py",
-    "tests/storage/cleaner/test_filter.py",
-    "tests/storage/indexes/test_indexes.py",
 }
-"""Tests that name what is private to a class or a module of the house. Whoever mends one strikes
-it here; but for the first two none shall come in."""
+"""Those that break what they are told to break may name what is private to a class or a module."""
 
 FORBIDDEN = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
 
@@ -62,7 +54,7 @@ def _trees_are_forgotten() -> Iterator[None]:
     """
     gc.disable()
     yield
-    for cached in (_tree, _nodes, _classes, _imported):
+    for cached in (_text, _tree, _nodes, _classes, _imported):
         cached.cache_clear()
     gc.enable()
 
@@ -72,25 +64,39 @@ def _name(path: Path) -> str:
 
 
 @functools.cache
+def _text(path: Path) -> str:
+    return path.read_text()
+
+
+@functools.cache
 def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+    return ast.parse(_text(path))
 
 
 @functools.cache
 def _nodes(path: Path) -> tuple[ast.AST, ...]:
     """What the tests below look for, at any depth."""
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ExceptHandler, ast.Call)
-    return tuple(node for node in ast.walk(_tree(path)) if isinstance(node, kinds))
+    kinds = {
+        ast.AsyncFunctionDef,
+        ast.Call,
+        ast.ClassDef,
+        ast.ExceptHandler,
+        ast.FunctionDef,
+        ast.ImportFrom,
+    }
+    return tuple(node for node in ast.walk(_tree(path)) if type(node) in kinds)
 
 
-def _lines(paths: list[Path]) -> Iterator[tuple[str, str]]:
+def _found(pattern: re.Pattern[str], paths: list[Path]) -> Iterator[tuple[str, str]]:
+    """Where the pattern occurs, and the first group of it there, or all of it."""
     for path in paths:
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            yield f"{_name(path)}:{number}", line
+        for match in pattern.finditer(_text(path)):
+            line = _text(path).count("\n", 0, match.start()) + 1
+            yield f"{_name(path)}:{line}", match[min(1, pattern.groups)]
 
 
 def test_a_file_holds_one_idea() -> None:
-    sizes = {_name(path): path.read_text().count("\n") for path in CODE}
+    sizes = {_name(path): _text(path).count("\n") for path in CODE}
     assert not [each for each in sizes.items() if each[1] > FILE_LINES_MAX]
 
 
@@ -111,7 +117,7 @@ def _classes() -> dict[str, ast.ClassDef]:
     return {
         f"{_module(path)}.{node.name}": node
         for path in CODE
-        for node in ast.walk(_tree(path))
+        for node in _nodes(path)
         if isinstance(node, ast.ClassDef)
     }
 
@@ -120,13 +126,15 @@ def _module(path: Path) -> str:
     return _name(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
+MODULES = {_module(path): path for path in CODE}
+
+
 @functools.cache
 def _imported(module: str) -> dict[str, str]:
     """What the names that a module imports stand for."""
-    [path] = [path for path in CODE if _module(path) == module]
     return {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(_tree(path))
+        for node in _nodes(MODULES[module])
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
@@ -185,13 +193,13 @@ def test_a_class_stores_few_attributes() -> None:
 @functools.cache
 def _private_names() -> frozenset[str]:
     """What the house calls by a name with one underscore before it."""
-    found = {name for path in CODE for name in PRIVATE_NAME.findall(path.read_text())}
+    found = {name for path in CODE for name in PRIVATE_NAME.findall(_text(path))}
     return frozenset(found - NAMED_TUPLES)
 
 
 def _reached(path: Path) -> Iterator[str]:
     """The private names of the house that a test names, but for its own objects' ones."""
-    named = set(NAMED_PRIVATE.findall(path.read_text()))
+    named = set(NAMED_PRIVATE.findall(_text(path)))
     if not named & _private_names():
         return  # nearly all: it need not be parsed
     for node in ast.walk(_tree(path)):
@@ -220,8 +228,8 @@ def test_tests_do_not_reach_inside() -> None:
 
 
 def test_lines_fit() -> None:
-    found = [place for place, line in _lines(SOURCES) if len(line) > LINE_LENGTH_MAX]
-    assert not found
+    long = re.compile(f"^.{{{LINE_LENGTH_MAX + 1},}}$", re.MULTILINE)
+    assert not list(_found(long, SOURCES))
 
 
 def test_every_module_says_what_it_is() -> None:
@@ -229,7 +237,7 @@ def test_every_module_says_what_it_is() -> None:
         _name(path)
         for path in CODE
         if not ast.get_docstring(_tree(path))
-        and (path.name != "__init__.py" or path.read_text().strip())
+        and (path.name != "__init__.py" or _text(path).strip())
     ]
     assert not found
 
@@ -250,7 +258,7 @@ def test_public_definitions_say_what_the_caller_must_know() -> None:
 
 
 def test_nothing_is_left_for_later() -> None:
-    assert not [f"{place}: {line}" for place, line in _lines(CODE) if FORBIDDEN.search(line)]
+    assert not list(_found(FORBIDDEN, CODE))
 
 
 def test_only_a_threads_top_frame_catches_everything() -> None:
@@ -351,13 +359,7 @@ def test_error_codes_have_one_vocabulary() -> None:
 def test_every_error_that_is_named_exists() -> None:
     """The type checker believes in every name: they come from `errors.__getattr__`."""
     named = re.compile(r"(?<![\w.])(?:embedlog\.)?errors\.([A-Z]\w+)")
-    found = [
-        f"{place}: errors.{name}"
-        for place, line in _lines(CODE)
-        for name in named.findall(line)
-        if not hasattr(errors, name)
-    ]
-    assert not found
+    assert not [each for each in _found(named, CODE) if not hasattr(errors, each[1])]
 
 
 def test_only_the_command_prints() -> None:

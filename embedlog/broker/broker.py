@@ -10,30 +10,33 @@ partitions. The caller's thread does the work; the broker has no thread of its o
 from __future__ import annotations
 
 from embedlog.broker import dispatch
+from embedlog.broker.coordinator_leaders import note_leaders, open_coordinators
 from embedlog.broker.late_parts import LateParts
 from embedlog.broker.metadata_publisher import MetadataPublisher
+from embedlog.broker.parked_fetches import ParkedFetches
 from embedlog.broker.producer_ids import ProducerIds
 from embedlog.controller import features
-from embedlog.errors import CorruptRecord
+from embedlog.errors import CoordinatorLoadInProgress, CorruptRecord
 from embedlog.logs import Log
-from embedlog.purgatory.timer import Timer
 from embedlog.replication.replica_manager import ReplicaManager
 from embedlog.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
-    from embedlog.broker.context import Connection, RequestContext
+    from embedlog.broker.context import RequestContext
+    from embedlog.broker.peers import Peers
+    from embedlog.common import TopicPartition
     from embedlog.config import BrokerConfig
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataDelta
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
     from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
     from embedlog.pending import Pending
-    from embedlog.replication.delayed_fetch import DelayedFetch
     from embedlog.replication.fetch_sessions import FetchSessions
+    from embedlog.replication.membership import Membership
     from embedlog.replication.partition import Partition
     from embedlog.runtime import Runtime
     from embedlog.storage.log_manager import LogManager
@@ -47,8 +50,8 @@ _log = Log("broker")
 class Broker:
     """One broker over opened logs and a replayed controller.
 
-    It takes over the controller's `on_change`. `close` ends what it began; the log manager and the
-    controller are closed by whoever made them.
+    Whoever makes it lets it know of each change of the metadata (`changed`), and closes the log
+    manager and the controller after it; `close` ends what it began itself.
     """
 
     def __init__(
@@ -58,46 +61,52 @@ class Broker:
         log_manager: LogManager,
         controller: Controller,
         *,
-        log_directory: str = "",
+        peers: Peers | None = None,
     ) -> None:
         self.runtime = runtime
         self.config = config
         self.log_manager = log_manager
         self.controller = controller
-        self.log_directory = log_directory
-        """What DescribeLogDirs calls the data directory."""
+        self.image = controller.image
+        """The metadata as this broker was last told it; take the reference once."""
+        self.peers = peers
+        """The way to the other brokers; None where there are none."""
         self.endpoints: list[tuple[str, str, int]] = []
         """(listener name, host, port) of every listener, as advertised."""
-        self.timer = Timer(runtime.clock, runtime.scheduler.notify)
-        runtime.scheduler.add(self.timer)
         self.replica_manager = ReplicaManager(runtime, node_id=self.node_id)
-        self.producer_ids = ProducerIds(controller.allocate_producer_ids)
+        self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self.fetch_max_bytes: int = config.fetch_max_bytes
         self.api_versions: dict[int, ApiVersionsResponse] = {}
         """By version, what remote clients were told last; nobody changes it."""
         self.interceptor: Callable[[RequestContext, Request[Any]], Any] | None = None
         """Sees every request before its API does, also what producers of this process append; what
         it returns is the answer, None lets the broker answer."""
-        self._late = LateParts(runtime, config, log_manager, controller, self.replica_manager)
-        self._parked: dict[Connection, DelayedFetch] = {}
-        self._publisher = MetadataPublisher(
-            config, log_manager, self.replica_manager, controller.bump_leader_epochs
+        self._late = LateParts(
+            runtime, config, log_manager, self.replica_manager, metadata=lambda: self.image
         )
-        self._publisher.open(controller.image)
-        controller.on_change = self._changed
+        self.parked = ParkedFetches()
+        """Those of connections, which may break."""
+        self._publisher = MetadataPublisher(
+            config,
+            log_manager,
+            self.replica_manager,
+            self._bump_leader_epochs,
+            is_member=peers is not None,
+        )
+        self._publisher.open(self.image)
         self.replica_manager.load = self._publisher.load
-        if not log_manager.directory.clean:
-            self._recover()
+        if peers is None and not log_manager.directory.clean:
+            self._recover(self._publisher.load_all)
         runtime.scheduler.add(log_manager.tasks)
-        if TRANSACTIONS_TOPIC in controller.image.topics_by_name:
+        if peers is None and TRANSACTIONS_TOPIC in self.image.topics_by_name:
             # What was decided is told without being asked for, and what is open takes time.
             self.transaction_coordinator.load()
 
-    def _recover(self) -> None:
+    def _recover(self, load: Callable[[], None]) -> None:
         """Load every log after an unclean shutdown: each is read and cut where it was torn."""
         clock, manager = self.runtime.clock, self.log_manager
         began_ms = clock.monotonic_ms()
-        self._publisher.load_all()
+        load()
         manager.directory.end_recovery()
         _log.info(
             "recovered %d logs in %d ms, %d bytes did not fit and were put aside",
@@ -122,16 +131,14 @@ class Broker:
             self.log_manager.tasks.stir()
         return answer
 
-    def close(self) -> None:
-        """Answer what waits. Requests after this find no partition."""
-        self.controller.on_change = _ignore
+    def close(self, *, syncs: bool = True) -> None:
+        """Answer what waits, and sync what waits for it. Requests after this find no partition."""
         self.runtime.scheduler.remove(self.log_manager.tasks)
         if self._late.group_coordinator is not None:
             self._late.group_coordinator.close()
         if self._late.transaction_coordinator is not None:
             self._late.transaction_coordinator.close()
-        self.replica_manager.close()
-        self.runtime.scheduler.remove(self.timer)
+        self.replica_manager.close(syncs=syncs)
 
     # What the APIs share
 
@@ -143,7 +150,7 @@ class Broker:
     @property
     def cluster_id(self) -> str:
         """The cluster's, as clients are told it."""
-        return self.controller.image.cluster_id
+        return self.image.cluster_id
 
     @property
     def fetch_sessions(self) -> FetchSessions:
@@ -163,40 +170,52 @@ class Broker:
         coordinator = self._late.transaction_coordinator
         if coordinator is None:
             coordinator = self._late.make_transaction_coordinator(
-                self._write_markers,
-                lambda: self.controller.image.feature_level(features.TRANSACTION),
+                self._send_markers,
+                lambda: self.image.feature_level(features.TRANSACTION),
             )
         return coordinator
 
-    @property
-    def verifies_transactions(self) -> bool:
-        """Is a transactional batch looked up with its coordinator before it is appended?"""
-        verifies: bool = self.config.transaction_partition_verification_enable
-        return verifies
-
-    def _write_markers(
+    def _send_markers(
         self, request: WriteTxnMarkersRequest
     ) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
-        """Through the door, as from a coordinator elsewhere."""
-        from embedlog.broker.context import RequestContext
-        from wire.api_keys import ApiKey
+        from embedlog.broker.marker_routes import send_markers
 
-        _, last = dispatch.VERSIONS[ApiKey.WRITE_TXN_MARKERS]
-        context = RequestContext(ApiKey.WRITE_TXN_MARKERS, last)
-        return self.handle(context, request)
+        return send_markers(self, request)
 
-    def _changed(self, delta: MetadataDelta) -> None:
-        """Act on one change of the metadata. Requires: the controller lock."""
+    def changed(self, delta: MetadataDelta) -> None:
+        """Act on one change of the metadata. Called in the order of changes, one at a time."""
+        self.image = delta.image
+        if self.peers is not None and delta.broker_configs_changed:
+            self._obey_settings()
         self._publisher.publish(delta)
+        if self.peers is not None:
+            note_leaders(self, delta)
         if delta.deleted and (
             self._late.group_coordinator is not None or OFFSETS_TOPIC in delta.image.topics_by_name
         ):
             # Groups may hold offsets of a deleted topic though nobody asked for them yet.
             self.group_coordinator.on_metadata(delta)
 
+    def join(self, membership: Membership, *, is_opening: bool) -> None:
+        """Begin to lead and follow as one broker of several; `membership` is its part in them.
+
+        `is_opening`: the whole cluster is being opened.
+        """
+        self._obey_settings()
+        self.replica_manager.join(membership)
+        if self.log_manager.directory.clean:
+            self._publisher.host_all()
+        else:
+            self._recover(self._publisher.host_all)
+        open_coordinators(self, self.image, is_opening=is_opening)
+
+    def _obey_settings(self) -> None:
+        configs = self.image.broker_configs
+        self.config.set_dynamic(configs.get("", {}), configs.get(str(self.node_id), {}))
+
     def topic_name(self, topic_id: bytes) -> str:
         """The name of a topic id, "" when there is no such topic."""
-        topic = self.controller.image.topics_by_id.get(topic_id)
+        topic = self.image.topics_by_id.get(topic_id)
         return "" if topic is None else topic.name
 
     def all_partitions(self) -> list[Partition]:
@@ -218,26 +237,16 @@ class Broker:
 
     def expire_offsets(self) -> None:
         """Delete committed offsets, and groups, that have outlived offsets.retention.minutes."""
-        if OFFSETS_TOPIC in self.controller.image.topics_by_name:
+        if OFFSETS_TOPIC in self.image.topics_by_name:
             self.group_coordinator.expire_offsets()
 
-    # Waiting requests
+    def _bump_leader_epochs(self, partitions: Iterable[TopicPartition], epoch_min: int) -> None:
+        self.controller.bump_leader_epochs(partitions, epoch_min)
 
-    def park(self, connection: Connection, operation: DelayedFetch) -> None:
-        """Note what a connection waits for; there is one request in flight per connection."""
-        self._parked[connection] = operation
-        if operation.is_completed:
-            self.unpark(connection)
-
-    def unpark(self, connection: Connection) -> None:
-        """What the connection waited for, if it did, is being answered."""
-        self._parked.pop(connection, None)
-
-    def connection_closed(self, connection: Connection) -> None:
-        """Nobody waits at that connection any more: forget its parked request."""
-        operation = self._parked.pop(connection, None)
-        if operation is not None:
-            operation.abandon()
+    def _allocate_producer_ids(self, count: int) -> range:
+        if self.peers is not None and not self.peers.reaches_controller():
+            raise CoordinatorLoadInProgress()
+        return self.controller.allocate_producer_ids(count)
 
     def report(self, context: RequestContext, error: Exception) -> None:
         """A defect showed itself while a peer was served: log what it had asked, and where."""
@@ -251,7 +260,3 @@ class Broker:
             context.client_host,
             exc_info=error,
         )
-
-
-def _ignore(_delta: MetadataDelta) -> None:
-    """The broker is closed."""

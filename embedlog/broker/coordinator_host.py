@@ -4,10 +4,9 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from embedlog.config import BrokerConfig
-    from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import MetadataImage
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
@@ -17,29 +16,33 @@ if TYPE_CHECKING:
 class CoordinatorHost:
     """One broker, as the coordinators' own protocols describe it."""
 
-    __slots__ = ("_controller", "_log_manager", "config", "replica_manager", "runtime")
+    __slots__ = ("_log_manager", "config", "metadata", "replica_manager", "runtime")
 
     def __init__(
         self,
         runtime: Runtime,
         config: BrokerConfig,
         replica_manager: ReplicaManager,
-        controller: Controller,
         log_manager: LogManager,
+        metadata: Callable[[], MetadataImage],
     ) -> None:
         self.runtime = runtime
         self.config = config
         self.replica_manager = replica_manager
-        self._controller = controller
         self._log_manager = log_manager
-
-    def metadata(self) -> MetadataImage:
+        self.metadata = metadata
         """The present state of the cluster."""
-        return self._controller.image
 
     def partitions_with_log(self, topic: str) -> Iterable[int]:
-        """The partitions of an existing topic that have a log here, opened or not."""
-        image = self._controller.image.topics_by_name.get(topic)
-        count = 0 if image is None else len(image.partitions)
-        found = self._log_manager.partitions()
-        return [index for name, index in found if name == topic and index < count]
+        """The partitions of an existing topic that this broker leads, and that have a log here,
+        opened or not."""
+        image = self.metadata().topics_by_name.get(topic)
+        if image is None:
+            return ()
+        here = {index for name, index in self._log_manager.partitions() if name == topic}
+        node_id = self.replica_manager.node_id
+        return [
+            each.partition
+            for each in image.partitions
+            if each.leader == node_id and each.partition in here
+        ]

@@ -17,6 +17,9 @@ DEFAULT_TEXTS = {
         " the message was sent to an incompatible broker. See the broker logs for more details."
     ),
     73: "Topic deletion is disabled.",
+    80: "The preferred leader was not available.",
+    83: "Eligible topic partition leaders are not available.",
+    84: "Leader election not needed for topic partition.",
     100: "This server does not host this topic ID.",
 }
 

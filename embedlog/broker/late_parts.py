@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from embedlog.broker.coordinator_host import CoordinatorHost
     from embedlog.config import BrokerConfig
-    from embedlog.controller.controller import Controller
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
     from embedlog.coordinator.transaction.markers import Send
     from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
@@ -25,9 +25,9 @@ class LateParts:
 
     __slots__ = (
         "_config",
-        "_controller",
         "_lock",
         "_log_manager",
+        "_metadata",
         "_replica_manager",
         "_runtime",
         "fetch_sessions",
@@ -40,13 +40,15 @@ class LateParts:
         runtime: Runtime,
         config: BrokerConfig,
         log_manager: LogManager,
-        controller: Controller,
         replica_manager: ReplicaManager,
+        *,
+        metadata: Callable[[], MetadataImage],
     ) -> None:
+        """`metadata()` is what the broker knows of the cluster."""
         self._runtime = runtime
         self._config = config
         self._log_manager = log_manager
-        self._controller = controller
+        self._metadata = metadata
         self._replica_manager = replica_manager
         self._lock = ranked_lock(Rank.BROKER)
         self.fetch_sessions: FetchSessions | None = None
@@ -101,6 +103,6 @@ class LateParts:
             self._runtime,
             self._config,
             self._replica_manager,
-            self._controller,
             self._log_manager,
+            self._metadata,
         )

@@ -1,10 +1,12 @@
 """From what the controller decided to what this broker hosts: logs made, removed, reconfigured.
 
-    a change of the metadata      acted on at once: `publish`, under the controller lock
+    a change of the metadata      acted on at once: `publish`, one change at a time
     a partition that was there    hosted when it is first asked for: `load`
     when the broker opened        (after an unclean stop all of them, at once)
     a coordinator's partition     has no log before it is first asked for: there are 50 of a topic,
                                   and few are ever used
+
+In a cluster of several brokers every replica is hosted at once: followers have to follow.
 
 Locks: controller, then this one, then partition. Nothing that waits is completed under them:
 whoever is answered may ask for the controller lock, and a completing operation holds its own.
@@ -16,6 +18,7 @@ from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.config import topic_config
 from embedlog.logs import Log as Logger
+from embedlog.replication.partition_state import PartitionState
 from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage.log_config import LogConfig
 
@@ -47,7 +50,11 @@ class MetadataPublisher:
         log_manager: LogManager,
         replica_manager: ReplicaManager,
         bump_leader_epochs: Callable[[Iterable[TopicPartition], int], None],
+        *,
+        is_member: bool,
     ) -> None:
+        """`is_member`: there are other brokers, which lead and follow."""
+        self._is_member = is_member
         self._config = config
         self._log_manager = log_manager
         self._replica_manager = replica_manager
@@ -61,27 +68,76 @@ class MetadataPublisher:
         for name in image.topics_by_name:
             self._log_manager.configure(name, self._log_config(image, name))
 
+    def _throttle(self, image: MetadataImage, topics: Iterable[str]) -> None:
+        """Let the replicas that topics name be slowed down (KIP-73)."""
+        joined = self._replica_manager.joined
+        if joined is None:
+            return
+        for name in topics:
+            texts = image.topic_configs.get(name, {})
+            leader, follower = (
+                topic_config.effective(
+                    f"{kind}.replication.throttled.replicas", texts, self._config
+                )
+                for kind in ("leader", "follower")
+            )
+            assert isinstance(leader, tuple), leader
+            assert isinstance(follower, tuple), follower
+            joined.throttles.configure(name, leader_replicas=leader, follower_replicas=follower)
+
+    def host_all(self) -> None:
+        """Host every replica that is this broker's; give up the logs of those that are not.
+
+        What became of a replica while the broker was away is told by the image alone.
+        """
+        assert self._image is not None, "open comes first"
+        with self._lock:
+            image = self._image
+            for topic_partition in self._log_manager.partitions():
+                log = self._log_manager.get(topic_partition)
+                if log is not None and not self._is_ours(image, topic_partition, log):
+                    self._remove(topic_partition)
+            self._throttle(image, image.topics_by_name)
+            for topic in image.topics_by_name.values():
+                self._create(image, topic, range(len(topic.partitions)))
+
+    def _is_ours(self, image: MetadataImage, topic_partition: TopicPartition, log: Log) -> bool:
+        topic = image.topics_by_name.get(topic_partition.topic)
+        state = image.partition(*topic_partition)
+        return (
+            topic is not None
+            and state is not None
+            and log.topic_id in (None, topic.topic_id)
+            and self._replica_manager.node_id in state.replicas
+        )
+
     def load_all(self) -> None:
         """Host every partition that belongs here, those of coordinators only if they have a log."""
         assert self._image is not None, "open comes first"
         present = set(self._log_manager.partitions())
         for topic in self._image.topics_by_name.values():
-            for number in range(len(topic.partitions)):
-                if not topic.is_internal or (topic.name, number) in present:
+            for partition in topic.partitions:
+                number = partition.partition
+                if self._replica_manager.node_id in partition.replicas and (
+                    not topic.is_internal or (topic.name, number) in present
+                ):
                     self.load(topic.name, number)
 
     def load(self, topic: str, number: int) -> Partition | None:
         """The partition, hosted from here on; None when there is none. Requires: no other lock.
 
         Raises:
+            NotLeaderOrFollower: all of its replicas are other brokers'.
             KafkaStorageError: its log cannot be opened.
         """
         with self._lock:
             assert self._image is not None, "open comes first"
             image = self._image
             state = image.partition(topic, number)
-            if state is None or self._replica_manager.node_id not in state.replicas:
+            if state is None:
                 return None
+            if self._replica_manager.node_id not in state.replicas:
+                raise errors.NotLeaderOrFollower()
             topic_partition = TopicPartition(topic, number)
             partition = self._replica_manager.partitions.get(topic_partition)
             if partition is None:
@@ -93,7 +149,7 @@ class MetadataPublisher:
         return partition
 
     def publish(self, delta: MetadataDelta) -> None:
-        """Act on one change. Requires: the controller lock."""
+        """Act on one change. They come in order, one at a time."""
         with self._lock:
             image = self._image = delta.image
             for topic in delta.deleted:
@@ -104,13 +160,11 @@ class MetadataPublisher:
             # not cost another its settings, nor the one its own when its log is made later.
             for topic, _ in added:
                 self._log_manager.configure(topic.name, self._log_config(image, topic.name))
+            self._throttle(image, (topic.name for topic, _ in added))
             for topic, numbers in (*added, *delta.partitions_added):
                 self._create(image, topic, numbers)
-            for topic_partition in delta.epochs_changed:
-                led = self._replica_manager.partitions.get(topic_partition)
-                if led is not None:
-                    self._lead(image, led)
-                    self._replica_manager.changed(led)
+            for topic_partition in delta.partitions_changed:
+                self._update(image, topic_partition)
             if delta.broker_configs_changed:
                 self._configure(image, image.topics_by_name)
                 self._log_manager.tasks.reconfigured()
@@ -119,7 +173,7 @@ class MetadataPublisher:
 
     def _create(self, image: MetadataImage, topic: TopicImage, numbers: Iterable[int]) -> None:
         """Make the logs of new partitions; one that the disk refuses is made when asked for."""
-        if topic.is_internal:
+        if topic.is_internal and not self._is_member:
             return
         for number in numbers:
             if self._replica_manager.node_id not in topic.partitions[number].replicas:
@@ -142,19 +196,37 @@ class MetadataPublisher:
     def _host(self, image: MetadataImage, topic_partition: TopicPartition, log: Log) -> Partition:
         topic_id = image.topics_by_name[topic_partition.topic].topic_id
         partition = self._replica_manager.host(topic_partition, log, topic_id=topic_id)
-        self._lead(image, partition)
+        self._apply(image, partition)
         return partition
 
-    def _lead(self, image: MetadataImage, partition: Partition) -> None:
+    def _update(self, image: MetadataImage, topic_partition: TopicPartition) -> None:
+        """Let a partition that changed lead, follow, begin or end here."""
+        state = image.partition(*topic_partition)
+        hosted = self._replica_manager.partitions.get(topic_partition)
+        is_ours = state is not None and self._replica_manager.node_id in state.replicas
+        if hosted is not None and is_ours:
+            self._apply(image, hosted)
+            self._replica_manager.changed(hosted)
+        elif hosted is not None:
+            self._remove(topic_partition)
+        elif is_ours and self._is_member:
+            topic = image.topics_by_name[topic_partition.topic]
+            self._create(image, topic, (topic_partition.partition,))
+
+    def _apply(self, image: MetadataImage, partition: Partition) -> None:
         state = image.partition(partition.topic, partition.index)
         assert state is not None, partition.topic_partition
-        partition.lead(
-            node_id=self._replica_manager.node_id,
-            leader=state.leader,
-            leader_epoch=state.leader_epoch,
-            replicas=state.replicas,
-            isr=state.isr,
-            min_insync_replicas=self._min_insync_replicas(image, partition.topic),
+        partition.apply(
+            PartitionState(
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                partition_epoch=state.partition_epoch,
+                replicas=state.replicas,
+                isr=state.isr,
+                min_insync_replicas=self._min_insync_replicas(image, partition.topic),
+                is_recovering=state.is_recovering,
+            ),
+            self._replica_manager.node_id,
         )
 
     def _remove(self, topic_partition: TopicPartition) -> None:
@@ -167,6 +239,7 @@ class MetadataPublisher:
             _log.warning("the log of a deleted topic is still there: %s", error)
 
     def _configure(self, image: MetadataImage, topics: Iterable[str]) -> None:
+        self._throttle(image, topics)
         for name in topics:
             self._log_manager.configure(name, self._log_config(image, name))
             min_insync_replicas = self._min_insync_replicas(image, name)

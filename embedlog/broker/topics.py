@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from embedlog.controller import topic_names
 from embedlog.controller.controller import NewTopic
-from embedlog.errors import KafkaError
+from embedlog.controller.metadata import RESOURCE_BROKER
+from embedlog.errors import InvalidRequest, KafkaError
 from embedlog.topic_names import (
     INTERNAL_TOPICS,
     METADATA_TOPIC,
@@ -45,15 +46,66 @@ class Node:
 
 def this_node(broker: Broker, context: RequestContext) -> Node:
     """This broker, at the address that the request's listener advertises."""
-    rack = broker.controller.image.brokers[broker.node_id].rack
+    known = broker.image.brokers.get(broker.node_id)
+    rack = None if known is None else known.rack
     return Node(broker.node_id, context.advertised_host, context.advertised_port, rack)
+
+
+def node(broker: Broker, context: RequestContext, node_id: int) -> Node | None:
+    """A broker that clients can reach; None when there is none of that id, or it is fenced."""
+    if node_id == broker.node_id:
+        return this_node(broker, context)
+    known = broker.image.brokers.get(node_id)
+    if broker.peers is None or known is None or known.is_fenced:
+        return None
+    address = broker.peers.address(node_id, context)
+    return None if address is None else Node(node_id, *address, known.rack)
+
+
+def live_nodes(broker: Broker, context: RequestContext) -> list[Node]:
+    """Every broker that clients can reach, by number."""
+    if broker.peers is None:
+        return [this_node(broker, context)]
+    image = broker.image
+    found = [
+        node(broker, context, each.node_id)
+        for _, each in sorted(image.brokers.items())
+        if not each.is_fenced
+    ]
+    return [each for each in found if each is not None]
+
+
+def check_node(broker: Broker, resource_type: int, resource_name: str) -> None:
+    """Refuse settings of another broker: each takes its own, and those of all.
+
+    Raises:
+        InvalidRequest: the resource is a broker, and not this one.
+    """
+    if resource_type != RESOURCE_BROKER or resource_name in ("", str(broker.node_id)):
+        return
+    digits = resource_name.removeprefix("-")
+    if not (digits.isdigit() and digits.isascii()):
+        raise InvalidRequest(f"Node id must be an integer, but it is: {resource_name}")
+    if int(resource_name) != broker.node_id:
+        raise InvalidRequest(
+            f"Unexpected broker id, expected {broker.node_id}, but received {resource_name}"
+        )
+
+
+def leader_of(broker: Broker, topic: str, index: int) -> tuple[int, int]:
+    """(leader, its epoch) of a partition, as this broker knows it; (-1, -1) for none."""
+    hosted = broker.replica_manager.partitions.get((topic, index))
+    known = hosted or broker.image.partition(topic, index)
+    return (-1, -1) if known is None else (known.leader, known.leader_epoch)
 
 
 def create_missing(broker: Broker, names: Iterable[str]) -> None:
     """Make topics that somebody asked about. One that cannot be made is left out, silently."""
-    existing = broker.controller.image.topics_by_name
+    if broker.peers is not None and not broker.peers.reaches_controller():
+        return
+    existing = broker.image.topics_by_name
     wanted = [
-        _automatic(name, broker.controller.image, broker.config)
+        _automatic(name, broker.image, broker.config)
         for name in names
         if name not in existing and name != METADATA_TOPIC and topic_names.is_valid_name(name)
     ]
@@ -64,12 +116,14 @@ def create_missing(broker: Broker, names: Iterable[str]) -> None:
 def ensure_internal_topic(broker: Broker, name: str) -> bool:
     """Make a coordinator's topic if it is missing; False when it cannot be made."""
     assert name in INTERNAL_TOPICS, name
-    if name in broker.controller.image.topics_by_name:
+    if name in broker.image.topics_by_name:
         return True
-    topic = _automatic(name, broker.controller.image, broker.config)
+    if broker.peers is not None and not broker.peers.reaches_controller():
+        return False
+    topic = _automatic(name, broker.image, broker.config)
     made = broker.controller.create_topics([topic])[name]
     # Another thread may have been faster: then it exists.
-    return not isinstance(made, KafkaError) or name in broker.controller.image.topics_by_name
+    return not isinstance(made, KafkaError) or name in broker.image.topics_by_name
 
 
 def _automatic(name: str, image: MetadataImage, config: BrokerConfig) -> NewTopic:

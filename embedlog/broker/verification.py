@@ -22,6 +22,7 @@ from __future__ import annotations
 from struct import Struct
 
 from embedlog import errors
+from embedlog.broker.registrations import register
 from embedlog.coordinator.append_errors import as_coordinator_error
 from embedlog.errors import KafkaError, error_for, error_name
 from embedlog.pending import completed
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
+    from embedlog.broker.peers import Peers
+    from embedlog.config import BrokerConfig
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
     from embedlog.pending import Pending
     from embedlog.replication.replica_manager import ReplicaManager
@@ -46,13 +50,15 @@ if TYPE_CHECKING:
     class Broker(Protocol):
         """The broker, as this file knows it."""
 
+        config: BrokerConfig
+        image: MetadataImage
+        peers: Peers | None
         replica_manager: ReplicaManager
 
         @property
-        def transaction_coordinator(self) -> TransactionCoordinator: ...
+        def node_id(self) -> int: ...
         @property
-        def verifies_transactions(self) -> bool:
-            """transaction.partition.verification.enable."""
+        def transaction_coordinator(self) -> TransactionCoordinator: ...
 
 
 _PRODUCER = Struct(">qhi").unpack_from
@@ -118,11 +124,13 @@ class Verification:
         self, transactional_id: str, producer_id: int, producer_epoch: int
     ) -> Pending[Verification]:
         """Ask the coordinator, where that is needed."""
-        if not self._to_ask or not (self._adds or self._broker.verifies_transactions):
+        is_verified = self._broker.config.transaction_partition_verification_enable
+        if not self._to_ask or not (self._adds or is_verified):
             return completed(self)
         from embedlog.coordinator.answers import then
 
-        answer = self._broker.transaction_coordinator.register(
+        answer = register(
+            self._broker,
             transactional_id,
             producer_id,
             producer_epoch,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from signal import Signals
     from typing import Any
 
+    from embedlog.brokers.cluster_listener import ClusterListener
     from embedlog.cluster import Cluster
     from embedlog.server.addresses import BrokerListener
 
@@ -73,6 +74,15 @@ def add_command(commands: _SubParsersAction[Any]) -> None:
         "--port", type=_port, help=f"port to listen on, 0 for any (that of listeners, or {PORT})"
     )
     parser.add_argument(
+        "--brokers",
+        type=_count,
+        metavar="N",
+        help="how many brokers, at ports from --port on (default: as many as DIR is of, or 1)",
+    )
+    parser.add_argument(
+        "--racks", type=_names, default=(), metavar="A,B,...", help="the rack of each broker"
+    )
+    parser.add_argument(
         "--durability",
         choices=("os", "fsync"),
         help="what an acknowledged record survives: the end of this process (os, the default), "
@@ -125,12 +135,12 @@ class Stopper:
 
     def __init__(self) -> None:
         self._is_asked = False
-        self._listener: BrokerListener | None = None
+        self._listener: BrokerListener | ClusterListener | None = None
         self._closing = _closing_signals()
         for number in (SIGINT, SIGTERM, *self._closing):
             signal(number, self._on_signal)
 
-    def will_stop(self, listener: BrokerListener) -> bool:
+    def will_stop(self, listener: BrokerListener | ClusterListener) -> bool:
         """Let signals stop `listener`. False when one has come already, and it is closed."""
         self._listener = listener
         if hasattr(system, "SIGBREAK"):
@@ -178,7 +188,13 @@ def _open(arguments: Namespace) -> Cluster:
     with catch_warnings(record=True) as warnings:
         simplefilter("always")
         try:
-            cluster = Cluster(directory, dict(arguments.config), durability=durability)
+            cluster = Cluster(
+                directory,
+                dict(arguments.config),
+                brokers=arguments.brokers,
+                racks=arguments.racks,
+                durability=durability,
+            )
         except (FileExistsError, NotADirectoryError):
             raise CannotOpen(f"{directory}: not a directory") from None
     for warning in warnings:
@@ -199,13 +215,15 @@ def _directory(arguments: Namespace) -> str | None:
     return data_directory(directory)
 
 
-def _listen(cluster: Cluster, arguments: Namespace) -> BrokerListener:
+def _listen(cluster: Cluster, arguments: Namespace) -> BrokerListener | ClusterListener:
+    if len(cluster.brokers) > 1:
+        return _listen_all(cluster, arguments)
     from embedlog.server.addresses import listen, listen_address
 
     is_any_host = arguments.host is None and (listen_address(cluster.config) or (None,))[0] == ""
     try:
         listener = listen(
-            cluster.broker,
+            cluster.broker().core,
             arguments.host,
             arguments.port,
             allow_remote_plaintext=arguments.allow_remote_plaintext,
@@ -221,6 +239,18 @@ def _listen(cluster: Cluster, arguments: Namespace) -> BrokerListener:
             "(every other with --allow-remote-plaintext)",
         )
     return listener
+
+
+def _listen_all(cluster: Cluster, arguments: Namespace) -> BrokerListener | ClusterListener:
+    try:
+        return cluster.listen(
+            arguments.host,
+            PORT if arguments.port is None else arguments.port,
+            allow_remote_plaintext=arguments.allow_remote_plaintext,
+        )
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CannotListen(f"cannot listen on {error.filename}: {reason}") from None
 
 
 def _warn(arguments: Namespace, message: str) -> None:
@@ -246,6 +276,16 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > PORT_MAX:
         raise ArgumentTypeError(f"{text!r} is not a port: 0 to {PORT_MAX}")
     return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a number of brokers")
+    return int(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -145,6 +145,13 @@ class BrokerConfig:
         other._layers = _Layers(broker, cluster, self._layers.static)
         return other
 
+    def of_node(self, node_id: int) -> BrokerConfig:
+        """The same settings for another broker, but for what was changed while running."""
+        other = BrokerConfig({"node.id": node_id})
+        other.unknown = self.unknown
+        other._layers = _Layers({}, {}, {**self._layers.static, **_ids(node_id)})
+        return other
+
     def set_static(self, name: str, text: str) -> None:
         """Record what the start of the process decided, such as the directory or a listener."""
         layers = self._layers

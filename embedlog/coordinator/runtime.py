@@ -22,6 +22,7 @@ from embedlog.common import Generic
 from embedlog.coordinator.answers import failed
 from embedlog.coordinator.append_errors import as_coordinator_error
 from embedlog.coordinator.loading import NO_PRODUCER_ID, replay_log
+from embedlog.coordinator.openings import Openings
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.shard_context import ShardContext
 from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError
@@ -100,8 +101,7 @@ class CoordinatorRuntime(Generic[S]):
         self._when_opened = when_opened
         self._lock = ranked_lock(Rank.SHARDS)
         self._slots: dict[int, _Slot[S]] = {}
-        self._opened: set[int] = set()
-        """The partitions that were loaded before: what they hold is of this broker's time."""
+        self.openings = Openings()
         self._is_closed = False
 
     # Operations
@@ -136,6 +136,18 @@ class CoordinatorRuntime(Generic[S]):
 
     # Shards that come and go
 
+    def follow_leader(self, index: int) -> None:
+        """The leader of a partition may be another one now: load its shard here, or unload it.
+
+        Whoever is parked at a shard that has gone is told to look elsewhere. Requires: no lock.
+        """
+        slot = self._slots.get(index)
+        if slot is not None:
+            self._locked(slot, _unload_if_led_elsewhere)
+        partition = self._replica_manager.partitions.get((self.topic, index))
+        if partition is not None and partition.is_leader:
+            self.read(index, _nothing)
+
     def unload_all(self) -> None:
         """Drop every shard: the topic is gone. Whoever is parked there must look elsewhere."""
         for slot in self._take_slots():
@@ -155,7 +167,8 @@ class CoordinatorRuntime(Generic[S]):
         return slots
 
     def _all_partitions(self) -> list[int]:
-        return sorted({*self._slots, *self._partitions_with_log()})
+        loaded = [index for index, slot in list(self._slots.items()) if slot.partition.is_leader]
+        return sorted({*loaded, *self._partitions_with_log()})
 
     def _slot(self, index: int) -> _Slot[S]:
         """The place of a partition's shard. Requires: no lock, as the log may have to be opened.
@@ -275,7 +288,7 @@ class CoordinatorRuntime(Generic[S]):
         wall_ms = self._world.runtime.clock.wall_ms()
         marker = result.marker
         if marker is not None:
-            self._write_batch(slot, marker.batch, wall_ms, marker.transaction_version)
+            _write_batch(slot, marker.batch, wall_ms, marker.transaction_version)
             shard.end_transaction(marker.producer_id, is_committed=marker.is_committed)
         if not result.records:
             return
@@ -283,32 +296,10 @@ class CoordinatorRuntime(Generic[S]):
         producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
         verification = None if producer is None else producer.verification
         for batch, records in self._batches(result, wall_ms):
-            first_offset = self._write_batch(slot, batch, wall_ms, verification=verification)
+            first_offset = _write_batch(slot, batch, wall_ms, verification=verification)
             if result.is_replayed:
                 for offset, record in enumerate(records, first_offset):
                     shard.replay(record, offset=offset, producer_id=producer_id)
-
-    @staticmethod
-    def _write_batch(
-        slot: _Slot[S],
-        batch: bytes,
-        wall_ms: int,
-        transaction_version: int = -1,
-        verification: VerificationState | None = None,
-    ) -> int:
-        """Append to the shard's log; the offset of the first record."""
-        info = slot.partition.append(
-            batch,
-            acks=_ACKS_ALL,
-            origin=AppendOrigin.COORDINATOR,
-            magic_limits=_MAGIC_LIMITS,
-            now_ms=wall_ms,
-            current_leader_epoch=slot.leader_epoch,
-            verification=verification,
-            transaction_version=transaction_version,
-        )
-        slot.end_offset = info.last_offset + 1
-        return info.first_offset
 
     def _batches(
         self, result: Result[T], wall_ms: int
@@ -392,8 +383,7 @@ class CoordinatorRuntime(Generic[S]):
             raise as_coordinator_error(error) from error
         slot.fill(shard, context, leader_epoch=leader_epoch, end_offset=end_offset)
         shard.loaded()
-        if self._when_opened is not None and slot.index not in self._opened:
-            self._opened.add(slot.index)
+        if self._when_opened is not None and self.openings.is_first(slot.index):
             self._append_all(slot, shard, self._when_opened(shard))
         return shard
 
@@ -406,6 +396,38 @@ class CoordinatorRuntime(Generic[S]):
         except EmbedlogError:
             # The log cannot be written. It can be read, and whoever writes is told why.
             return
+
+
+def _write_batch(
+    slot: _Slot[Any],
+    batch: bytes,
+    wall_ms: int,
+    transaction_version: int = -1,
+    verification: VerificationState | None = None,
+) -> int:
+    """Append to the shard's log; the offset of the first record."""
+    info = slot.partition.append(
+        batch,
+        acks=_ACKS_ALL,
+        origin=AppendOrigin.COORDINATOR,
+        magic_limits=_MAGIC_LIMITS,
+        now_ms=wall_ms,
+        current_leader_epoch=slot.leader_epoch,
+        verification=verification,
+        transaction_version=transaction_version,
+    )
+    slot.end_offset = info.last_offset + 1
+    return info.first_offset
+
+
+def _unload_if_led_elsewhere(slot: _Slot[Any]) -> None:
+    partition = slot.partition
+    if not partition.is_leader or partition.leader_epoch != slot.leader_epoch:
+        slot.unload(errors.NotCoordinator())
+
+
+def _nothing(_shard: object) -> None:
+    """Loading is all that is wanted."""
 
 
 class _Slot(Generic[S]):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.config import BrokerConfig
     from embedlog.runtime.threads import Thread
+    from embedlog.server.service import Entrance
     from wire.net.limits import ListenerLimits
     from wire.net.listener import Listener
 
@@ -117,8 +118,11 @@ class BrokerListener:
         *,
         allow_remote_plaintext: bool = False,
         owner: object = None,
+        door: Entrance | None = None,
     ) -> None:
-        """`owner` is kept alive for as long as this object is."""
+        """`owner` is kept alive for as long as this object is. `door` is used in place of the
+        broker's own.
+        """
         from wire.net.acceptor import RemoteAddress
         from wire.net.listener import Listener
         from wire.net.reports import Reports
@@ -126,7 +130,7 @@ class BrokerListener:
         self._owner = owner
         advertised = advertised_address(broker.config)
         reports = Reports(_log)
-        service = BrokerService(broker, advertised, reports, has_thread=True)
+        service = BrokerService(broker, advertised, reports, has_thread=True, door=door)
         try:
             listener = Listener(
                 service,
@@ -191,13 +195,14 @@ def listen(
     allow_remote_plaintext: bool = False,
     default_port: int = 0,
     owner: object = None,
+    door: Entrance | None = None,
 ) -> BrokerListener:
     """Open an address for `broker`; connections wait until the listener runs.
 
     What is not given says the setting `listeners`, for the first listener; else it is loopback,
     and `default_port`. Where that setting leaves out the host (`PLAINTEXT://:9092`) it means every
     address in Kafka. Here it does so if other machines are allowed, and means loopback otherwise.
-    The result keeps `owner` alive.
+    The result keeps `owner` alive. `door` stands before the broker's own, if it is given.
 
     Raises:
         OSError: the address cannot be listened on; `filename` is the address.
@@ -212,7 +217,12 @@ def listen(
         port = named[1] if named else default_port
     try:
         return BrokerListener(
-            broker, host, port, allow_remote_plaintext=allow_remote_plaintext, owner=owner
+            broker,
+            host,
+            port,
+            allow_remote_plaintext=allow_remote_plaintext,
+            owner=owner,
+            door=door,
         )
     except OSError as error:
         error.filename = f"{host}:{port}"

@@ -35,12 +35,17 @@ from wire.registry import request_class
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, Protocol
 
     from embedlog.broker.broker import Broker
     from wire.net.connection import Connection
     from wire.net.reports import Reports
-    from wire.schema import Payload
+    from wire.schema import Payload, R, Request
+
+    class Entrance(Protocol):
+        """Whatever answers requests as the broker does."""
+
+        def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]: ...
 
 LISTENER_NAME = "PLAINTEXT"
 _PRODUCE = ApiKey.PRODUCE
@@ -68,9 +73,13 @@ class BrokerService:
         reports: Reports | None = None,
         *,
         has_thread: bool = False,
+        door: Entrance | None = None,
     ) -> None:
-        """`has_thread`: heavy requests may be worked on in a thread of their own."""
+        """`has_thread`: heavy requests may be worked on in a thread of their own. `door`: what
+        requests go through in place of the broker's own.
+        """
         self._broker = broker
+        self._door: Entrance = door or broker
         self._reports = reports
         self._advertised = advertised
         self._respond = ServerConnection().respond
@@ -102,7 +111,7 @@ class BrokerService:
 
     def disconnected(self, connection: Connection) -> None:
         """Let the broker forget what the connection waited for."""
-        self._broker.connection_closed(connection)
+        self._broker.parked.connection_closed(connection)
 
     def handle(self, connection: Connection, frame: Payload) -> Sequence[Payload] | None:
         """Answer one request; an empty answer for acks 0 and for what closes the connection."""
@@ -139,7 +148,7 @@ class BrokerService:
         except (MalformedMessage, UnknownApi, UnknownVersion) as error:
             self._cut_off(connection, error)
             return _NO_ANSWER
-        answer = self._broker.handle(context, request)
+        answer = self._door.handle(context, request)
         if type(answer) is Pending and not answer.done():
             answer.add_callback(self._when_answered(context, request))
             return None
@@ -154,7 +163,7 @@ class BrokerService:
             ) or (request.isolation_level and self._has_to_replay(request))
         if api_key != ApiKey.METADATA:
             return False
-        image = self._broker.controller.image
+        image = self._broker.image
         return not request.topics and len(image.topics_by_name) > LIGHT_TOPICS_MAX
 
     def _has_to_replay(self, request: Any) -> bool:
@@ -201,10 +210,10 @@ class BrokerService:
             self._cut_off(connection, error)
             connection.respond(None)
             return
-        answer = self._broker.handle(context, request)
+        answer = self._door.handle(context, request)
         if not connection.is_open:
             # It has gone meanwhile: forget what was parked for it just now.
-            self._broker.connection_closed(connection)
+            self._broker.parked.connection_closed(connection)
         if type(answer) is Pending and not answer.done():
             answer.add_callback(self._when_answered(context, request))
             return

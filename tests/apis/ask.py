@@ -35,7 +35,7 @@ def ask(cluster: Cluster, request: Any, version: int) -> Any:
     context = RequestContext(
         declared.api, version, advertised_host="127.0.0.1", advertised_port=PORT
     )
-    answer = cluster.broker.handle(context, received)
+    answer = cluster.broker().core.handle(context, received)
     kind = response_class(declared.api)
     return wire.decode(kind, version, wire.encode(answer, version))
 

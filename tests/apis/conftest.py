@@ -48,7 +48,7 @@ class Client:
 
     def __init__(self, cluster: Cluster, client_id: str = CLIENT_ID) -> None:
         self.cluster = cluster
-        self.broker = cluster.broker
+        self.broker = cluster.broker().core
         self.client_id = client_id
         self._topic_count = 0
 
@@ -186,7 +186,7 @@ class Loopback(InProcess):
             raise Closed
 
     def close(self) -> None:
-        self.broker.connection_closed(self.connection)
+        self.broker.parked.connection_closed(self.connection)
 
 
 class Tcp(Client):
@@ -196,9 +196,9 @@ class Tcp(Client):
 
     def __init__(self, cluster: Cluster, client_id: str = CLIENT_ID) -> None:
         super().__init__(cluster, client_id)
-        if not cluster.broker.endpoints:
+        if not cluster.broker().core.endpoints:
             cluster.listen("127.0.0.1", 0)
-        _, host, port = cluster.broker.endpoints[0]
+        _, host, port = cluster.broker().core.endpoints[0]
         self._socket = socket.create_connection((host, port), ANSWER_TIMEOUT_MS / 1000)
         self._peer = ClientConnection(client_id)
 

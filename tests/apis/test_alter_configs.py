@@ -51,9 +51,9 @@ def replace(
 @pytest.mark.parametrize("version", versions(AlterConfigsRequest))
 def test_everything_is_replaced(cluster: Cluster, version: int) -> None:
     assert replace(cluster, (TOPIC, "t", [("retention.ms", "777")]), version=version) == [(0, None)]
-    assert cluster.broker.controller.image.topic_configs["t"] == {"retention.ms": "777"}
+    assert cluster.broker().core.controller.image.topic_configs["t"] == {"retention.ms": "777"}
     assert replace(cluster, (TOPIC, "t", []), version=version) == [(0, None)]
-    assert cluster.broker.controller.image.topic_configs == {}
+    assert cluster.broker().core.controller.image.topic_configs == {}
 
 
 @pytest.mark.parametrize(
@@ -91,13 +91,13 @@ def test_codes_and_messages_are_kafkas(
     message: str | None,
 ) -> None:
     assert replace(cluster, (kind, name, configs)) == [(code, message)]
-    assert "segment.ms" in cluster.broker.controller.image.topic_configs["t"]
+    assert "segment.ms" in cluster.broker().core.controller.image.topic_configs["t"]
 
 
 def test_validate_only_changes_nothing(cluster: Cluster) -> None:
-    before = cluster.broker.controller.image
+    before = cluster.broker().core.controller.image
     assert replace(cluster, (TOPIC, "t", []), validate_only=True) == [(0, None)]
-    assert cluster.broker.controller.image is before
+    assert cluster.broker().core.controller.image is before
 
 
 def test_a_resource_twice_is_refused(cluster: Cluster) -> None:

@@ -68,7 +68,7 @@ def test_features_are_those_of_kafka_4_4(cluster: Cluster, version: int) -> None
         "share.version": 2,
         "metadata.version": 33,
     }
-    assert response.finalized_features_epoch == cluster.broker.controller.image.end_offset
+    assert response.finalized_features_epoch == cluster.broker().core.controller.image.end_offset
 
 
 @pytest.mark.parametrize(

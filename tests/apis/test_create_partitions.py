@@ -44,7 +44,7 @@ def to(count: int, name: str = "p", nodes: list[list[int]] | None = None) -> Cre
 
 
 def count(cluster: Cluster) -> int:
-    return len(cluster.broker.controller.image.topics_by_name["p"].partitions)
+    return len(cluster.broker().core.controller.image.topics_by_name["p"].partitions)
 
 
 @pytest.mark.parametrize("version", versions(CreatePartitionsRequest))
@@ -52,7 +52,7 @@ def test_a_topic_grows(cluster: Cluster, version: int) -> None:
     assert grow(cluster, to(4), version=version) == [("p", 0, None)]
     assert count(cluster) == 4
     assert grow(cluster, to(5, nodes=[[1]]), version=version) == [("p", 0, None)]
-    assert cluster.broker.replica_manager.partition("p", 4).topic_partition.partition == 4
+    assert cluster.broker().core.replica_manager.partition("p", 4).topic_partition.partition == 4
 
 
 def test_each_topic_has_its_own_error(cluster: Cluster) -> None:

@@ -49,7 +49,7 @@ def test_a_topic_is_made_and_told_about(cluster: Cluster, version: int) -> None:
     (result,) = create(cluster, topic("t", 2, retention_ms=" 1000 "), version=version)
     assert (result.error_code, result.name) == (0, "t")
     assert cluster.topics == ["t"]
-    made = cluster.broker.controller.image.topics_by_name["t"]
+    made = cluster.broker().core.controller.image.topics_by_name["t"]
     assert result.topic_id == (made.topic_id if version >= 7 else ZERO_UUID)
     if version < 5:
         assert (result.num_partitions, result.configs) == (-1, [])
@@ -125,7 +125,7 @@ def test_of_a_setting_given_twice_the_last_counts(cluster: Cluster) -> None:
         CreatableTopicConfig(name="retention.ms", value="2"),
     ]
     create(cluster, twice)
-    assert cluster.broker.controller.image.topic_configs["t"] == {"retention.ms": "2"}
+    assert cluster.broker().core.controller.image.topic_configs["t"] == {"retention.ms": "2"}
 
 
 def test_replicas_may_be_laid_down(cluster: Cluster) -> None:

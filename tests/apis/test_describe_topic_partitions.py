@@ -50,7 +50,7 @@ def page(response: DescribeTopicPartitionsResponse) -> Page:
 
 def test_a_topic_is_described_in_full(cluster: Cluster) -> None:
     (topic,) = describe(cluster, ["d3"]).topics
-    assert topic.topic_id == cluster.broker.controller.image.topics_by_name["d3"].topic_id
+    assert topic.topic_id == cluster.broker().core.controller.image.topics_by_name["d3"].topic_id
     assert (topic.is_internal, topic.topic_authorized_operations) == (False, 3576)
     first, _ = topic.partitions
     assert (first.leader_id, first.leader_epoch, first.replica_nodes) == (1, 0, [1])

@@ -80,13 +80,13 @@ def test_unstable_versions_are_served_where_they_are_allowed(allowed: bool, last
 
 
 class Failing:
-    """In place of the controller: whoever asks for the metadata is told of a defect."""
+    """In place of the metadata: whoever asks for the brokers is told of a defect."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error
 
     @property
-    def image(self) -> Any:
+    def brokers(self) -> Any:
         raise self._error
 
 
@@ -101,12 +101,13 @@ def answer_to(error: BaseException, *, in_process: bool) -> tuple[Any, Connectio
             connection=None if in_process else connection,
             in_process=in_process,
         )
-        controller = cluster.broker.controller
-        cluster.broker.controller = Failing(error)  # type: ignore[assignment]
+        core = cluster.broker().core
+        image = core.image
+        core.image = Failing(error)  # type: ignore[assignment]
         try:
-            return cluster.broker.handle(context, DescribeClusterRequest()), connection
+            return core.handle(context, DescribeClusterRequest()), connection
         finally:
-            cluster.broker.controller = controller
+            core.image = image
 
 
 @pytest.mark.parametrize(

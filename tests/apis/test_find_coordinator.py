@@ -86,7 +86,7 @@ def test_share_keys_name_group_topic_and_partition(cluster: Cluster, key: str, c
 
 def test_the_coordinators_topic_is_made_with_its_settings(cluster: Cluster) -> None:
     ask(cluster, FindCoordinatorRequest(key="g"), 3)
-    image = cluster.broker.controller.image
+    image = cluster.broker().core.controller.image
     topic = image.topics_by_name["__consumer_offsets"]
     assert (len(topic.partitions), topic.replication_factor) == (2, 1)
     assert image.topic_configs["__consumer_offsets"] == {

@@ -59,7 +59,7 @@ def alter(
 def test_a_setting_reaches_the_log(cluster: Cluster, version: int) -> None:
     changes: list[Change] = [(SET, "max.message.bytes", "77")]
     assert alter(cluster, (TOPIC, "t", changes), version=version) == [(0, None, TOPIC, "t")]
-    log = cluster.broker.replica_manager.partition("t", 0).log
+    log = cluster.broker().core.replica_manager.partition("t", 0).log
     assert log.config.max_message_bytes == 77
     alter(cluster, (TOPIC, "t", [(DELETE, "max.message.bytes", None)]), version=version)
     assert log.config.max_message_bytes == 1048588
@@ -67,16 +67,19 @@ def test_a_setting_reaches_the_log(cluster: Cluster, version: int) -> None:
 
 def test_a_setting_of_the_broker_is_the_default_of_every_log(cluster: Cluster) -> None:
     alter(cluster, (BROKER, "", [(SET, "message.max.bytes", "88")]))
-    log = cluster.broker.replica_manager.partition("t", 0).log
+    log = cluster.broker().core.replica_manager.partition("t", 0).log
     assert log.config.max_message_bytes == 88
     cluster.create_topic("later")
-    assert cluster.broker.replica_manager.partition("later", 0).log.config.max_message_bytes == 88
+    assert (
+        cluster.broker().core.replica_manager.partition("later", 0).log.config.max_message_bytes
+        == 88
+    )
 
 
 def test_validate_only_changes_nothing(cluster: Cluster) -> None:
     changes: list[Change] = [(SET, "retention.ms", "1")]
     assert alter(cluster, (TOPIC, "t", changes), validate_only=True) == [(0, None, TOPIC, "t")]
-    assert cluster.broker.controller.image.topic_configs == {}
+    assert cluster.broker().core.controller.image.topic_configs == {}
 
 
 def test_each_resource_has_its_own_error(cluster: Cluster) -> None:
@@ -98,7 +101,7 @@ def test_a_resource_twice_is_refused(cluster: Cluster) -> None:
         twice,
         twice,
     ]
-    assert cluster.broker.controller.image.topic_configs == {}
+    assert cluster.broker().core.controller.image.topic_configs == {}
 
 
 def test_nothing_to_do_is_fine(cluster: Cluster) -> None:
@@ -167,6 +170,6 @@ def test_resources_are_not_compared_with_one_another(cluster: Cluster, request_c
     }[request_class]
     resources = [resource_class(resource_type=99, resource_name=Name(n)) for n in range(500)]
     context = RequestContext(declaration(request_class).api, 1)
-    answer = cluster.broker.handle(context, request_class(resources=resources))
+    answer = cluster.broker().core.handle(context, request_class(resources=resources))
     assert len(answer.responses) == 500
     assert len(comparisons) < 5_000

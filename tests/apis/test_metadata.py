@@ -71,7 +71,7 @@ def test_a_topic_that_is_created_is_in_the_first_answer_if_wanted(version: int) 
         topic = found["new"]
         assert (topic.error_code, len(topic.partitions)) == (0, 3)
         assert [partition.leader_id for partition in topic.partitions] == [1, 1, 1]
-        image = cluster.broker.controller.image
+        image = cluster.broker().core.controller.image
         made = image.topics_by_name["new"]
         assert topic.topic_id == (made.topic_id if version >= 10 else ZERO_UUID)
         assert found["a b"].error_code == 17
@@ -140,7 +140,7 @@ def test_a_coordinators_topic_is_made_as_it_must_be(cluster: Cluster) -> None:
     assert (first.error_code, first.is_internal) == (3, True)
     topic = one(ask(cluster, names("__transaction_state"), 12))
     assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (0, True, 50)
-    configs = cluster.broker.controller.image.topic_configs["__transaction_state"]
+    configs = cluster.broker().core.controller.image.topic_configs["__transaction_state"]
     assert configs["cleanup.policy"] == "compact"
     assert cluster.topics == []
 

@@ -111,7 +111,7 @@ def test_offsets_of_a_deleted_topic_are_gone(client: Any) -> None:
     topic, topic_id = client.make_topic()
     other, _ = client.make_topic()
     client.call(commit("g", {(topic, 0): 5, (other, 0): 6}), 9)
-    client.cluster.broker.controller.delete_topic(topic_id)
+    client.cluster.broker().core.controller.delete_topic(topic_id)
     assert fetched(client.call(fetch("g"), 9)) == {(other, 0): 6}
     client.cluster.create_topic(topic)
     assert fetched(client.call(fetch("g", [(topic, 0)]), 9)) == {(topic, 0): -1}

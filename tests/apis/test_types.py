@@ -37,10 +37,10 @@ def through_the_admin_client(calls: AdminCalls) -> None:
 def test_the_broker_answers_as_the_request_is_typed() -> None:
     with Cluster() as cluster:
         context = RequestContext(ApiKey.METADATA, 12)
-        answer = cluster.broker.handle(context, MetadataRequest(topics=None))
+        answer = cluster.broker().core.handle(context, MetadataRequest(topics=None))
         assert_type(answer, MetadataResponse | Pending[MetadataResponse])
         assert isinstance(answer, MetadataResponse)
-        assert answer.cluster_id == cluster.broker.cluster_id
+        assert answer.cluster_id == cluster.broker().core.cluster_id
         with pytest.raises(AttributeError):
             answer.groups  # type: ignore[attr-defined]  # noqa: B018
 

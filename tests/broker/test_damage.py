@@ -63,13 +63,13 @@ def test_metadata_follows_a_logs_leader_epoch_in_one_record() -> None:
         cluster.create_topic("t", 1)
         with cluster.producer() as producer:
             producer.send("t", b"a").result()
-        log = cluster.broker.replica_manager.partition("t", 0).log
+        log = cluster.broker().core.replica_manager.partition("t", 0).log
         with log.lock:
             log.epochs.assign(1_000_000)
     with Cluster("data", runtime=sim_runtime(files=runtime.files), durability="os") as cluster:
-        controller = cluster.broker.controller
+        controller = cluster.broker().core.controller
         before = controller.image.end_offset
-        partition = cluster.broker.replica_manager.partition("t", 0)
+        partition = cluster.broker().core.replica_manager.partition("t", 0)
         assert partition.leader_epoch == 1_000_000
         assert controller.image.end_offset == before + 1
         assert controller.image.partition(*TopicPartition("t", 0)).leader_epoch == 1_000_000

@@ -142,7 +142,7 @@ def test_a_topic_gets_no_log_where_something_else_is(name: str, tmp_path: Path) 
         topic = name.removesuffix("-0")
         cluster.create_topic(topic, 1)
         with pytest.raises(KafkaStorageError, match="and no (log|directory)"):
-            cluster.broker.replica_manager.partition(topic, 0)
+            cluster.broker().core.replica_manager.partition(topic, 0)
     assert os.listdir(outside) == []
     if name == "project-0":
         assert os.listdir(data / name) == ["notes.txt"]
@@ -182,7 +182,9 @@ def test_a_topic_that_syncs_is_there_after_a_loss_of_power(level: str, when: str
     first = "fsync" if when == "from the begin" else "os"
     cluster.create_topic("t", 1, config={"embedlog.durability": first})
     if when == "later":
-        cluster.broker.controller.alter_configs(2, "t", [(0, "embedlog.durability", "fsync")])
+        cluster.broker().core.controller.alter_configs(
+            2, "t", [(0, "embedlog.durability", "fsync")]
+        )
     with cluster.producer() as producer:
         assert producer.send("t", b"acknowledged").result(10).offset == 0
     assert isinstance(runtime.files, SimFiles)
@@ -192,4 +194,4 @@ def test_a_topic_that_syncs_is_there_after_a_loss_of_power(level: str, when: str
         except EmbedlogError as error:
             raise AssertionError("it cannot be opened") from error
         assert after.topics == ["t"]
-        assert after.broker.replica_manager.partition("t", 0).log.log_end_offset == 1
+        assert after.broker().core.replica_manager.partition("t", 0).log.log_end_offset == 1

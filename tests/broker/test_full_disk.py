@@ -21,7 +21,7 @@ FULL = "[Errno 28] No space left on device"
 
 
 def _request(cluster: Cluster, version: int) -> ProduceRequest:
-    image = cluster.broker.controller.image.topics_by_name["t"]
+    image = cluster.broker().core.controller.image.topics_by_name["t"]
     data = PartitionProduceData(index=0, records=build_batch([b"x"], timestamps=1))
     named: dict[str, Any] = {"name": "t"} if version < 13 else {"topic_id": image.topic_id}
     return ProduceRequest(

@@ -93,7 +93,7 @@ def test_maintain_compacts_what_kafkas_cleaner_would() -> None:
         with cluster.producer() as producer:
             for number in range(60):
                 producer.send("keys", b"x" * 100_000, key=b"%d" % (number % 3)).result()
-        log = cluster.broker.log_manager.get(TopicPartition("keys", 0))
+        log = cluster.broker().core.log_manager.get(TopicPartition("keys", 0))
         assert log is not None
         before = log.size
         assert cluster.maintain() == before - log.size
@@ -208,7 +208,7 @@ def test_a_background_thread_needs_no_calls(tmp_path: Path) -> None:
 
 def _compacted(cluster: Cluster, runtime: SimRuntime, step_ms: int = 1) -> int:
     """Write a dirty segment; milliseconds until it is compacted, by calls alone."""
-    log = cluster.broker.log_manager.get(TopicPartition("keys", 0))
+    log = cluster.broker().core.log_manager.get(TopicPartition("keys", 0))
     assert log is not None
     with cluster.producer() as producer:
         for number in range(20):

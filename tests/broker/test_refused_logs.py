@@ -20,7 +20,7 @@ ASKED = {
 
 
 def _create(cluster: Cluster) -> None:
-    made = cluster.broker.controller.create_topics(
+    made = cluster.broker().core.controller.create_topics(
         [NewTopic("a", partition_count=2), NewTopic("b", partition_count=2, configs=ASKED)]
     )
     assert not any(isinstance(each, KafkaError) for each in made.values()), made
@@ -28,11 +28,14 @@ def _create(cluster: Cluster) -> None:
 
 def _check(cluster: Cluster) -> None:
     for number in range(2):
-        config = cluster.broker.replica_manager.partition("b", number).log.config
+        config = cluster.broker().core.replica_manager.partition("b", number).log.config
         assert config.durability == "fsync"
         assert config.max_message_bytes == 1000
         assert config.compact
-        assert cluster.broker.replica_manager.partition("a", number).log.config.durability == "os"
+        assert (
+            cluster.broker().core.replica_manager.partition("a", number).log.config.durability
+            == "os"
+        )
     with cluster.producer() as producer:
         assert producer.send("a", b"value").result().offset == 0
         assert producer.send("b", b"value", key=b"k").result().offset == 0
@@ -61,7 +64,7 @@ def test_settings_hold_whichever_call_is_refused(number: int) -> None:
         _check(cluster)
         cluster.close()
         with Cluster("data", runtime=sim_runtime(files=files), durability="os") as again:
-            config = again.broker.replica_manager.partition("b", 1).log.config
+            config = again.broker().core.replica_manager.partition("b", 1).log.config
             assert (config.durability, config.max_message_bytes) == ("fsync", 1000)
         if is_over:
             break
@@ -82,6 +85,6 @@ def test_a_log_that_was_refused_is_made_when_it_is_next_asked_for() -> None:
         files.open = refuse  # type: ignore[method-assign,assignment]
         _create(cluster)
         with pytest.raises(embedlog.KafkaError, match="Too many open files"):
-            cluster.broker.replica_manager.partition("b", 0)
+            cluster.broker().core.replica_manager.partition("b", 0)
         del files.open  # type: ignore[method-assign]
         _check(cluster)

@@ -19,7 +19,7 @@ def _open(disk: SimFiles, level: str = "fsync") -> Cluster:
 
 def _values(disk: SimFiles, topic: str) -> list[bytes | None]:
     cluster = _open(disk)
-    log = cluster.broker.replica_manager.partition(topic, 0).log
+    log = cluster.broker().core.replica_manager.partition(topic, 0).log
     consumer = cluster.consumer(enable_auto_commit=False, auto_offset_reset="earliest")
     consumer.assign([(topic, 0)])
     found: list[bytes | None] = []
@@ -53,10 +53,10 @@ def test_a_clean_stop_does_not_vouch_for_topics_that_are_not_synced() -> None:
             cluster.producer().send("t", b"x").result()
         cluster.close()
     image = next(iter(disk.crash_images(seeded(1), 1)))
-    epoch = _open(disk).broker.controller.image.partition("t", 0)
+    epoch = _open(disk).broker().core.controller.image.partition("t", 0)
     lost = _open(image)
-    assert lost.broker.replica_manager.partition("t", 0).log.log_end_offset == 0
-    after = lost.broker.controller.image.partition("t", 0)
+    assert lost.broker().core.replica_manager.partition("t", 0).log.log_end_offset == 0
+    after = lost.broker().core.controller.image.partition("t", 0)
     assert epoch is not None
     assert after is not None
     assert after.leader_epoch > epoch.leader_epoch

@@ -39,15 +39,15 @@ def test_a_directory_is_the_cluster_it_was(tmp_path: Path) -> None:
         cluster_id = cluster.cluster_id
         configs = {"retention.ms": 5, "cleanup.policy": "compact"}
         topic = cluster.create_topic("t", 3, config=configs)
-        ids = cluster.broker.controller.allocate_producer_ids()
+        ids = cluster.broker().core.controller.allocate_producer_ids()
     with embedlog.open(tmp_path / "data") as cluster:
-        image = cluster.broker.controller.image
+        image = cluster.broker().core.controller.image
         assert cluster.cluster_id == cluster_id
         assert cluster.topics == ["t"]
         assert image.topics_by_name["t"].topic_id == topic.topic_id
         assert len(image.topics_by_name["t"].partitions) == 3
         assert image.topic_configs["t"] == {"retention.ms": "5", "cleanup.policy": "compact"}
-        assert cluster.broker.controller.allocate_producer_ids()[0] == ids[-1] + 1
+        assert cluster.broker().core.controller.allocate_producer_ids()[0] == ids[-1] + 1
 
 
 def test_the_directory_says_whose_it_is_as_kafkas_do(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_somebody_elses_directory_is_refused(tmp_path: Path, content: str, messa
 
 def test_a_metadata_log_of_apache_kafka_is_refused(tmp_path: Path) -> None:
     with embedlog.open(tmp_path) as cluster:
-        log = cluster.broker.log_manager.get(TopicPartition("__cluster_metadata", 0))
+        log = cluster.broker().core.log_manager.get(TopicPartition("__cluster_metadata", 0))
         assert log is not None
         from wire.records import build_batch
 
@@ -121,7 +121,7 @@ def test_the_durability_is_announced_and_reaches_every_log(
         assert cluster.durability == level
         cluster.create_topic("t")
         cluster.create_topic("other", config={"embedlog.durability": "memory"})
-        partition = cluster.broker.replica_manager.partition
+        partition = cluster.broker().core.replica_manager.partition
         assert partition("t", 0).log.config.durability == level
         assert partition("other", 0).log.config.durability == "memory"
         assert not path or f"durability {level}" in repr(cluster)
@@ -140,7 +140,7 @@ def test_settings_come_as_arguments_or_in_a_dict() -> None:
     with embedlog.open(config={"num.partitions": "2"}, message_max_bytes=500) as cluster:
         topic = cluster.create_topic("t")
         assert topic.partition_count == 2
-        log = cluster.broker.replica_manager.partition("t", 0).log
+        log = cluster.broker().core.replica_manager.partition("t", 0).log
         assert log.config.max_message_bytes == 500
     with pytest.raises(ConfigError, match="num.partitions"):
         embedlog.open(num_partitions=0)
@@ -162,7 +162,7 @@ def test_topics_are_made_by_kafkas_rules() -> None:
 def test_a_topic_that_was_made_says_what_the_broker_filled_in() -> None:
     with embedlog.open(num_partitions=3) as cluster:
         made = cluster.create_topic("t", config={"retention.ms": 5, "cleanup.policy": None})
-        image = cluster.broker.controller.image.topics_by_name["t"]
+        image = cluster.broker().core.controller.image.topics_by_name["t"]
         assert isinstance(made, embedlog.CreatedTopic)
         assert (made.name, made.topic_id) == ("t", image.topic_id)
         assert (made.partition_count, made.replication_factor) == (3, 1)
@@ -173,7 +173,7 @@ def test_a_topic_that_was_made_says_what_the_broker_filled_in() -> None:
 def test_topics_are_asked_for_at_the_brokers_door() -> None:
     with embedlog.open() as cluster:
         asked: list[str] = []
-        cluster.broker.interceptor = lambda _, request: asked.append(type(request).__name__)
+        cluster.broker().core.interceptor = lambda _, request: asked.append(type(request).__name__)
         cluster.create_topic("t")
         assert cluster.topics == ["t"]
         assert asked == ["CreateTopicsRequest", "MetadataRequest"]
@@ -198,7 +198,7 @@ def test_whoever_answers_late_at_the_door_is_waited_for() -> None:
     with Cluster(runtime=runtime) as cluster:
         answer = LateAnswer()
         runtime.scheduler.add(answer)
-        cluster.broker.interceptor = lambda _context, _request: answer.pending
+        cluster.broker().core.interceptor = lambda _context, _request: answer.pending
         began_ms = runtime.clock.monotonic_ms()
         assert cluster.topics == ["late"]
         assert runtime.clock.monotonic_ms() - began_ms >= 1000
@@ -226,8 +226,8 @@ def test_a_listener_is_part_of_the_cluster() -> None:
     with embedlog.open() as cluster:
         listener = cluster.listen()
         assert listener.address in repr(cluster)
-        assert cluster.broker.endpoints == [("PLAINTEXT", "127.0.0.1", listener.port)]
-    assert cluster.broker.endpoints == []
+        assert cluster.broker().core.endpoints == [("PLAINTEXT", "127.0.0.1", listener.port)]
+    assert cluster.broker().core.endpoints == []
 
 
 def deletion(files: SimFiles) -> int:
@@ -236,7 +236,7 @@ def deletion(files: SimFiles) -> int:
     with suppress(SimulatedCrash), Cluster("data", runtime=runtime) as cluster:
         cluster.create_topic("keep")
         topic = cluster.create_topic("gone", 2)
-        cluster.broker.controller.delete_topic(topic.topic_id)
+        cluster.broker().core.controller.delete_topic(topic.topic_id)
     return files.calls
 
 
@@ -254,7 +254,7 @@ def test_a_deletion_that_a_crash_cut_short_is_finished() -> None:
             for name in {"keep", "gone"}.difference(cluster.topics):
                 cluster.create_topic(name, 2)
             for name in ("keep", "gone"):
-                assert cluster.broker.replica_manager.partition(name, 0).log.failure is None
+                assert cluster.broker().core.replica_manager.partition(name, 0).log.failure is None
 
 
 def test_an_unclean_stop_begins_new_leader_epochs() -> None:
@@ -262,9 +262,9 @@ def test_an_unclean_stop_begins_new_leader_epochs() -> None:
     crashed = Cluster("data", runtime=sim_runtime(files=files))
     crashed.create_topic("t", 2)
     with Cluster("data", runtime=sim_runtime(files=files.survivor())) as cluster:
-        partitions = cluster.broker.controller.image.topics_by_name["t"].partitions
+        partitions = cluster.broker().core.controller.image.topics_by_name["t"].partitions
         assert [partition.leader_epoch for partition in partitions] == [1, 1]
-        assert cluster.broker.replica_manager.partition("t", 0).leader_epoch == 1
+        assert cluster.broker().core.replica_manager.partition("t", 0).leader_epoch == 1
 
 
 def test_a_clean_stop_does_not() -> None:
@@ -272,7 +272,7 @@ def test_a_clean_stop_does_not() -> None:
     with Cluster("data", runtime=sim_runtime(files=files)) as cluster:
         cluster.create_topic("t")
     with Cluster("data", runtime=sim_runtime(files=files)) as cluster:
-        (partition,) = cluster.broker.controller.image.topics_by_name["t"].partitions
+        (partition,) = cluster.broker().core.controller.image.topics_by_name["t"].partitions
         assert partition.leader_epoch == 0
 
 
@@ -304,7 +304,7 @@ def test_retention_begins_and_recurs_as_the_settings_say() -> None:
         cluster.create_topic("t")
         with cluster.producer() as producer:
             producer.send("t", b"old", timestamp_ms=old).result()
-            log = cluster.broker.replica_manager.partition("t", 0).log
+            log = cluster.broker().core.replica_manager.partition("t", 0).log
             assert log.offsets.log_start_offset == 0
             runtime.clock.advance(5_000)
             runtime.scheduler.run_due(runtime.clock.monotonic_ms())

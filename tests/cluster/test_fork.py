@@ -11,13 +11,15 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 
 import embedlog
 import embedlog.aio
-from embedlog.runtime.locks import PROCESS_WIDE
+from embedlog.runtime.lock_order import held_here
+from embedlog.runtime.locks import PROCESS_WIDE, Rank
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 
@@ -168,13 +170,33 @@ class cluster_in_a_with:  # noqa: N801
         self._leave(None, None, None)
 
 
-def test_a_call_is_refused_though_another_thread_of_the_parent_held_the_locks(
-    cluster: embedlog.Cluster,
+@pytest.mark.parametrize("rank", [Rank.DRIVER, Rank.ACCUMULATOR], ids=["turn", "accumulator"])
+def test_a_call_is_refused_though_another_thread_of_the_parent_held_a_lock(
+    cluster: embedlog.Cluster, rank: int
 ) -> None:
+    is_held, may_go_on = threading.Event(), threading.Event()
+
+    def stop_with_the_lock(frame: FrameType, _event: str, _argument: Any) -> Any:
+        if any(lock.rank == rank for lock in held_here()):
+            sys.settrace(None)
+            is_held.set()
+            assert may_go_on.wait(10)
+        return stop_with_the_lock
+
+    def send(producer: embedlog.Producer) -> None:
+        sys.settrace(stop_with_the_lock)
+        producer.send("events", b"a").result()
+
     with cluster.producer() as producer:
         producer.send("events", b"a").result()
-        with producer._passes.driver._own_turn, producer._lock:
+        other = threading.Thread(target=send, args=[producer])
+        other.start()
+        assert is_held.wait(10)
+        try:
             assert not _in_child(lambda: _refused(lambda: producer.send("events", b"b").result()))
+        finally:
+            may_go_on.set()
+            other.join()
 
 
 def test_the_clients_for_asyncio_refuse_too(cluster: embedlog.Cluster) -> None:

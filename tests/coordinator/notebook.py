@@ -68,8 +68,8 @@ class Rig:
     def __init__(self, cluster: Cluster, runtime: SimRuntime) -> None:
         self.cluster = cluster
         self.runtime = runtime
-        self.manager = cluster.broker.replica_manager
-        controller = cluster.broker.controller
+        self.manager = cluster.broker().core.replica_manager
+        controller = cluster.broker().core.controller
         if TOPIC not in controller.image.topics_by_name:
             create_topic(
                 controller, TOPIC, partition_count=3, configs={"cleanup.policy": "compact"}
@@ -102,7 +102,9 @@ class Rig:
 
     def _partitions_with_log(self) -> Iterable[int]:
         return [
-            index for topic, index in self.cluster.broker.log_manager.partitions() if topic == TOPIC
+            index
+            for topic, index in self.cluster.broker().core.log_manager.partitions()
+            if topic == TOPIC
         ]
 
     @property

@@ -28,7 +28,7 @@ DELAY = "group.initial.rebalance.delay.ms"
 
 def ask(cluster: Cluster, api_key: int, version: int, request: Any) -> Any:
     """The answer of a broker that does not wait for the disk."""
-    return cluster.broker.handle(RequestContext(api_key, version), request)
+    return cluster.broker().core.handle(RequestContext(api_key, version), request)
 
 
 def find_coordinator(cluster: Cluster) -> None:
@@ -38,7 +38,7 @@ def find_coordinator(cluster: Cluster) -> None:
 
 def logs(cluster: Cluster) -> list[int]:
     """The partitions of the offsets topic that have one."""
-    return [n for topic, n in cluster.broker.log_manager.partitions() if topic == TOPIC]
+    return [n for topic, n in cluster.broker().core.log_manager.partitions() if topic == TOPIC]
 
 
 def sizes(cluster: Cluster) -> dict[int, int]:
@@ -147,7 +147,7 @@ def test_a_group_obeys_its_own_settings_before_the_brokers() -> None:
         name = "consumer.heartbeat.interval.ms"
 
         def in_force(group_id: str) -> object:
-            coordinator = cluster.broker.group_coordinator
+            coordinator = cluster.broker().core.group_coordinator
             pending = coordinator.runtime.read(
                 coordinator.partition_for(group_id),
                 lambda shard: shard.context.group_config(group_id, name),
@@ -155,7 +155,7 @@ def test_a_group_obeys_its_own_settings_before_the_brokers() -> None:
             return pending.result()
 
         assert in_force("g") == 6000
-        cluster.broker.controller.replace_configs(RESOURCE_GROUP, "g", [(name, "7000")])
+        cluster.broker().core.controller.replace_configs(RESOURCE_GROUP, "g", [(name, "7000")])
         assert (in_force("g"), in_force("h")) == (7000, 6000)
-        cluster.broker.controller.replace_configs(RESOURCE_GROUP, "g", [])
+        cluster.broker().core.controller.replace_configs(RESOURCE_GROUP, "g", [])
         assert in_force("g") == 6000

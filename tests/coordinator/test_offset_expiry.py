@@ -31,7 +31,7 @@ class Rig:
     def __init__(self, cluster: Cluster, runtime: SimRuntime) -> None:
         self.cluster = cluster
         self.runtime = runtime
-        assert topics.ensure_internal_topic(cluster.broker, "__consumer_offsets")
+        assert topics.ensure_internal_topic(cluster.broker().core, "__consumer_offsets")
         if "t" not in cluster.topics:
             cluster.create_topic("t", 2)
 
@@ -39,7 +39,7 @@ class Rig:
         declared = declaration(type(request))
         assert declared.api is not None
         newest = declared.last_version if version is None else version
-        answer = self.cluster.broker.handle(RequestContext(declared.api, newest), request)
+        answer = self.cluster.broker().core.handle(RequestContext(declared.api, newest), request)
         if isinstance(answer, Pending):
             assert self.runtime.scheduler.wait(answer, 60_000)
             return answer.result()
@@ -140,7 +140,7 @@ def test_a_group_that_lost_its_offsets_goes_at_the_next_look(
 ) -> None:
     rig = make_rig()
     rig.ask(commit("g", {("t", 0): 5}), 9)
-    controller = rig.cluster.broker.controller
+    controller = rig.cluster.broker().core.controller
     controller.delete_topic(controller.image.topics_by_name["t"].topic_id)
     assert rig.groups() == ["g"]
     rig.pass_time(HOUR_MS)

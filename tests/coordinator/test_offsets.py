@@ -38,7 +38,7 @@ class Rig:
     def __init__(self, cluster: Cluster, runtime: SimRuntime) -> None:
         self.cluster = cluster
         self.runtime = runtime
-        assert topics.ensure_internal_topic(cluster.broker, "__consumer_offsets")
+        assert topics.ensure_internal_topic(cluster.broker().core, "__consumer_offsets")
         if "t" not in cluster.topics:
             cluster.create_topic("t", 2)
 
@@ -47,7 +47,7 @@ class Rig:
         declared = declaration(type(request))
         assert declared.api is not None
         newest = declared.last_version if version is None else version
-        return self.cluster.broker.handle(RequestContext(declared.api, newest), request)
+        return self.cluster.broker().core.handle(RequestContext(declared.api, newest), request)
 
     def ask(self, request: Any, version: int | None = None) -> Any:
         """The answer, however long it takes."""
@@ -70,8 +70,8 @@ class Rig:
 
     def partition(self, group_id: str) -> Any:
         """The partition of the offsets topic that the group is in."""
-        index = self.cluster.broker.group_coordinator.partition_for(group_id)
-        return self.cluster.broker.replica_manager.partition(TOPIC, index)
+        index = self.cluster.broker().core.group_coordinator.partition_for(group_id)
+        return self.cluster.broker().core.replica_manager.partition(TOPIC, index)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def make_rig() -> Iterator[Callable[..., Rig]]:
 def test_a_commit_finds_that_its_topic_was_deleted_meanwhile(make_rig: Callable[..., Rig]) -> None:
     rig = make_rig()
     rig.commit("g", 1)
-    broker = rig.cluster.broker
+    broker = rig.cluster.broker().core
     late = OffsetCommit(commit("g", {("t", 0): 2}), 9, broker.controller.image)
     assert late.wanted
     broker.controller.delete_topic(broker.controller.image.topics_by_name["t"].topic_id)
@@ -126,7 +126,7 @@ def test_only_partitions_with_groups_have_logs(make_rig: Callable[..., Rig]) -> 
     rig = make_rig(durability="fsync")
     rig.commit("g", 1)
     rig.fetch("g")
-    manager = rig.cluster.broker.log_manager
+    manager = rig.cluster.broker().core.log_manager
     assert [place for place in manager.partitions() if place[0] == TOPIC] == [
         rig.partition("g").topic_partition
     ]
@@ -150,7 +150,7 @@ def test_offsets_of_a_topic_deleted_before_its_groups_were_asked_for_are_gone(
     first.commit("g", 5)
     first.cluster.close()
     second = make_rig(first.runtime.files, durability="fsync")
-    controller = second.cluster.broker.controller
+    controller = second.cluster.broker().core.controller
     controller.delete_topic(controller.image.topics_by_name["t"].topic_id)
     second.runtime.scheduler.run_for(10)
     second.cluster.close()
@@ -164,7 +164,7 @@ def test_offsets_that_an_older_kafka_stored_are_read(make_rig: Callable[..., Rig
     key = b"\0\0" + b"\0\1g" + b"\0\1t" + b"\0\0\0\1"
     value = b"\0\0" + bytes(7) + b"\x09" + b"\0\1m" + bytes(8)
     batch = build_batch([value], keys=[key], timestamps=1)
-    manager = rig.cluster.broker.replica_manager
+    manager = rig.cluster.broker().core.replica_manager
     manager.append(partition, batch, acks=-1, origin=AppendOrigin.COORDINATOR)
     assert rig.fetch("g") == {("t", 1): 9}
     assert rig.groups() == ["g"]

@@ -336,7 +336,7 @@ def test_a_log_that_cannot_be_understood_has_no_coordinator(rig: Rig) -> None:
 def test_a_new_leader_epoch_begins_a_new_shard(rig: Rig) -> None:
     rig.write(note("a", 1))
     context = rig.shards[0].context
-    rig.cluster.broker.controller.bump_leader_epochs([TopicPartition(TOPIC, 0)])
+    rig.cluster.broker().core.controller.bump_leader_epochs([TopicPartition(TOPIC, 0)])
     assert rig.notes().result() == {"a": 1}
     assert len(rig.shards) == 2
     assert isinstance(rig.shards[0].ended_with, errors.NotCoordinator)
@@ -354,7 +354,7 @@ def test_a_former_leader_refuses(rig: Rig) -> None:
 
 def test_a_topic_that_is_made_again_begins_empty(rig: Rig) -> None:
     rig.write(note("a", 1))
-    controller = rig.cluster.broker.controller
+    controller = rig.cluster.broker().core.controller
     controller.delete_topic(controller.image.topics_by_name[TOPIC].topic_id)
     rig.coordinator.unload_all()
     assert isinstance(rig.notes().error(), errors.NotCoordinator)
@@ -364,7 +364,7 @@ def test_a_topic_that_is_made_again_begins_empty(rig: Rig) -> None:
 
 def test_who_is_parked_at_a_deleted_topic_is_told_by_the_next_one(rig: Rig) -> None:
     rig.write(note("a", 1))
-    controller = rig.cluster.broker.controller
+    controller = rig.cluster.broker().core.controller
     controller.delete_topic(controller.image.topics_by_name[TOPIC].topic_id)
     create_topic(controller, TOPIC, partition_count=3)
     assert rig.notes().result() == {}
@@ -424,7 +424,7 @@ def test_a_cancelled_timer_does_nothing(rig: Rig) -> None:
 
 def test_timers_end_with_their_shard(rig: Rig) -> None:
     set_timer(rig, "a", 100, 1)
-    rig.cluster.broker.controller.bump_leader_epochs([TopicPartition(TOPIC, 0)])
+    rig.cluster.broker().core.controller.bump_leader_epochs([TopicPartition(TOPIC, 0)])
     rig.notes()
     rig.pass_time(1000)
     assert rig.notes().result() == {}
@@ -479,7 +479,7 @@ def test_a_shard_whose_damage_was_noticed_by_a_recovery_refuses(
 ) -> None:
     for number in range(2):
         durable.wait(durable.write(note("a", number)))
-    durable.cluster.broker.log_manager.checkpoints.write_positions()
+    durable.cluster.broker().core.log_manager.checkpoints.write_positions()
     disk = durable.runtime.files.survivor()
     file = disk.open(f"data/{TOPIC}-0/00000000000000000000.log")
     file.write([bytes([file.view(70, 1)[0] ^ 1])], 70)

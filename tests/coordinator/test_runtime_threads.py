@@ -42,10 +42,10 @@ def _together(work: Callable[[int], None]) -> None:
 def test_commits_of_many_threads_are_all_kept(tmp_path: Path, durability: str) -> None:
     with embedlog.open(tmp_path, durability=durability) as cluster:
         cluster.create_topic("t", THREADS)
-        assert topics.ensure_internal_topic(cluster.broker, "__consumer_offsets")
+        assert topics.ensure_internal_topic(cluster.broker().core, "__consumer_offsets")
 
         def ask(api_key: int, version: int, request: Any) -> Any:
-            answer = cluster.broker.handle(RequestContext(api_key, version), request)
+            answer = cluster.broker().core.handle(RequestContext(api_key, version), request)
             if isinstance(answer, Pending):
                 assert cluster.runtime.scheduler.wait(answer, 60_000)
                 return answer.result()

@@ -162,7 +162,7 @@ def test_a_waiting_fetch_is_answered_by_a_producer_of_this_process(
         with another(listener) as other:
             other.versions()
         context = RequestContext(ApiKey.PRODUCE, 7)
-        answer = cluster.broker.handle(context, produce("events", b"%d" % number))
+        answer = cluster.broker().core.handle(context, produce("events", b"%d" % number))
         assert not isinstance(answer, Pending) or answer.done()
         assert fetched_values(client.receive()) == [b"%d" % number]
 
@@ -174,7 +174,7 @@ def test_a_waiting_fetch_is_answered_empty_when_its_time_is_over(client: WireCli
 def test_a_client_that_leaves_takes_its_waiting_fetch_along(
     cluster: embedlog.Cluster, listener: BrokerListener
 ) -> None:
-    purgatory = cluster.broker.replica_manager.fetch_purgatory
+    purgatory = cluster.broker().core.replica_manager.fetch_purgatory
     leaving, staying = another(listener), another(listener)
     assert purgatory.delayed == 0
     leaving.send(fetch("events", 0, wait_ms=60_000), 11)
@@ -209,16 +209,16 @@ def test_clients_are_told_the_address_they_came_by(
 ) -> None:
     answer = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="events")]), 9)
     assert [(node.host, node.port) for node in answer.brokers] == [(listener.host, listener.port)]
-    assert cluster.broker.endpoints == [("PLAINTEXT", listener.host, listener.port)]
+    assert cluster.broker().core.endpoints == [("PLAINTEXT", listener.host, listener.port)]
     listener.close()
-    assert cluster.broker.endpoints == []
+    assert cluster.broker().core.endpoints == []
 
 
 def test_clients_are_told_the_advertised_address_where_one_is_set() -> None:
     settings = {"advertised.listeners": "PLAINTEXT://kafka.example:19092"}
     with embedlog.open(config=settings) as cluster:
         listener = cluster.listen()
-        assert cluster.broker.endpoints == [("PLAINTEXT", "kafka.example", 19092)]
+        assert cluster.broker().core.endpoints == [("PLAINTEXT", "kafka.example", 19092)]
         with another(listener) as client:
             answer = client.ask(MetadataRequest(topics=[]), 9)
             assert [(n.host, n.port) for n in answer.brokers] == [("kafka.example", 19092)]
@@ -391,13 +391,13 @@ def test_a_defect_costs_its_connection_only(
     invalid = FindCoordinatorResponse(error_code=1 << 40)
     pending: Pending[Any] = Pending()
     answers = iter([invalid, pending])
-    handle = cluster.broker.handle
+    handle = cluster.broker().core.handle
 
     def answer(context: RequestContext, request: Any) -> Any:
         is_tested = context.api_key == ApiKey.FIND_COORDINATOR
         return next(answers) if is_tested else handle(context, request)
 
-    monkeypatch.setattr(cluster.broker, "handle", answer)
+    monkeypatch.setattr(cluster.broker().core, "handle", answer)
     with another(listener) as bystander:
         client.send(FindCoordinatorRequest(key="group"), 1)
         assert client.is_closed()

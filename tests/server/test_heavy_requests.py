@@ -48,7 +48,7 @@ class Blocked:
         self.entered = threading.Event()
         self.release = threading.Event()
         self.threads: set[str] = set()
-        handle = cluster.broker.handle
+        handle = cluster.broker().core.handle
 
         def blocked(context: Any, request: Any) -> Any:
             if context.api_key == api_key:
@@ -57,7 +57,7 @@ class Blocked:
                 assert self.release.wait(TIMEOUT_S)
             return handle(context, request)
 
-        cluster.broker.handle = blocked  # type: ignore[method-assign]
+        cluster.broker().core.handle = blocked  # type: ignore[method-assign]
 
 
 def creation(*names: str) -> CreateTopicsRequest:

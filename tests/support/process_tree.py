@@ -1,7 +1,8 @@
-"""The memory of a process and of all it starts, watched from outside through /proc."""
+"""The memory and CPU time of a process and of all it starts, seen from outside through /proc."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -81,6 +82,18 @@ def descendants(root: int) -> Iterator[tuple[int, str]]:
         if pid in names:
             yield pid, names[pid]
         todo += children.get(pid, ())
+
+
+def cpu_seconds(root: int) -> float:
+    """The CPU time so far of a process and of all below it, those that have ended included."""
+    ticks = 0
+    for pid, _ in descendants(root):
+        with suppress(OSError):  # it has ended
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(
+                map(int, fields[11:15])
+            )  # own, and of children: in user mode, in the kernel
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def read_status(pid: int) -> dict[str, str]:

@@ -126,7 +126,7 @@ def _problems(
     internal: frozenset[str] = INTERNAL_TOPICS,
 ) -> dict[Place, int]:
     """The partitions that nobody can write to in a transaction, and why."""
-    known = broker.controller.image.topics_by_name
+    known = broker.image.topics_by_name
     problems: dict[Place, int] = {}
     for topic in topics:
         if topic.name in internal:

@@ -7,6 +7,7 @@ resource named twice is refused, where Kafka never answers.
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker import topics
 from embedlog.common import repeated
 from embedlog.controller.metadata import CONFIG_ATTRIBUTES
 from embedlog.errors import KafkaError
@@ -51,6 +52,7 @@ def refused(request: AlterConfigsRequest, _version: int, error: KafkaError) -> A
 def _replace(broker: Broker, resource: AlterConfigsResource, *, validate_only: bool) -> None:
     if resource.resource_type not in CONFIG_ATTRIBUTES:
         raise errors.InvalidRequest(f"Unknown resource type {resource.resource_type}")
+    topics.check_node(broker, resource.resource_type, resource.resource_name)
     broker.controller.replace_configs(
         resource.resource_type,
         resource.resource_name,

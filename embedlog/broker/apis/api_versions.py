@@ -41,13 +41,13 @@ def handle(
     if context.in_process:
         return _response(broker, version)
     known = broker.api_versions.get(version)
-    if known is None or known.finalized_features_epoch != broker.controller.image.end_offset:
+    if known is None or known.finalized_features_epoch != broker.image.end_offset:
         known = broker.api_versions[version] = _response(broker, version)
     return known
 
 
 def _response(broker: Broker, version: int) -> ApiVersionsResponse:
-    image = broker.controller.image
+    image = broker.image
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=key, min_version=first, max_version=last)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse | Pending[ConsumerGroupDescribeResponse]:
-    if not consumer_protocol.is_served(broker.controller.image, broker.config):
+    if not consumer_protocol.is_served(broker.image, broker.config):
         raise errors.UnsupportedVersion()
     named = [group_id for group_id in request.group_ids if group_id]
     # Those without an id are answered first, as in Kafka.

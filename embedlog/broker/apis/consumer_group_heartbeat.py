@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
-    if not consumer_protocol.is_served(broker.controller.image, broker.config):
+    if not consumer_protocol.is_served(broker.image, broker.config):
         raise errors.UnsupportedVersion()
     pending = broker.group_coordinator.write(
         request.group_id, lambda shard: shard.consumer_heartbeat(context, request)

@@ -35,7 +35,7 @@ def handle(
         if context.api_version < _FIRST_WITH_DISABLED:
             raise errors.InvalidRequest("Topic deletion is disabled.")
         raise errors.TopicDeletionDisabled()
-    plan = _Plan(broker.controller.image)
+    plan = _Plan(broker.image)
     for topic in _asked(request):
         plan.add(topic)
     plan.drop_duplicates()

@@ -1,7 +1,7 @@
 """DescribeCluster (api key 60), versions 0-2: the cluster's id, controller and nodes.
 
-v1 endpoint type: 1 is brokers, 2 controllers, which do not listen here. v2 fenced brokers; there
-are none. A controller is always named: librdkafka's admin client waits for one for ever.
+v1 endpoint type: 1 is brokers, 2 controllers, which do not listen here. v2 fenced brokers. A
+controller is always named: librdkafka's admin client waits for one for ever.
 """
 
 from __future__ import annotations
@@ -34,21 +34,40 @@ def handle(
         )
     if request.endpoint_type != _BROKERS:
         raise errors.UnsupportedEndpointType(f"Unsupported endpoint type {request.endpoint_type}")
-    node = topics.this_node(broker, context)
+    nodes = topics.live_nodes(broker, context)
+    brokers = [
+        DescribeClusterBroker(
+            broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack
+        )
+        for node in nodes
+    ]
+    if request.include_fenced_brokers:
+        brokers += _fenced(broker, context)
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,
-        controller_id=node.node_id,
-        brokers=[
-            DescribeClusterBroker(
-                broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack
-            )
-        ],
+        controller_id=nodes[0].node_id if nodes else -1,
+        brokers=brokers,
         cluster_authorized_operations=(
             topics.CLUSTER_OPERATIONS
             if request.include_cluster_authorized_operations
             else topics.OPERATIONS_NOT_ASKED_FOR
         ),
     )
+
+
+def _fenced(broker: Broker, context: RequestContext) -> list[DescribeClusterBroker]:
+    """Those that are registered and not in service, where they were when they were."""
+    found = []
+    for _, each in sorted(broker.image.brokers.items()):
+        if each.is_fenced:
+            known = broker.peers and broker.peers.address(each.node_id, context)
+            host, port = known or ("", -1)
+            found.append(
+                DescribeClusterBroker(
+                    broker_id=each.node_id, host=host, port=port, rack=each.rack, is_fenced=True
+                )
+            )
+    return found
 
 
 def refused(

@@ -133,7 +133,7 @@ def _line(
 def _topic(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
     name = resource.resource_name
     topic_names.validate_name(name)
-    image = broker.controller.image
+    image = broker.image
     if name not in image.topics_by_name:
         raise errors.UnknownTopicOrPartition()
     texts = image.topic_configs.get(name, {})
@@ -143,7 +143,7 @@ def _topic(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntr
 def _broker(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
     names = resource.configuration_keys or None
     if resource.resource_name == "":
-        texts = broker.controller.image.broker_configs.get("", {})
+        texts = broker.image.broker_configs.get("", {})
         return describe.describe_cluster_defaults(broker.config, texts, names)
     node_id = _node_id(resource.resource_name)
     if node_id != broker.node_id:
@@ -180,14 +180,14 @@ def _node_id(text: str) -> int:
 def _group(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
     if resource.resource_name == "":
         raise errors.InvalidRequest("Group name must not be empty")
-    texts = broker.controller.image.group_configs.get(resource.resource_name, {})
+    texts = broker.image.group_configs.get(resource.resource_name, {})
     return describe.describe_group(texts, broker.config, resource.configuration_keys or None)
 
 
 def _client_metrics(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
     if resource.resource_name == "":
         raise errors.InvalidRequest("Client metrics subscription name must not be empty")
-    texts = broker.controller.image.client_metrics_configs.get(resource.resource_name, {})
+    texts = broker.image.client_metrics_configs.get(resource.resource_name, {})
     return describe.describe_client_metrics(texts, resource.configuration_keys or None)
 
 

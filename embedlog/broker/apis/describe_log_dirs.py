@@ -33,18 +33,19 @@ def handle(
         partition.topic_partition: partition.log.size for partition in broker.all_partitions()
     }
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
-    for topic in broker.controller.image.topics_by_name.values():
+    for topic in broker.image.topics_by_name.values():
         for partition in topic.partitions:
             place = topic.name, partition.partition
             if broker.node_id in partition.replicas and (wanted is None or place in wanted):
                 # A coordinator's partition has no log before it is used, and takes no room.
                 described = _describe(partition.partition, sizes.get(place, 0))
                 by_topic.setdefault(topic.name, []).append(described)
-    volume = broker.runtime.files.volume(broker.log_directory)
+    directory = broker.log_manager.directory.path
+    volume = broker.runtime.files.volume(directory)
     return DescribeLogDirsResponse(
         results=[
             DescribeLogDirsResult(
-                log_dir=broker.log_directory,
+                log_dir=directory,
                 topics=[
                     DescribeLogDirsTopic(name=name, partitions=partitions)
                     for name, partitions in by_topic.items()

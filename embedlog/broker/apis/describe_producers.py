@@ -50,7 +50,7 @@ def refused(
 
 def _check_topic(broker: Broker, topic: str) -> None:
     validate_name(topic)
-    if topic not in broker.controller.image.topics_by_name:
+    if topic not in broker.image.topics_by_name:
         raise errors.UnknownTopicOrPartition("This server does not host this topic-partition.")
 
 

@@ -25,13 +25,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.controller.metadata import PartitionImage, TopicImage
+    from embedlog.controller.metadata import MetadataImage, PartitionImage, TopicImage
 
 
 def handle(
     broker: Broker, _context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
-    image = broker.controller.image
+    image = broker.image
     names = _names(request, list(image.topics_by_name))
     room = min(request.response_partition_limit, broker.config.max_request_partition_size_limit)
     room = max(room, 1)
@@ -46,7 +46,7 @@ def handle(
         cursor = request.cursor
         first = cursor.partition_index if cursor and cursor.topic_name == name else 0
         end = min(first + room, len(topic.partitions))
-        found.append(_topic(topic, range(first, end)))
+        found.append(_topic(image, topic, range(first, end)))
         room -= max(end - first, 0)
         if end < len(topic.partitions):
             return _page(found, name, end)
@@ -104,25 +104,28 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-def _topic(topic: TopicImage, numbers: range) -> DescribeTopicPartitionsResponseTopic:
+def _topic(
+    image: MetadataImage, topic: TopicImage, numbers: range
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[_partition(topic.partitions[number]) for number in numbers],
+        partitions=[_partition(image, topic.partitions[number]) for number in numbers],
         topic_authorized_operations=topics.TOPIC_OPERATIONS,
     )
 
 
-def _partition(partition: PartitionImage) -> DescribeTopicPartitionsResponsePartition:
+def _partition(
+    image: MetadataImage, partition: PartitionImage
+) -> DescribeTopicPartitionsResponsePartition:
     return DescribeTopicPartitionsResponsePartition(
-        error_code=0 if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=partition.partition,
         leader_id=partition.leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
-        eligible_leader_replicas=[],
-        last_known_elr=[],
-        offline_replicas=list(partition.offline_replicas),
+        eligible_leader_replicas=list(partition.elr),
+        last_known_elr=list(partition.last_known_elr),
+        offline_replicas=list(image.offline_replicas(partition)),
     )

@@ -4,7 +4,8 @@ v0-v3 give message sets, converted from batches (magic 0 before v2). v3 limits t
 v4 isolation level. v5 log start offset. v7 sessions (KIP-227). v9 leader epochs (KIP-320). v12
 diverging epochs (KIP-595). v13 topic ids. v16 tells the leader (KIP-951). The answer waits until
 `min_bytes` can be read, at most `max_wait_ms`; the first batch is whole whatever the limits.
-Replicas of other brokers are refused. Not served: tiered storage.
+v11 a replica near the consumer (KIP-392). Followers read to the log's end, and tell by it what they
+have. Not served: tiered storage.
 
 Answers that travel end with the partition that brings them to `TARGET_SIZE`, also where the client
 and the broker would allow more: clients look into an answer when all of it is there.
@@ -13,7 +14,7 @@ and the broker would allow more: clients look into an answer when all of it is t
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker.topics import this_node
+from embedlog.broker import topics
 from embedlog.replication.delayed_fetch import DelayedFetch, fetch
 from embedlog.replication.fetch_context import FullFetch
 from embedlog.replication.fetch_params import FIRST_WITH_IDS, FetchParams
@@ -60,6 +61,9 @@ def handle(
     except errors.KafkaError as error:
         return FetchResponse(error_code=error.code)
     params = FetchParams(version, request, broker.fetch_max_bytes)
+    joined = broker.replica_manager.joined
+    if joined is not None:
+        joined.complete(params, request.rack_id)
     if not context.in_process:
         params.target_bytes = max(params.min_bytes, TARGET_SIZE)
     if isinstance(asked, FullFetch):
@@ -67,21 +71,21 @@ def handle(
 
     def respond(found: FetchRead) -> FetchResponse:
         if connection is not None:
-            broker.unpark(connection)
+            broker.parked.unpark(connection)
         if version < _FIRST_WITH_STORAGE_ERROR:
             _make_older(found, version)
         if isinstance(asked, FullFetch):
             context.fetch_first = asked.cut_at
         response = asked.respond(found)
         if found.must_answer and version >= _FIRST_WITH_LEADER:
-            _tell_leaders(broker, context, response)
+            _tell_leaders(broker, context, response, with_nodes=params.replica_id < 0)
         return response
 
     answer = fetch(broker.replica_manager, params, asked, respond)
     if not isinstance(answer, DelayedFetch):
         return answer
     if connection is not None:
-        broker.park(connection, answer)
+        broker.parked.park(connection, answer)
     return answer.pending
 
 
@@ -127,20 +131,20 @@ def _make_older(read: FetchRead, version: int) -> None:
         found.records = records
 
 
-def _tell_leaders(broker: Broker, context: RequestContext, response: FetchResponse) -> None:
+def _tell_leaders(
+    broker: Broker, context: RequestContext, response: FetchResponse, *, with_nodes: bool
+) -> None:
     """Save the client a metadata request when it came to the wrong broker or epoch (KIP-951)."""
+    leaders: set[int] = set()
     for topic in response.responses:
         for found in topic.partitions:
             if found.error_code not in _NEEDS_LEADER:
                 continue
-            partition = broker.replica_manager.partition(topic.topic, found.partition_index)
-            found.current_leader = LeaderIdAndEpoch(
-                leader_id=partition.leader, leader_epoch=partition.leader_epoch
-            )
-            if partition.leader == broker.node_id and not response.node_endpoints:
-                node = this_node(broker, context)
-                response.node_endpoints = [
-                    NodeEndpoint(
-                        node_id=node.node_id, host=node.host, port=node.port, rack=node.rack
-                    )
-                ]
+            leader, epoch = topics.leader_of(broker, topic.topic, found.partition_index)
+            found.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+            leaders.add(leader)
+    response.node_endpoints = [
+        NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+        for leader in sorted(leaders if with_nodes else ())
+        if (node := topics.node(broker, context, leader)) is not None
+    ]

@@ -13,6 +13,7 @@ from embedlog import errors
 from embedlog.broker import topics
 from embedlog.broker.error_texts import message_of
 from embedlog.common import uuid_from_text
+from embedlog.coordinator.placement import partition_of
 from embedlog.errors import KafkaError, error_for
 from embedlog.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from wire.error_codes import ErrorCode
@@ -26,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
+    from embedlog.broker.topics import Node
 
 _FIRST_WITH_MESSAGE = 1
 _FIRST_WITH_BATCH = 4
@@ -89,10 +91,24 @@ def _find(
         return _nobody(key, ErrorCode.INVALID_REQUEST, "")
     if not topics.ensure_internal_topic(broker, _TOPICS[request.key_type]):
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "")
-    node = topics.this_node(broker, context)
+    node = _leader(broker, context, _TOPICS[request.key_type], key)
+    if node is None:
+        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "")
     return Coordinator(
         key=key, node_id=node.node_id, host=node.host, port=node.port, error_message=""
     )
+
+
+def _leader(broker: Broker, context: RequestContext, topic: str, key: str) -> Node | None:
+    """Who leads the partition that the key lives in."""
+    if broker.peers is None:
+        return topics.this_node(broker, context)
+    image = broker.image
+    known = image.topics_by_name.get(topic)
+    if known is None:
+        return None
+    partition = known.partitions[partition_of(key, len(known.partitions))]
+    return topics.node(broker, context, partition.leader)
 
 
 def _is_share_key(key: str) -> bool:

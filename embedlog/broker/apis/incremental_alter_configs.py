@@ -7,7 +7,7 @@ v1 flexible. Each resource has its own success or error; one that is named twice
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker import loggers
+from embedlog.broker import loggers, topics
 from embedlog.common import repeated
 from embedlog.controller.metadata import CONFIG_ATTRIBUTES, RESOURCE_BROKER_LOGGER
 from embedlog.errors import KafkaError
@@ -56,6 +56,7 @@ def _alter(broker: Broker, resource: AlterConfigsResource, *, validate_only: boo
     if resource.resource_type == RESOURCE_BROKER_LOGGER:
         loggers.alter(broker.config, resource.resource_name, changes, validate_only=validate_only)
     elif resource.resource_type in CONFIG_ATTRIBUTES:
+        topics.check_node(broker, resource.resource_type, resource.resource_name)
         broker.controller.alter_configs(
             resource.resource_type,
             resource.resource_name,

@@ -3,8 +3,10 @@
     -1 latest, by isolation    -2 earliest    v7 -3 largest timestamp    v8 -4 earliest local
     v9 -5 latest tiered        v11 -6 earliest that waits for its upload
 
-v0 lists offsets of segments. v2 isolation level. v4 leader epochs. v10 time-out, which nothing
-here needs. Without tiered storage -5 and -6 have no offset.
+v0 lists offsets of segments. v2 isolation level. v4 leader epochs. v5 OFFSET_NOT_AVAILABLE, where
+a new leader does not know yet what is committed. v10 time-out, which nothing here needs. Without
+tiered storage -5 and -6 have no offset. A replica (>= 0) sees the log's end; -2, who debugs, may
+ask a follower.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ _FIRST_VERSION = {
 }
 """The version that brought each special timestamp."""
 
+_CONSUMER = -1
 _DEBUGGING_REPLICA = -2
+_FIRST_WITH_NOT_AVAILABLE = 5
 _FIRST_WITH_ONE_OFFSET = 1
 
 
@@ -82,6 +86,11 @@ def refused(
     )
 
 
+def _is_too_new(timestamp: int, version: int) -> bool:
+    """Is it a special timestamp that requests of that version do not know?"""
+    return timestamp < 0 and version < _FIRST_VERSION.get(timestamp, 1 << 15)
+
+
 def _find(
     broker: Broker,
     request: ListOffsetsRequest,
@@ -89,6 +98,8 @@ def _find(
     topic: str,
     asked: ListOffsetsPartition,
 ) -> ListOffsetsPartitionResponse:
+    if version >= _FIRST_WITH_ONE_OFFSET and _is_too_new(asked.timestamp, version):
+        raise errors.UnsupportedVersion()
     partition = broker.replica_manager.partition(topic, asked.partition_index)
     is_debugging = request.replica_id == _DEBUGGING_REPLICA
     if version < _FIRST_WITH_ONE_OFFSET:
@@ -97,13 +108,16 @@ def _find(
             partition_index=asked.partition_index,
             old_style_offsets=_segment_offsets(broker, partition, asked, request.replica_id),
         )
-    if asked.timestamp < 0 and version < _FIRST_VERSION.get(asked.timestamp, 1 << 15):
-        raise errors.UnsupportedVersion()
     if not is_debugging:
         partition.check_leader(asked.current_leader_epoch)
-    isolation = request.isolation_level if request.replica_id == -1 else Isolation.LOG_END
-    found = _lookup(partition, asked.timestamp, partition.end_offset(isolation))
-    timestamp, offset, epoch = found
+    is_consumer = request.replica_id == _CONSUMER
+    isolation = request.isolation_level if is_consumer else Isolation.LOG_END
+    end_offset = partition.end_offset(isolation)
+    timestamp, offset, epoch = _lookup(partition, asked.timestamp, end_offset)
+    if is_consumer and _awaits_commit(partition) and _may_be_behind(asked.timestamp, offset):
+        if version < _FIRST_WITH_NOT_AVAILABLE:
+            raise errors.LeaderNotAvailable()
+        raise errors.OffsetNotAvailable()
     return ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,
         timestamp=timestamp,
@@ -120,6 +134,17 @@ def _lookup(partition: Partition, timestamp: int, end_offset: int) -> tuple[int,
         return -1, -1, -1
     found = partition.log.reader.fetch_offset(timestamp, end_offset=end_offset)
     return (-1, -1, -1) if found is None else found
+
+
+def _awaits_commit(partition: Partition) -> bool:
+    """Is the high watermark still below where the leader's term began?"""
+    others = partition.others
+    return others is not None and partition.log.offsets.high_watermark < others.epoch_start_offset
+
+
+def _may_be_behind(timestamp: int, offset: int) -> bool:
+    """Might the answer go back, as records of before the election are not known to be committed?"""
+    return timestamp == LATEST or (offset == -1 and (timestamp >= 0 or timestamp == MAX_TIMESTAMP))
 
 
 def _segment_offsets(

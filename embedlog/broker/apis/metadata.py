@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
-    from embedlog.controller.metadata import TopicImage
+    from embedlog.controller.metadata import MetadataImage, PartitionImage, TopicImage
     from embedlog.errors import KafkaError
 
 _FIRST_WITH_NULL = 1
+_FIRST_WITH_LISTENERS = 6
 _FIRST_BY_ID = 12
 _FIRST_WITH_ERROR = 13
 
@@ -50,23 +51,24 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest) ->
     operations = topics.OPERATIONS_NOT_ASKED_FOR
     if request.include_topic_authorized_operations:
         operations = topics.TOPIC_OPERATIONS
+    nodes = topics.live_nodes(broker, context)
+    teller = _Teller(operations, {node.node_id for node in nodes}, context.api_version)
     if asked is None:
-        found = [
-            _topic(topic, operations) for topic in broker.controller.image.topics_by_name.values()
-        ]
+        image = broker.image
+        found = [teller.topic(image, topic) for topic in image.topics_by_name.values()]
     elif any(topic.topic_id != ZERO_UUID for topic in asked):
-        found = _by_id(broker, asked, operations)
+        found = _by_id(broker, asked, teller)
     else:
-        found = _by_name(broker, request, operations)
-    node = topics.this_node(broker, context)
+        found = _by_name(broker, request, teller)
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(
                 node_id=node.node_id, host=node.host, port=node.port, rack=node.rack
             )
+            for node in nodes
         ],
         cluster_id=broker.cluster_id,
-        controller_id=node.node_id,
+        controller_id=nodes[0].node_id if nodes else -1,
         topics=found,
         cluster_authorized_operations=(
             topics.CLUSTER_OPERATIONS
@@ -108,14 +110,63 @@ def _refuse(asked: Sequence[MetadataRequestTopic], code: int) -> MetadataRespons
     )
 
 
+class _Teller:
+    """Tells of topics what clients that reach these nodes may know.
+
+    A leader that they cannot reach is none: it has gone, or does not listen where they are.
+    """
+
+    __slots__ = ("_gone", "_live", "_names_offline", "_unheard", "operations")
+
+    def __init__(self, operations: int, live: set[int], version: int) -> None:
+        self.operations = operations
+        self._live = live
+        self._names_offline = version >= _FIRST_WITH_NULL
+        self._gone = int(ErrorCode.LEADER_NOT_AVAILABLE)
+        knows_listeners = version >= _FIRST_WITH_LISTENERS
+        self._unheard = int(ErrorCode.LISTENER_NOT_FOUND) if knows_listeners else self._gone
+
+    def topic(self, image: MetadataImage, topic: TopicImage) -> MetadataResponseTopic:
+        return MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.is_internal,
+            partitions=[self._partition(image, partition) for partition in topic.partitions],
+            topic_authorized_operations=self.operations,
+        )
+
+    def _partition(
+        self, image: MetadataImage, partition: PartitionImage
+    ) -> MetadataResponsePartition:
+        leader, code = partition.leader, 0
+        if leader not in self._live:
+            code = self._unheard if leader in image.brokers else self._gone
+            leader = -1
+        replicas = list(partition.replicas)
+        if not self._names_offline and any(each not in self._live for each in replicas):
+            # Clients of v0 take every replica that is named for one that lives.
+            replicas = [each for each in replicas if each in self._live]
+            code = code or int(ErrorCode.REPLICA_NOT_AVAILABLE)
+        return MetadataResponsePartition(
+            error_code=code,
+            partition_index=partition.partition,
+            leader_id=leader,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=replicas,
+            isr_nodes=list(partition.isr),
+            offline_replicas=list(image.offline_replicas(partition)),
+        )
+
+
 def _by_id(
-    broker: Broker, asked: Sequence[MetadataRequestTopic], operations: int
+    broker: Broker, asked: Sequence[MetadataRequestTopic], teller: _Teller
 ) -> list[MetadataResponseTopic]:
     """Ids win: what is asked for by name only is not answered."""
-    by_id = broker.controller.image.topics_by_id
+    image = broker.image
+    by_id = image.topics_by_id
     ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
     return [
-        _topic(by_id[topic_id], operations)
+        teller.topic(image, by_id[topic_id])
         if topic_id in by_id
         else MetadataResponseTopic(
             error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
@@ -125,21 +176,21 @@ def _by_id(
 
 
 def _by_name(
-    broker: Broker, request: MetadataRequest, operations: int
+    broker: Broker, request: MetadataRequest, teller: _Teller
 ) -> list[MetadataResponseTopic]:
-    image = broker.controller.image
+    image = broker.image
     names = [topic.name for topic in request.topics or [] if topic.name is not None]
     names = list(dict.fromkeys(names))
     missing = [name for name in names if name not in image.topics_by_name]
     if missing and request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
         topics.create_missing(broker, missing)
         if broker.config.embedlog_auto_create_topics_await:
-            image = broker.controller.image
+            image = broker.image
             missing = [name for name in names if name not in image.topics_by_name]
     known = (image.topics_by_name.get(name) for name in names)
     return [
-        *(_topic(topic, operations) for topic in known if topic is not None),
-        *(_missing(name, operations) for name in missing),
+        *(teller.topic(image, topic) for topic in known if topic is not None),
+        *(_missing(name, teller.operations) for name in missing),
     ]
 
 
@@ -151,26 +202,5 @@ def _missing(name: str, operations: int) -> MetadataResponseTopic:
         else ErrorCode.INVALID_TOPIC_EXCEPTION,
         name=name,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=operations,
-    )
-
-
-def _topic(topic: TopicImage, operations: int) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=topic.is_internal,
-        partitions=[
-            MetadataResponsePartition(
-                error_code=0 if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
-                partition_index=partition.partition,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=list(partition.replicas),
-                isr_nodes=list(partition.isr),
-                offline_replicas=list(partition.offline_replicas),
-            )
-            for partition in topic.partitions
-        ],
         topic_authorized_operations=operations,
     )

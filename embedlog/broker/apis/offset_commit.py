@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, context: RequestContext, request: OffsetCommitRequest
 ) -> OffsetCommitResponse | Pending[OffsetCommitResponse]:
-    commit = OffsetCommit(request, context.api_version, broker.controller.image)
+    commit = OffsetCommit(request, context.api_version, broker.image)
     if not commit.wanted:
         return commit.response()
     pending = broker.group_coordinator.write(

@@ -21,7 +21,7 @@ from __future__ import annotations
 from struct import Struct
 
 from embedlog import errors
-from embedlog.broker.topics import this_node
+from embedlog.broker import topics
 from embedlog.coordinator.answers import answered, flattened
 from embedlog.replication.delayed_produce import AppendedPartition
 from embedlog.replication.replica_manager import CURRENT_MAGIC
@@ -200,7 +200,7 @@ def append_one(  # noqa: PLR0917  one call per record: keywords would cost as mu
         or (acks == 1 and not partition.syncs)
     ):
         return info
-    return manager.await_append(timeout_ms, partition, info)
+    return manager.await_append(timeout_ms, partition, info, is_local=acks == 1)
 
 
 def refused(
@@ -292,7 +292,9 @@ def _append(
         if partition.log.offsets.high_watermark < required_offset and (
             acks == -1 or partition.syncs
         ):
-            produce.appended.append(AppendedPartition(partition, required_offset, answer))
+            produce.appended.append(
+                AppendedPartition(partition, required_offset, answer, is_local=acks == 1)
+            )
     return answer
 
 
@@ -384,19 +386,17 @@ def _refusal(index: int, error: errors.KafkaError, version: int) -> PartitionPro
 def _tell_leaders(produce: _Produce, response: ProduceResponse) -> None:
     """Save the client a metadata request when it came to the wrong broker (KIP-951)."""
     broker = produce.broker
+    leaders: set[int] = set()
     for topic in response.responses:
         name = topic.name or broker.topic_name(topic.topic_id)
         for answer in topic.partition_responses:
             if answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 continue
-            partition = broker.replica_manager.partition(name, answer.index)
-            answer.current_leader = LeaderIdAndEpoch(
-                leader_id=partition.leader, leader_epoch=partition.leader_epoch
-            )
-            if partition.leader == broker.node_id and not response.node_endpoints:
-                node = this_node(broker, produce.context)
-                response.node_endpoints = [
-                    NodeEndpoint(
-                        node_id=node.node_id, host=node.host, port=node.port, rack=node.rack
-                    )
-                ]
+            leader, epoch = topics.leader_of(broker, name, answer.index)
+            answer.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+            leaders.add(leader)
+    response.node_endpoints = [
+        NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+        for leader in sorted(leaders)
+        if (node := topics.node(broker, produce.context, leader)) is not None
+    ]

@@ -56,7 +56,7 @@ def handle(
     commit = OffsetCommit(
         _as_offset_commit(request),
         _COMMIT_BY_IDS if version >= _FIRST_WITH_IDS else _COMMIT_BY_NAMES,
-        broker.controller.image,
+        broker.image,
     )
     if not commit.wanted:
         return _response(commit.response())

@@ -101,6 +101,11 @@ def _write(
 ) -> WritableTxnMarkerPartitionResult | Pending[WritableTxnMarkerPartitionResult]:
     try:
         written = _append(broker, marker, topic, index, batch)
+    except errors.NotLeaderOrFollower:
+        # Kafka tells who has no replica at all from a follower.
+        is_follower = (topic, index) in broker.replica_manager.partitions
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return _result(index, code if is_follower else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     except errors.EmbedlogError as error:
         return _result(index, _code(error))
     if written is None:

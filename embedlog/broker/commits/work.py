@@ -142,7 +142,7 @@ class CommitWork:
             InvalidTopic: it is a coordinator's.
             KafkaStorageError: its log cannot be opened.
         """
-        image = self._broker.controller.image
+        image = self._broker.image
         topic = image.topics_by_name.get(topic_partition.topic)
         if topic is None:
             raise errors.UnknownTopicOrPartition(f"{topic_partition}: there is no such topic")

@@ -5,15 +5,15 @@ The format is drawn in `embedlog.config.definitions`.
 
 TABLE = """
 auto.leader.rebalance.enable boolean true - read-only
-    Give leadership back to preferred replicas by itself. Accepted, not used.
+    Give leadership back to preferred replicas by itself, where there are several brokers.
 broker.heartbeat.interval.ms int 2000 - read-only
-    Time between heartbeats from broker to controller. Accepted, not used.
+    Time between heartbeats from broker to controller, where there are several brokers.
 broker.id int -1 - read-only
     Number of this broker; the same as node.id.
 broker.rack string null - read-only
     Where this broker stands; clients and replica placement see it.
 broker.session.timeout.ms int 9000 - read-only
-    Silence after which the controller fences a broker. Accepted, not used.
+    Silence after which the controller fences a broker, where there are several.
 controller.listener.names list required - read-only
     Listeners of the controller.
 controller.performance.always.log.threshold.ms long 2000 >=0 internal
@@ -53,7 +53,7 @@ follower.fetch.last.tiered.offset.enable boolean false - cluster-wide
 initial.broker.registration.timeout.ms int 60000 - read-only
     Time a broker may take to register with the controller. Accepted, not used.
 leader.imbalance.check.interval.seconds long 300 >=1 read-only
-    How often leadership is looked at for rebalancing. Accepted, not used.
+    How often leadership is looked at for rebalancing.
 node.id int required >=0 read-only
     Number of this node in the cluster.
 num.replica.alter.log.dirs.threads int null - read-only
@@ -123,27 +123,28 @@ remote.log.storage.manager.impl.prefix string rsm.config. non-empty read-only
 remote.log.storage.system.enable boolean false - read-only
     Turn tiered storage on. Accepted, not used: there is none.
 replica.fetch.backoff.ms int 1000 >=0 read-only
-    Pause of a follower after a failed fetch. Accepted, not used.
+    Pause of a follower after a failed fetch.
 replica.fetch.max.bytes int 1048576 >=0 read-only
-    Bytes of one partition that a follower fetches at once. Accepted, not used.
+    Bytes of one partition that a follower fetches at once.
 replica.fetch.min.bytes int 1 - read-only
-    Bytes that a follower's fetch waits for. Accepted, not used.
+    Bytes that a follower's fetch waits for.
 replica.fetch.response.max.bytes int 10485760 >=0 read-only
-    Bytes that a follower fetches at once. Accepted, not used.
+    Bytes that a follower fetches at once.
 replica.fetch.wait.max.ms int 500 - read-only
-    Longest wait of a follower's fetch. Accepted, not used.
+    Longest wait of a follower's fetch.
 replica.high.watermark.checkpoint.interval.ms long 5000 - read-only
     Time between checkpoints of high watermarks. Accepted, not used.
 replica.lag.time.max.ms long 30000 - read-only
-    How long a follower may lag before it leaves the in-sync replicas. Accepted, not used.
+    How long a follower may lag before it leaves the in-sync replicas.
 replica.selector.class string null - read-only
-    Java class that picks the replica a consumer reads. Accepted, not used.
+    Java class that picks the replica a consumer reads, for one in its own rack
+    org.apache.kafka.common.replica.RackAwareReplicaSelector.
 replica.socket.receive.buffer.bytes int 65536 - read-only
     Receive buffer of a follower's connection. Accepted, not used.
 replica.socket.timeout.ms int 30000 - read-only
-    Longest wait of a follower for an answer. Accepted, not used.
+    Longest wait of a follower for an answer.
 replication.quota.window.num int 11 >=1 read-only
-    Samples kept for replication quotas. Accepted, not used.
+    Samples kept for replication quotas.
 replication.quota.window.size.seconds int 1 >=1 read-only
-    Span of one sample of a replication quota. Accepted, not used.
+    Span of one sample of a replication quota.
 """

@@ -162,5 +162,5 @@ producer.purgatory.purge.interval.requests int 1000 - read-only
 unclean.leader.election.enable boolean false - cluster-wide
     Default of the topic setting of that name.
 unclean.leader.election.interval.ms long 300000 >=1 internal
-    How often leaderless partitions are looked at. Accepted, not used.
+    How often leaderless partitions are looked at.
 """

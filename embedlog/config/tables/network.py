@@ -19,7 +19,7 @@ client.quota.callback.class class null - read-only
 connections.max.idle.ms long 600000 - read-only
     Silence after which a connection is closed.
 controlled.shutdown.enable boolean true - read-only
-    Hand leadership over before stopping. Accepted, not used.
+    Hand leadership over before stopping, where there are several brokers.
 early.start.listeners list null - read-only
     Listeners that open before the broker is ready. Accepted, not used.
 embedlog.max.fetch.session.cache.partitions int 100000 >=0 internal

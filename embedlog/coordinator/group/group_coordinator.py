@@ -12,6 +12,7 @@ from embedlog import errors
 from embedlog.common import deque
 from embedlog.coordinator.answers import failed
 from embedlog.coordinator.group.group_shard import GroupShard
+from embedlog.coordinator.leadership import Leadership
 from embedlog.coordinator.placement import partition_of
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import Result
@@ -79,6 +80,7 @@ class GroupCoordinator:
             codec=broker.config.offsets_topic_compression_codec,
             when_opened=GroupShard.opened,
         )
+        self.leadership = Leadership(self._scheduler, self.runtime.follow_leader)
         self._places: dict[str, int] = {}
         self._changes: deque[MetadataChange] = deque()
         self._catching_up = ranked_rlock(Rank.CATCHING_UP)
@@ -97,6 +99,7 @@ class GroupCoordinator:
     def close(self) -> None:
         """Answer the parked requests. Requests after this find no coordinator."""
         self._catch_up()
+        self.leadership.close()
         self.runtime.close()
         self._scheduler.remove(self)
         for timer in self._timers:

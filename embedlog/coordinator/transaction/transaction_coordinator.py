@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.coordinator.answers import failed
+from embedlog.coordinator.leadership import Leadership
 from embedlog.coordinator.placement import Hashes
 from embedlog.coordinator.records import TRANSACTION_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import Result
@@ -99,6 +100,7 @@ class TransactionCoordinator:
             partitions_with_log=lambda: broker.partitions_with_log(TRANSACTIONS_TOPIC),
             commit_timeout_ms=_COMMIT_TIMEOUT_MS,
         )
+        self.leadership = Leadership(scheduler, self.runtime.follow_leader)
 
     def load(self) -> None:
         """Load what the broker left behind: tell what was decided, abort what takes too long."""
@@ -106,6 +108,7 @@ class TransactionCoordinator:
 
     def close(self) -> None:
         """Requests after this find no coordinator. What is decided is told after the next start."""
+        self.leadership.close()
         self._markers.close()
         self.runtime.close()
         self._registrations.force_complete_all()

@@ -64,7 +64,7 @@ class Member:
 
     def _ask(self, request: Any, version: int) -> Any:
         context = RequestContext(api_key(request), version, client_id="member")
-        answer = self.cluster.broker.handle(context, request)
+        answer = self.cluster.broker().core.handle(context, request)
         if isinstance(answer, Pending):
             assert self.cluster.runtime.scheduler.wait(answer, PATIENCE_MS), request
             return answer.result()
@@ -76,18 +76,18 @@ def test_members_in_threads_all_get_assignments_and_leave_nothing() -> None:
     with embedlog.open(
         group_min_session_timeout_ms=100, group_initial_rebalance_delay_ms=5
     ) as cluster:
-        assert topics.ensure_internal_topic(cluster.broker, "__consumer_offsets")
+        assert topics.ensure_internal_topic(cluster.broker().core, "__consumer_offsets")
         members = [Member(cluster, vanishes=index == 0) for index in range(MEMBERS)]
         for member in members:
             member.thread.join()
         assert [member.failure for member in members] == [None] * MEMBERS
         assert [member.assignments for member in members] == [[b"x"] * ROUNDS] * MEMBERS
         never: Pending[None] = Pending()
-        world = cluster.broker.group_coordinator.world
+        world = cluster.broker().core.group_coordinator.world
         while world.heartbeat_purgatory.delayed + world.join_purgatory.delayed:
             cluster.runtime.scheduler.wait(never, 10)
         assert world.heartbeat_purgatory.watched == world.join_purgatory.watched == 0
-        coordinator = cluster.broker.group_coordinator
+        coordinator = cluster.broker().core.group_coordinator
         group = coordinator.runtime.read(
             coordinator.partition_for(GROUP), lambda shard: shard.groups[GROUP]
         ).result()

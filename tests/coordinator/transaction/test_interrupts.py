@@ -18,7 +18,7 @@ from tests.coordinator.transaction.world import World
 @pytest.fixture
 def world() -> Iterator[World]:
     made = World()
-    made.cluster.broker.interceptor = None
+    made.cluster.broker().core.interceptor = None
     yield made
     made.cluster.close()
 
@@ -79,5 +79,5 @@ def test_a_commit_that_is_interrupted_leaves_the_id_usable(
         world.let_pass(50)
     assert world.written()[-1].state == "Empty"
     for index in (0, 1):
-        log: Log = world.cluster.broker.replica_manager.partition("orders", index).log
+        log: Log = world.cluster.broker().core.replica_manager.partition("orders", index).log
         assert log.offsets.last_stable_offset == log.log_end_offset

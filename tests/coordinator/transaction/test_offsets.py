@@ -24,8 +24,8 @@ PLACE = (TOPIC, 0)
 def opened(runtime: SimRuntime | None = None, path: str | None = None) -> World:
     """A world whose markers are written."""
     world = World(runtime, path)
-    world.cluster.broker.interceptor = None
-    assert topics.ensure_internal_topic(world.cluster.broker, OFFSETS_TOPIC)
+    world.cluster.broker().core.interceptor = None
+    assert topics.ensure_internal_topic(world.cluster.broker().core, OFFSETS_TOPIC)
     return world
 
 

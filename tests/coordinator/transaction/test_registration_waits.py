@@ -56,7 +56,7 @@ def produce(world: World, producer: tuple[int, int], version: int = 12) -> Any:
             )
         ],
     )
-    return world.cluster.broker.handle(RequestContext(ApiKey.PRODUCE, version), request)
+    return world.cluster.broker().core.handle(RequestContext(ApiKey.PRODUCE, version), request)
 
 
 def code_of(response: Any) -> int:

@@ -128,7 +128,7 @@ def test_what_takes_too_long_is_aborted(world: World) -> None:
 
 def test_the_last_epoch_of_an_id_is_followed_by_another_id(world: World) -> None:
     pid, _ = world.producer()
-    shard = world.cluster.broker.transaction_coordinator.runtime.loaded()[0]
+    shard = world.cluster.broker().core.transaction_coordinator.runtime.loaded()[0]
     shard.transactions["t"].producer_epoch = LAST_OF_CLIENTS
     assert world.add((pid, LAST_OF_CLIENTS), 0) == [0]
     code, new, epoch = world.end((pid, LAST_OF_CLIENTS), is_committed=False)
@@ -149,7 +149,7 @@ def test_the_last_epoch_of_an_id_is_followed_by_another_id(world: World) -> None
 
 def test_one_that_begins_after_the_last_epoch_gets_another_id(world: World) -> None:
     pid, _ = world.producer()
-    shard = world.cluster.broker.transaction_coordinator.runtime.loaded()[0]
+    shard = world.cluster.broker().core.transaction_coordinator.runtime.loaded()[0]
     shard.transactions["t"].producer_epoch = LAST_OF_CLIENTS
     new, epoch = world.producer()
     assert (new != pid, epoch) == (True, 0)
@@ -278,7 +278,7 @@ def test_there_are_only_so_many_ids() -> None:
 
 def test_while_a_transition_waits_for_the_disk_the_id_takes_no_other() -> None:
     world = World(path="/data", durability="fsync")
-    coordinator = world.cluster.broker.transaction_coordinator
+    coordinator = world.cluster.broker().core.transaction_coordinator
     producer = world.producer()
     first = coordinator.register("t", *producer, [(TOPIC, 0)], is_verified_only=False)
     second = coordinator.register("t", *producer, [(TOPIC, 1)], is_verified_only=False)

@@ -63,8 +63,8 @@ class World:
         self.marker_code: int = ErrorCode.NONE
         self.markers: list[tuple[int, int, bool, dict[str, list[int]]]] = []
         self.cluster = Cluster(path, runtime=self.runtime, **settings)
-        self.cluster.broker.interceptor = self._intercept
-        assert topics.ensure_internal_topic(self.cluster.broker, TRANSACTIONS_TOPIC)
+        self.cluster.broker().core.interceptor = self._intercept
+        assert topics.ensure_internal_topic(self.cluster.broker().core, TRANSACTIONS_TOPIC)
         if TOPIC not in self.cluster.topics:
             self.cluster.create_topic(TOPIC, 3)
 
@@ -100,7 +100,7 @@ class World:
         """The broker's answer."""
         api_key = declaration(type(request)).api
         assert api_key is not None
-        answer = self.cluster.broker.handle(RequestContext(api_key, version), request)
+        answer = self.cluster.broker().core.handle(RequestContext(api_key, version), request)
         if isinstance(answer, Pending):
             assert self.runtime.scheduler.wait(answer, WAIT_MS)
             return answer.result()
@@ -196,9 +196,9 @@ class World:
 
     def written(self, transactional_id: str = "t", *, first: int = 0) -> list[Written]:
         """Every record of the id, from the `first` on."""
-        topic = self.cluster.broker.controller.image.topics_by_name[TRANSACTIONS_TOPIC]
+        topic = self.cluster.broker().core.controller.image.topics_by_name[TRANSACTIONS_TOPIC]
         index = partition_of(transactional_id, len(topic.partitions))
-        partition = self.cluster.broker.replica_manager.partition(TRANSACTIONS_TOPIC, index)
+        partition = self.cluster.broker().core.replica_manager.partition(TRANSACTIONS_TOPIC, index)
         log = partition.log
         read = log.reader.read(0, max_bytes=1 << 24, end_offset=log.log_end_offset)
         found = []

@@ -1,0 +1,84 @@
+"""AlterPartitionReassignments (api key 45), versions 0-1: move partitions to other brokers.
+
+Null replicas take back a move that is under way. v1 can forbid another number of replicas
+(KIP-860). A time-out of zero or less moves nothing and says REQUEST_TIMED_OUT.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.errors import KafkaError
+from wire.schemas.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from wire.schemas.alter_partition_reassignments import ReassignablePartition
+
+
+def handle(
+    broker: Broker, _context: RequestContext, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    if request.timeout_ms <= 0:
+        raise errors.RequestTimedOut()
+
+    def move(topic: str, wanted: ReassignablePartition) -> KafkaError | None:
+        try:
+            broker.controller.partitions.reassign(
+                topic,
+                wanted.partition_index,
+                wanted.replicas,
+                allow_replication_factor_change=request.allow_replication_factor_change,
+            )
+        except KafkaError as error:
+            return error
+        return None
+
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_message=None if request.topics else "",  # as Kafka
+        responses=_responses(request, move),
+    )
+
+
+def refused(
+    request: AlterPartitionReassignmentsRequest, _version: int, error: KafkaError
+) -> AlterPartitionReassignmentsResponse:
+    """The error for all, and in every partition."""
+    return AlterPartitionReassignmentsResponse(
+        error_code=error.code,
+        error_message=error.message,
+        responses=_responses(request, lambda _topic, _wanted: error),
+    )
+
+
+def _responses(
+    request: AlterPartitionReassignmentsRequest,
+    move: Callable[[str, ReassignablePartition], KafkaError | None],
+) -> list[ReassignableTopicResponse]:
+    return [
+        ReassignableTopicResponse(
+            name=topic.name,
+            partitions=[
+                _response(wanted.partition_index, move(topic.name, wanted))
+                for wanted in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+
+
+def _response(number: int, error: KafkaError | None) -> ReassignablePartitionResponse:
+    if error is None:
+        return ReassignablePartitionResponse(partition_index=number, error_message=None)
+    return ReassignablePartitionResponse(
+        partition_index=number, error_code=error.code, error_message=error.message
+    )

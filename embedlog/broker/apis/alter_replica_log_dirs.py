@@ -1,0 +1,72 @@
+"""AlterReplicaLogDirs (api key 34), versions 0-2: move replicas between a broker's directories.
+
+Each broker has one: what is there already is fine, and no other path is known. v2 flexible. Of a
+partition that is named twice the last directory counts.
+"""
+
+from __future__ import annotations
+
+from wire.error_codes import ErrorCode
+from wire.schemas.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.errors import KafkaError
+    from wire.schemas.alter_replica_log_dirs import AlterReplicaLogDirsRequest
+
+
+def handle(
+    broker: Broker, _context: RequestContext, request: AlterReplicaLogDirsRequest
+) -> AlterReplicaLogDirsResponse:
+    return _answer(request, lambda path, topic, index: _move(broker, path, topic, index))
+
+
+def refused(
+    request: AlterReplicaLogDirsRequest, _version: int, error: KafkaError
+) -> AlterReplicaLogDirsResponse:
+    """The same error for every partition."""
+    return _answer(request, lambda _path, _topic, _index: error.code)
+
+
+def _answer(
+    request: AlterReplicaLogDirsRequest, move: Callable[[str, str, int], int]
+) -> AlterReplicaLogDirsResponse:
+    wanted = {
+        (topic.name, index): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
+        for index in topic.partitions
+    }
+    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for (topic, index), path in wanted.items():
+        results.setdefault(topic, []).append(
+            AlterReplicaLogDirPartitionResult(
+                partition_index=index, error_code=move(path, topic, index)
+            )
+        )
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(topic_name=topic, partitions=partitions)
+            for topic, partitions in results.items()
+        ]
+    )
+
+
+def _move(broker: Broker, path: str, topic: str, index: int) -> int:
+    """The error code for one partition."""
+    known = broker.image.partition(topic, index)
+    if path != broker.log_manager.directory.path:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    if known is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if broker.node_id not in known.replicas:
+        return ErrorCode.REPLICA_NOT_AVAILABLE
+    return ErrorCode.NONE

@@ -1,0 +1,116 @@
+"""DescribeQuorum (api key 55), versions 0-2: who keeps the metadata log.
+
+The controller is one. As every broker claims to be a controller too (`process.roles`), all of them
+are told as voters, which is what tools know how to read. v1 times of the last fetch, and of
+catching up. v2 messages, and where voters listen.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.broker.error_texts import message_of
+from embedlog.common import ZERO_UUID
+from embedlog.topic_names import METADATA_TOPIC
+from wire.schemas.describe_quorum import (
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    ReplicaState,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from wire.schemas.describe_quorum import DescribeQuorumRequest
+
+_EPOCH = 1
+"""Nobody was ever elected but the first."""
+_NEVER = -1
+_FIRST_WITH_NODES = 2
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeQuorumRequest
+) -> DescribeQuorumResponse:
+    version = context.api_version
+    if not request.topics:
+        return DescribeQuorumResponse(error_message="")
+    if not _asks_for_the_metadata(request):
+        message = "This server does not host this topic-partition."
+        return _refused_partitions(request, errors.UnknownTopicOrPartition(message))
+    image = broker.image
+    voters = sorted(image.brokers)
+    now_ms = broker.runtime.clock.wall_ms()
+    partition = ResponsePartitionData(
+        partition_index=0,
+        error_message="",
+        leader_id=voters[0],
+        leader_epoch=_EPOCH,
+        high_watermark=image.end_offset,
+        current_voters=[_replica(broker, node_id, now_ms) for node_id in voters],
+    )
+    return DescribeQuorumResponse(
+        error_message="",
+        topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+        nodes=[_node(broker, node_id) for node_id in voters]
+        if version >= _FIRST_WITH_NODES
+        else [],
+    )
+
+
+def refused(
+    _request: DescribeQuorumRequest, _version: int, error: errors.KafkaError
+) -> DescribeQuorumResponse:
+    """The error at the top."""
+    return DescribeQuorumResponse(error_code=error.code, error_message=message_of(error))
+
+
+def _asks_for_the_metadata(request: DescribeQuorumRequest) -> bool:
+    return [
+        (topic.topic_name, [each.partition_index for each in topic.partitions])
+        for topic in request.topics
+    ] == [(METADATA_TOPIC, [0])]
+
+
+def _replica(broker: Broker, node_id: int, now_ms: int) -> ReplicaState:
+    """A broker that hears of every change at once; a fenced one has not been heard of."""
+    known = broker.image.brokers[node_id]
+    seen_ms = _NEVER if known.is_fenced else now_ms
+    return ReplicaState(
+        replica_id=node_id,
+        replica_directory_id=ZERO_UUID,  # voters by their settings have none
+        log_end_offset=broker.image.end_offset,
+        last_fetch_timestamp=seen_ms,
+        last_caught_up_timestamp=seen_ms,
+    )
+
+
+def _node(broker: Broker, node_id: int) -> Node:
+    """Where the voter listens as a controller, by the setting: nobody connects to it."""
+    names, voters = broker.config.controller_listener_names, broker.config.controller_quorum_voters
+    host, _, port = voters[0].rpartition("@")[2].rpartition(":")
+    return Node(node_id=node_id, listeners=[Listener(name=names[0], host=host, port=int(port))])
+
+
+def _refused_partitions(
+    request: DescribeQuorumRequest, error: errors.KafkaError
+) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(
+        topics=[
+            ResponseTopicData(
+                topic_name=topic.topic_name,
+                partitions=[
+                    ResponsePartitionData(
+                        partition_index=each.partition_index,
+                        error_code=error.code,
+                        error_message=error.message,
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,87 @@
+"""ElectLeaders (api key 43), versions 0-2: preferred leaders (0), or any that is there (1).
+
+v1 unclean elections, and an error for the whole answer. v2 flexible. Null topics mean all, and are
+answered without the partitions that needed no election. A time-out of zero or less elects nobody
+and says REQUEST_TIMED_OUT.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.broker.error_texts import message_of
+from embedlog.common import TopicPartition
+from wire.schemas.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.errors import KafkaError
+
+
+def handle(
+    broker: Broker, _context: RequestContext, request: ElectLeadersRequest
+) -> ElectLeadersResponse:
+    if request.timeout_ms <= 0:
+        raise errors.RequestTimedOut()
+    controller = broker.controller
+    if request.topic_partitions is None:
+        names = list(controller.image.topics_by_name)
+        found = controller.partitions.elect_leaders(request.election_type, None)
+        numbers: dict[str, list[int]] = {name: [] for name in names}
+        for topic, number in found:
+            numbers.setdefault(topic, []).append(number)
+        return _answer(list(numbers.items()), found)
+    asked = [(each.topic, each.partitions) for each in request.topic_partitions]
+    wanted = [TopicPartition(topic, number) for topic, numbers in asked for number in numbers]
+    return _answer(asked, controller.partitions.elect_leaders(request.election_type, wanted))
+
+
+def refused(request: ElectLeadersRequest, _version: int, error: KafkaError) -> ElectLeadersResponse:
+    """The error for all, and in every partition."""
+    return ElectLeadersResponse(
+        error_code=error.code,
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    PartitionResult(
+                        partition_id=number, error_code=error.code, error_message=error.message
+                    )
+                    for number in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or []
+        ],
+    )
+
+
+def _answer(
+    asked: list[tuple[str, list[int]]], found: Mapping[TopicPartition, KafkaError | None]
+) -> ElectLeadersResponse:
+    return ElectLeadersResponse(
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=topic,
+                partition_result=[
+                    _result(number, found[TopicPartition(topic, number)]) for number in numbers
+                ],
+            )
+            for topic, numbers in asked
+        ]
+    )
+
+
+def _result(number: int, error: KafkaError | None) -> PartitionResult:
+    if error is None:
+        return PartitionResult(partition_id=number, error_message=None)
+    return PartitionResult(
+        partition_id=number, error_code=error.code, error_message=message_of(error)
+    )

@@ -1,0 +1,28 @@
+"""UnregisterBroker (api key 64), version 0: forget a broker that is gone for good.
+
+The only broker of a cluster cannot be forgotten: Kafka would go on without any, and serve nobody.
+"""
+
+from __future__ import annotations
+
+from wire.schemas.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.broker import Broker
+    from embedlog.broker.context import RequestContext
+    from embedlog.errors import KafkaError
+
+
+def handle(
+    broker: Broker, _context: RequestContext, request: UnregisterBrokerRequest
+) -> UnregisterBrokerResponse:
+    broker.controller.brokers.unregister(request.broker_id)
+    return UnregisterBrokerResponse(error_message="")
+
+
+def refused(
+    _request: UnregisterBrokerRequest, _version: int, error: KafkaError
+) -> UnregisterBrokerResponse:
+    """The code, and why."""
+    return UnregisterBrokerResponse(error_code=error.code, error_message=error.message)

@@ -1,0 +1,145 @@
+"""The way of a transaction's markers: one request to each broker that leads some of its partitions.
+
+A partition whose leader is not known, or does not answer, is told again later: its answer says so.
+"""
+
+from __future__ import annotations
+
+from embedlog.broker.context import RequestContext
+from embedlog.coordinator.answers import combined
+from embedlog.errors import KafkaError
+from embedlog.pending import Pending
+from wire.api_keys import ApiKey
+from wire.error_codes import ErrorCode
+from wire.registry import stable_versions
+from wire.schemas.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Protocol
+
+    from embedlog.broker.peers import Peers
+    from embedlog.controller.metadata import MetadataImage
+    from wire.schema import R, Request
+
+    Answer = WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]
+
+    class Broker(Protocol):
+        """The broker, as this file knows it."""
+
+        image: MetadataImage
+        peers: Peers | None
+
+        @property
+        def node_id(self) -> int: ...
+        def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]:
+            """Its door."""
+
+
+NOBODY = -1
+_TIMEOUT_MS = 30_000
+_, _VERSION = stable_versions(ApiKey.WRITE_TXN_MARKERS)
+
+
+def send_markers(broker: Broker, request: WriteTxnMarkersRequest) -> Answer:
+    """What all leaders answer, as one response."""
+    peers = broker.peers
+    if peers is None:
+        return broker.handle(RequestContext(ApiKey.WRITE_TXN_MARKERS, _VERSION), request)
+    answers: list[Answer] = []
+    for leader, asked in _by_leader(broker.image, request).items():
+        if leader == NOBODY:
+            answers.append(_refused(asked, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        elif leader == broker.node_id:
+            context = RequestContext(ApiKey.WRITE_TXN_MARKERS, _VERSION)
+            answers.append(broker.handle(context, asked))
+        else:
+            answers.append(_ask(peers, leader, asked))
+    return combined(
+        answers,
+        lambda found: WriteTxnMarkersResponse(
+            markers=[marker for response in found for marker in response.markers]
+        ),
+    )
+
+
+def _by_leader(
+    image: MetadataImage, request: WriteTxnMarkersRequest
+) -> dict[int, WriteTxnMarkersRequest]:
+    """The part of the request for each leader; `NOBODY` where there is none."""
+    parts: dict[int, WriteTxnMarkersRequest] = {}
+    for marker in request.markers:
+        places: dict[int, dict[str, list[int]]] = {}
+        for topic in marker.topics:
+            for index in topic.partition_indexes:
+                known = image.partition(topic.name, index)
+                leader = NOBODY if known is None else known.leader
+                places.setdefault(leader, {}).setdefault(topic.name, []).append(index)
+        for leader, topics in places.items():
+            part = parts.setdefault(leader, WriteTxnMarkersRequest(markers=[]))
+            part.markers.append(_of(marker, topics.items()))
+    return parts
+
+
+def _of(
+    marker: WritableTxnMarker, topics: Iterable[tuple[str, list[int]]]
+) -> WritableTxnMarker:
+    """The marker for these partitions alone."""
+    return WritableTxnMarker(
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        transaction_result=marker.transaction_result,
+        topics=[
+            WritableTxnMarkerTopic(name=name, partition_indexes=indexes)
+            for name, indexes in topics
+        ],
+        coordinator_epoch=marker.coordinator_epoch,
+        transaction_version=marker.transaction_version,
+    )
+
+
+def _ask(peers: Peers, leader: int, asked: WriteTxnMarkersRequest) -> Answer:
+    """What one leader answers; that nobody answers is an answer too."""
+    answer: Pending[WriteTxnMarkersResponse] = Pending()
+
+    def answered(done: Pending[WriteTxnMarkersResponse]) -> None:
+        error = done.error()
+        if error is None:
+            answer.complete(done.result())
+        elif isinstance(error, KafkaError):
+            answer.complete(_refused(asked, error.code))
+        else:
+            answer.fail(error)
+
+    peers.send(leader, asked, timeout_ms=_TIMEOUT_MS).add_callback(answered)
+    return answer
+
+
+def _refused(request: WriteTxnMarkersRequest, code: int) -> WriteTxnMarkersResponse:
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )

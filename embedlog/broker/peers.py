@@ -1,0 +1,35 @@
+"""What a broker knows of the others: the way to them, and to the controller; for the type checker.
+
+A broker that is alone has none of this. Nothing here waits: answers come as `Pending`s, and fail
+with `Network` or `RequestTimedOut` where nobody answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.broker.context import RequestContext
+    from embedlog.controller.controller import Controller
+    from embedlog.pending import Pending
+    from wire.schema import R, Request
+
+    T = TypeVar("T")
+
+
+class Peers(Protocol):
+    """The cluster around one broker."""
+
+    def send(self, node_id: int, request: Request[R], *, timeout_ms: int) -> Pending[R]:
+        """Ask another broker, through its door, at the newest version."""
+
+    def ask_controller(self, call: Callable[[Controller], T]) -> Pending[T]:
+        """Run `call` where the controller is; the pending fails with what it raises."""
+
+    def address(self, node_id: int, context: RequestContext) -> tuple[str, int] | None:
+        """Where clients of the request's listener reach a broker; None when they cannot."""
+
+    def reaches_controller(self) -> bool:
+        """Would the controller hear of a call now?"""

@@ -1,0 +1,1 @@
+"""The brokers of one cluster of this process, and all that is between them."""

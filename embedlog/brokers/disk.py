@@ -1,0 +1,103 @@
+"""`Disk`: the files of one broker of several, on a disk that a test may fill.
+
+It is an `embedlog.runtime.files.Files` over another. While it is full nothing grows and nothing is
+made: what is written over, renamed or removed still can be.
+"""
+
+from __future__ import annotations
+
+from errno import ENOSPC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlog.runtime.files import Bytes, DirectoryLock, File, Files, FileStat, Volume
+
+
+class Disk:
+    """One disk; `is_full` may be changed at any time."""
+
+    __slots__ = ("_files", "boot_id", "descriptor_count_max", "is_full")
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self.descriptor_count_max = files.descriptor_count_max
+        self.boot_id = files.boot_id
+        self.is_full = False
+
+    def check_room(self) -> None:
+        """Raise OSError where there is no room for more."""
+        if self.is_full:
+            raise OSError(ENOSPC, "No space left on device")
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
+        if create and self.is_full and self._files.stat(path) is None:
+            self.check_room()
+        return _DiskFile(self, self._files.open(path, create=create, writable=writable))
+
+    def make_directory(self, path: str, mode: int = 0o777) -> None:
+        if self._files.stat(path) is None:
+            self.check_room()
+        self._files.make_directory(path, mode)
+
+    def read(self, path: str) -> bytes:
+        return self._files.read(path)
+
+    def stat(self, path: str) -> FileStat | None:
+        return self._files.stat(path)
+
+    def list(self, path: str) -> list[str]:
+        return self._files.list(path)
+
+    def rename(self, old: str, new: str) -> None:
+        self._files.rename(old, new)
+
+    def remove(self, path: str) -> None:
+        self._files.remove(path)
+
+    def volume(self, path: str) -> Volume:
+        return self._files.volume(path)
+
+    def sync_directory(self, path: str) -> None:
+        self._files.sync_directory(path)
+
+    def lock(self, path: str) -> DirectoryLock:
+        return self._files.lock(path)
+
+
+class _DiskFile:
+    """An open file of the disk."""
+
+    __slots__ = ("_disk", "_file")
+
+    def __init__(self, disk: Disk, file: File) -> None:
+        self._disk = disk
+        self._file = file
+
+    def write(self, buffers: Sequence[Bytes], position: int) -> int:
+        if self._disk.is_full:
+            size = sum(len(memoryview(buffer).cast("B")) for buffer in buffers)
+            if position + size > self._file.size():
+                self._disk.check_room()
+        return self._file.write(buffers, position)
+
+    def truncate(self, size: int) -> None:
+        self._file.truncate(size)
+
+    def reserve(self, size: int) -> None:
+        if size > self._file.size():
+            self._disk.check_room()
+        self._file.reserve(size)
+
+    def sync(self) -> None:
+        self._file.sync()
+
+    def view(self, position: int, size: int) -> memoryview:
+        return self._file.view(position, size)
+
+    def size(self) -> int:
+        return self._file.size()
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,167 @@
+"""`Node`: one broker over its data directory, from the taking of the directory to its release."""
+
+from __future__ import annotations
+
+from embedlog.broker import meta_properties
+from embedlog.broker.broker import Broker
+from embedlog.broker.data_directory import after_committers, prepare
+from embedlog.brokers.controller_log import check_cluster_id, open_controller
+from embedlog.storage.log_config import LogConfig
+from embedlog.storage.log_manager import LogManager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.broker.commits.desk import CommitDesk
+    from embedlog.broker.peers import Peers
+    from embedlog.config.broker_config import BrokerConfig
+    from embedlog.controller.controller import Controller
+    from embedlog.controller.metadata import MetadataDelta
+    from embedlog.runtime import Runtime
+    from embedlog.storage.degradation import Degradation
+
+
+class Node:
+    """A broker, its logs and their directory.
+
+    Alone it has the cluster's metadata log in its directory, and the controller over it. One of
+    several is given the `controller` and its `peers`.
+    """
+
+    __slots__ = ("_is_alone", "commit_desk", "controller", "core", "directory_id", "log_manager")
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        directory: str,
+        config: BrokerConfig,
+        *,
+        durability: str,
+        on_disk: bool,
+        cluster_id: str | None = None,
+        waits_for_committer: bool = True,
+        controller: Controller | None = None,
+        peers: Peers | None = None,
+    ) -> None:
+        """Take the directory, and open what is in it.
+
+        `on_disk`: it is one of the file system, which other processes see. `waits_for_committer`:
+        who has it for a commit of staged files will soon go.
+
+        Raises:
+            DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
+        """
+        if on_disk:
+            prepare(runtime.files, directory, config.embedlog_data_dir_mode)
+        self._is_alone = controller is None
+        self.log_manager = _take(
+            runtime,
+            directory,
+            config,
+            durability,
+            waits_for_committer=waits_for_committer,
+            begins_epochs=self._is_alone,
+        )
+        try:
+            properties = meta_properties.read(runtime, directory, config.node_id)
+            if controller is None:
+                controller = open_controller(
+                    runtime,
+                    self.log_manager,
+                    config,
+                    sync=on_disk,
+                    cluster_id=properties.cluster_id or cluster_id,
+                )
+                check_cluster_id(directory, controller, "expected was", cluster_id)
+            check_cluster_id(directory, controller, "meta.properties names", properties.cluster_id)
+            self.controller = controller
+            if not properties.cluster_id:
+                properties.cluster_id = controller.image.cluster_id
+                meta_properties.write(runtime, directory, config.node_id, properties, sync=on_disk)
+            self.directory_id = properties.directory_id
+            self.core = Broker(runtime, config, self.log_manager, controller, peers=peers)
+            """The broker behind its one door, `handle`."""
+            if self._is_alone:
+                controller.on_change = self.core.changed
+            self.commit_desk = self._open_commit_desk() if on_disk else None
+        except BaseException:
+            self.log_manager.close()
+            raise
+
+    def _open_commit_desk(self) -> CommitDesk:
+        """The desk for what other processes have staged in the directory.
+
+        Nobody has seen the logs yet: a commit that a crash cut short is finished here.
+        """
+        from embedlog.broker.commits.desk import CommitDesk
+
+        return CommitDesk(self.core)
+
+    @property
+    def is_held(self) -> bool:
+        """Is the directory still this process's?"""
+        return self.log_manager.directory.is_held
+
+    def health(self) -> list[Degradation]:
+        """What is degraded: see `Cluster.health`."""
+        from embedlog.broker.health import degradations
+
+        return degradations(self.log_manager, self.core.runtime.scheduler)
+
+    def maintain(self) -> int:
+        """Do the work that waits for its interval: see `Cluster.maintain`."""
+        self.core.all_partitions()
+        self.core.expire_offsets()
+        scheduler, steps = self.core.runtime.scheduler, self.log_manager.tasks.finish_now()
+        freed = 0
+        while (step := scheduler.exclusively(lambda: next(steps, None))) is not None:
+            freed += step
+        return freed
+
+    def close(self) -> None:
+        """Answer what waits, write what is open, release the directory."""
+        if self._is_alone:
+            self.controller.on_change = _ignore
+        if self.commit_desk is not None:
+            self.commit_desk.close()
+        self.core.close()
+        self.core.runtime.scheduler.exclusively(self.log_manager.tasks.finish_before_close)
+        self.log_manager.close()
+
+    def abandon(self, *, loses_unsynced: bool) -> None:
+        """End as a process does that is killed: nothing is written any more, or marked as clean.
+
+        `loses_unsynced`: as a machine does whose power fails.
+        """
+        if self.commit_desk is not None:
+            self.commit_desk.close()
+        self.core.close(syncs=False)
+        self.log_manager.abandon(loses_unsynced=loses_unsynced)
+
+
+def _take(
+    runtime: Runtime,
+    directory: str,
+    config: BrokerConfig,
+    durability: str,
+    *,
+    waits_for_committer: bool,
+    begins_epochs: bool,
+) -> LogManager:
+    """The logs of a directory, which is this process's from here on."""
+
+    def take() -> LogManager:
+        return LogManager(
+            runtime,
+            directory,
+            LogConfig(durability=durability),
+            retention_first_ms=config.log_initial_task_delay_ms,
+            retention_interval_ms=config.log_retention_check_interval_ms,
+            cleaner_settings=config,
+            begins_epochs=begins_epochs,
+        )
+
+    return after_committers(runtime, directory, take) if waits_for_committer else take()
+
+
+def _ignore(_delta: MetadataDelta) -> None:
+    """The broker is closed."""

@@ -1,0 +1,349 @@
+"""Three brokers in one process: they replicate, fail, take over, and come back."""
+
+from __future__ import annotations
+
+import pytest
+
+from embedlog import errors
+from embedlog.client.errors import IllegalState
+from embedlog.cluster import Cluster
+from embedlog.common import TopicPartition
+from embedlog.errors import ClosedError, ConfigError
+from embedlog.testing import SimRuntime, sim_runtime
+from tests.brokers.conftest import RACKS, leader_of, until
+from wire.schemas.metadata import MetadataRequest
+
+TOPIC = "events"
+
+
+def make_topic(cluster: Cluster, **config: str) -> None:
+    settings = {"min.insync.replicas": "2", **{k.replace("_", "."): v for k, v in config.items()}}
+    cluster.create_topic(TOPIC, 1, replication_factor=3, config=settings)
+
+
+def produce(cluster: Cluster, *values: bytes, acks: str = "all") -> list[int]:
+    with cluster.producer(acks=acks) as producer:
+        futures = [producer.send(TOPIC, value) for value in values]
+        return [future.result().offset for future in futures]
+
+
+def consume(cluster: Cluster, count: int) -> list[bytes]:
+    with cluster.consumer(auto_offset_reset="earliest") as consumer:
+        consumer.assign([(TOPIC, 0)])
+        values: list[bytes] = []
+        for _ in range(100):
+            values += [record.value for record in consumer.poll(1_000)]
+            if len(values) >= count:
+                return values
+    return values
+
+
+def all_in_sync(cluster: Cluster) -> bool:
+    return len(cluster.partition(TOPIC, 0).isr) == 3
+
+
+def test_what_is_acknowledged_by_all_is_on_every_broker(cluster: Cluster) -> None:
+    make_topic(cluster)
+    assert produce(cluster, b"a", b"b", b"c") == [0, 1, 2]
+    assert cluster.partition(TOPIC, 0).end_offsets == {1: 3, 2: 3, 3: 3}
+    assert consume(cluster, 3) == [b"a", b"b", b"c"]
+
+
+def test_followers_learn_the_high_watermark(cluster: Cluster) -> None:
+    make_topic(cluster)
+    produce(cluster, b"a")
+    partition = cluster.partition(TOPIC, 0)
+    until(cluster, lambda: partition.high_watermarks == {1: 1, 2: 1, 3: 1})
+
+
+def test_clients_are_told_of_every_broker_and_its_rack(cluster: Cluster) -> None:
+    transport = cluster.broker(2).connect()
+    told = transport.send(-1, MetadataRequest(topics=None)).result()
+    assert [(each.node_id, each.rack) for each in told.brokers] == [(1, "a"), (2, "b"), (3, "c")]
+
+
+@pytest.mark.parametrize("loses", [False, True])
+def test_a_killed_leader_costs_nothing_that_all_had(cluster: Cluster, loses: bool) -> None:
+    make_topic(cluster)
+    produce(cluster, b"a", b"b")
+    former = leader_of(cluster, TOPIC)
+    former.kill(lose_unsynced=loses)
+    partition = cluster.partition(TOPIC, 0)
+    assert partition.leader not in (-1, former.node_id)
+    assert produce(cluster, b"c") == [2]
+    former.start()
+    until(cluster, lambda: all_in_sync(cluster))
+    assert partition.end_offsets == {1: 3, 2: 3, 3: 3}
+    assert consume(cluster, 3) == [b"a", b"b", b"c"]
+
+
+def test_a_producer_that_stays_goes_on_with_the_next_leader(cluster: Cluster) -> None:
+    make_topic(cluster)
+    with cluster.producer(acks="all") as producer:
+        for number in range(6):
+            assert producer.send(TOPIC, b"%d" % number).result().offset == number
+            former = leader_of(cluster, TOPIC)
+            former.kill() if number % 2 else former.stop()
+            former.start()
+            until(cluster, lambda: all_in_sync(cluster))
+    assert consume(cluster, 6) == [b"%d" % number for number in range(6)]
+
+
+def test_a_kill_costs_next_to_no_virtual_time(cluster: Cluster, runtime: SimRuntime) -> None:
+    make_topic(cluster)
+    with cluster.producer(acks="all") as producer:
+        producer.send(TOPIC, b"before").result()
+        for _ in range(4):
+            former = leader_of(cluster, TOPIC)
+            killed_ms = runtime.clock.monotonic_ms()
+            former.kill()
+            producer.send(TOPIC, b"after").result()
+            assert runtime.clock.monotonic_ms() - killed_ms < 10
+            former.start()
+            until(cluster, lambda: all_in_sync(cluster))
+
+
+def test_a_stopped_leader_hands_over_first(cluster: Cluster) -> None:
+    make_topic(cluster)
+    produce(cluster, b"a")
+    former = leader_of(cluster, TOPIC)
+    epoch = cluster.partition(TOPIC, 0).leader_epoch
+    former.stop()
+    assert cluster.partition(TOPIC, 0).leader_epoch == epoch + 1
+    assert produce(cluster, b"b") == [1]
+    former.start()
+    until(cluster, lambda: all_in_sync(cluster))
+
+
+def test_a_paused_leader_is_given_up_after_its_session(cluster: Cluster) -> None:
+    make_topic(cluster)
+    produce(cluster, b"a")
+    former = leader_of(cluster, TOPIC)
+    former.pause()
+    assert cluster.partition(TOPIC, 0).leader == former.node_id
+    until(cluster, lambda: cluster.partition(TOPIC, 0).leader != former.node_id, 15_000)
+    assert produce(cluster, b"b") == [1]
+    former.resume()
+    until(cluster, lambda: all_in_sync(cluster))
+    assert cluster.partition(TOPIC, 0).end_offsets == {1: 2, 2: 2, 3: 2}
+
+
+def test_fewer_in_sync_than_asked_for_refuses_acks_all_alone(cluster: Cluster) -> None:
+    make_topic(cluster)
+    leader = cluster.partition(TOPIC, 0).leader
+    for node in cluster.brokers:
+        if node.node_id != leader:
+            node.kill()
+    assert cluster.partition(TOPIC, 0).isr == (leader,)
+    with (
+        cluster.producer(acks="all", retries=0) as producer,
+        pytest.raises(errors.NotEnoughReplicas),
+    ):
+        producer.send(TOPIC, b"a").result()
+    assert produce(cluster, b"b", acks="1") == [0]
+
+
+def test_a_leader_in_the_dark_knows_how_many_must_be_in_sync(cluster: Cluster) -> None:
+    make_topic(cluster)
+    leader = leader_of(cluster, TOPIC)
+    leader.hold_metadata()
+    cluster.network.split({leader.node_id}, {1, 2, 3} - {leader.node_id})
+    produce(cluster, b"a", acks="1")
+    until(cluster, lambda: cluster.partition(TOPIC, 0).isr == (leader.node_id,))
+    with (
+        cluster.producer(acks="all", retries=0) as producer,
+        pytest.raises(errors.NotEnoughReplicas),
+    ):
+        producer.send(TOPIC, b"b").result()
+    assert cluster.partition(TOPIC, 0).high_watermarks[leader.node_id] == 0
+
+
+def test_a_leader_cut_off_from_its_followers_shrinks_the_set_in_sync(cluster: Cluster) -> None:
+    make_topic(cluster)
+    leader = cluster.partition(TOPIC, 0).leader
+    others = {1, 2, 3} - {leader}
+    cluster.network.split({leader}, others)
+    produce(cluster, b"a", acks="1")
+    until(cluster, lambda: cluster.partition(TOPIC, 0).isr == (leader,))
+    cluster.network.heal()
+    until(cluster, lambda: all_in_sync(cluster))
+    assert cluster.partition(TOPIC, 0).end_offsets == {1: 1, 2: 1, 3: 1}
+
+
+def test_a_record_of_acks_1_that_no_follower_had_is_cut_off(cluster: Cluster) -> None:
+    make_topic(cluster)
+    produce(cluster, b"a")
+    partition = cluster.partition(TOPIC, 0)
+    former = leader_of(cluster, TOPIC)
+    for node_id in {1, 2, 3} - {former.node_id}:
+        partition.hold(node_id)
+    assert produce(cluster, b"lost", acks="1") == [1]
+    former.kill()
+    for node_id in {1, 2, 3} - {former.node_id}:
+        partition.release(node_id)
+    assert produce(cluster, b"b") == [1]
+    former.start()
+    until(cluster, lambda: all_in_sync(cluster))
+    assert consume(cluster, 2) == [b"a", b"b"]
+    assert partition.end_offsets == {1: 2, 2: 2, 3: 2}
+
+
+def test_without_the_controller_records_go_on_and_topics_wait(cluster: Cluster) -> None:
+    make_topic(cluster)
+    cluster.controller.stop()
+    assert produce(cluster, b"a") == [0]
+    admin = cluster.admin(request_timeout_ms=1_000, default_api_timeout_ms=2_000)
+    with admin, pytest.raises(errors.EmbedlogError):
+        admin.create_topics(["later"])
+    cluster.controller.start()
+    assert "later" in cluster.topics  # its request waited for that, and nobody for the answer
+    assert produce(cluster, b"b") == [1]
+
+
+def test_a_broker_kept_in_the_dark_refuses_in_kafkas_words(cluster: Cluster) -> None:
+    make_topic(cluster)
+    partition = cluster.partition(TOPIC, 0)
+    former = partition.leader
+    target = next(each for each in (1, 2, 3) if each != former)
+    cluster.broker(target).hold_metadata()
+    partition.move_to(target)
+    assert partition.leader == target
+    assert not cluster.broker(target).core.replica_manager.partition(TOPIC, 0).is_leader
+    cluster.broker(target).release_metadata()
+    assert cluster.broker(target).core.replica_manager.partition(TOPIC, 0).is_leader
+    assert produce(cluster, b"a") == [0]
+
+
+def test_a_partition_moves_to_a_broker_that_had_none_of_it(cluster: Cluster) -> None:
+    cluster.create_topic("lone", 1, replication_factor=1)
+    partition = cluster.partition("lone", 0)
+    target = next(each for each in (1, 2, 3) if each not in partition.replicas)
+    with cluster.producer() as producer:
+        producer.send("lone", b"a").result()
+    partition.reassign([target])
+    until(cluster, lambda: partition.replicas == (target,))
+    assert partition.leader == target
+    assert partition.end_offsets == {target: 1}
+
+
+def test_a_group_goes_on_where_its_coordinator_moved(cluster: Cluster) -> None:
+    make_topic(cluster)
+    with cluster.consumer(group_id="g", auto_offset_reset="earliest") as consumer:
+        consumer.subscribe([TOPIC])
+        produce(cluster, b"a")
+        values = [record.value for _ in range(20) for record in consumer.poll(1_000)]
+        consumer.commit()
+        former = leader_of(cluster, "__consumer_offsets", _group_partition(cluster, "g"))
+        former.kill()
+        produce(cluster, b"b")
+        values += [record.value for _ in range(60) for record in consumer.poll(1_000)]
+        consumer.commit()
+    assert values == [b"a", b"b"]
+    with cluster.consumer(group_id="g") as again:
+        assert again.committed([(TOPIC, 0)])[TopicPartition(TOPIC, 0)].offset == 2
+
+
+def _group_partition(cluster: Cluster, group: str) -> int:
+    node = next(each for each in cluster.brokers if each.is_running)
+    return node.core.group_coordinator.partition_for(group)
+
+
+def test_a_cluster_closed_and_opened_goes_on_as_it_was(runtime: SimRuntime) -> None:
+    with Cluster("data", brokers=3, racks=RACKS, runtime=runtime, is_embedded=True) as cluster:
+        make_topic(cluster)
+        produce(cluster, b"a")
+        before = cluster.partition(TOPIC, 0)
+        was = before.leader, before.isr, before.leader_epoch
+        cluster_id = cluster.cluster_id
+    with Cluster("data", runtime=sim_runtime(files=runtime.files)) as again:
+        assert again.cluster_id == cluster_id
+        assert [node.node_id for node in again.brokers] == [1, 2, 3]
+        after = again.partition(TOPIC, 0)
+        assert (after.leader, after.isr, after.leader_epoch) == was
+        assert produce(again, b"b") == [1]
+        assert consume(again, 2) == [b"a", b"b"]
+
+
+def test_a_cluster_whose_process_died_elects_anew_and_loses_nothing(runtime: SimRuntime) -> None:
+    cluster = Cluster("data", brokers=3, runtime=runtime, is_embedded=True)
+    make_topic(cluster)
+    produce(cluster, b"a")
+    with Cluster("data", runtime=sim_runtime(files=runtime.files.survivor())) as again:
+        until(again, lambda: all_in_sync(again))
+        assert produce(again, b"b") == [1]
+        assert consume(again, 2) == [b"a", b"b"]
+
+
+def test_a_broker_that_was_stopped_before_the_others_comes_back_with_them(
+    runtime: SimRuntime,
+) -> None:
+    with Cluster("data", brokers=3, runtime=runtime, is_embedded=True) as cluster:
+        make_topic(cluster)
+        cluster.broker(3).stop()
+    with Cluster("data", runtime=sim_runtime(files=runtime.files)) as again:
+        until(again, lambda: all_in_sync(again))
+
+
+@pytest.mark.parametrize("ends", ["stop", "kill"])
+def test_a_broker_whose_end_the_controller_did_not_hear_of_starts_again(
+    cluster: Cluster, runtime: SimRuntime, ends: str
+) -> None:
+    make_topic(cluster)
+    cluster.controller.stop()
+    getattr(cluster.broker(3), ends)()
+    cluster.controller.start()
+    runtime.scheduler.run_for(1_000)  # it waits for the broker's session to end
+    cluster.broker(3).start()
+    until(cluster, lambda: all_in_sync(cluster))
+
+
+def test_a_broker_may_join_and_leave(cluster: Cluster) -> None:
+    node = cluster.add_broker(rack="d")
+    assert node.node_id == 4
+    cluster.create_topic("four", 1, replication_factor=4)
+    assert set(cluster.partition("four", 0).isr) == {1, 2, 3, 4}
+    cluster.remove_broker(4)
+    with pytest.raises(ConfigError):
+        cluster.broker(4)
+    assert set(cluster.partition("four", 0).isr) == {1, 2, 3}
+
+
+def test_a_broker_that_does_not_run_says_so(cluster: Cluster) -> None:
+    node = cluster.broker(2)
+    node.kill()
+    assert not node.is_running
+    with pytest.raises(ClosedError):
+        _ = node.core
+    with pytest.raises(IllegalState):
+        node.kill()
+    node.start()
+    with pytest.raises(IllegalState):
+        node.start()
+    assert node.is_running
+
+
+def test_one_broker_cannot_fail() -> None:
+    with Cluster() as cluster:
+        with pytest.raises(ConfigError, match="brokers=2"):
+            cluster.broker().kill()
+        with pytest.raises(ConfigError, match="brokers=2"):
+            _ = cluster.network
+
+
+@pytest.mark.parametrize(
+    ("brokers", "racks"), [(0, ()), (3, ("a",)), (1, ("a",)), (None, ("a",)), (3, "abc")]
+)
+def test_numbers_and_racks_that_do_not_fit_are_refused(brokers: int | None, racks: object) -> None:
+    with pytest.raises(ConfigError):
+        Cluster(brokers=brokers, racks=racks)  # type: ignore[arg-type]
+
+
+def test_a_directory_is_of_one_broker_or_of_several(runtime: SimRuntime) -> None:
+    with Cluster("one", runtime=runtime):
+        pass
+    with pytest.raises(ConfigError, match="is of one broker"):
+        Cluster("one", brokers=3, runtime=sim_runtime(files=runtime.files))
+    with Cluster("three", brokers=3, runtime=runtime):
+        pass
+    with pytest.raises(ConfigError, match="is of 3 brokers"):
+        Cluster("three", brokers=1, runtime=sim_runtime(files=runtime.files))
