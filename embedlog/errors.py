@@ -12,6 +12,10 @@ from __future__ import annotations
 
 from wire.error_codes import ERRORS, ErrorCode
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.common import TopicPartition
+
 
 class EmbedlogError(Exception):
     """Base of everything embedlog raises on purpose."""
@@ -73,6 +77,27 @@ class CorruptRecord(EmbedlogError):
         self.path = path
         self.position = position
         self.reason = reason
+
+
+class LogTruncation(EmbedlogError):
+    """Records that were read are gone: the log was cut below a position (KIP-320).
+
+    `positions` are those positions, `divergent_offsets` where each log parted from what was read,
+    None where that is unknown. With auto.offset.reset=none nobody may choose to go on there.
+    """
+
+    def __init__(
+        self,
+        positions: dict[TopicPartition, int],
+        divergent_offsets: dict[TopicPartition, int | None],
+    ) -> None:
+        parts = ", ".join(
+            f"{key} at {offset} (the log differs from {divergent_offsets[key]} on)"
+            for key, offset in positions.items()
+        )
+        super().__init__(f"logs were truncated below the positions: {parts}; seek to go on")
+        self.positions = positions
+        self.divergent_offsets = divergent_offsets
 
 
 _by_code: dict[int, type[KafkaError]] = {}

@@ -75,8 +75,17 @@ class Admin:
     fence_producers = awaited(blocking.Admin.fence_producers)
     abort_transaction = awaited(blocking.Admin.abort_transaction)
 
+    # Replicas
+    elect_leaders = awaited(blocking.Admin.elect_leaders)
+    alter_partition_reassignments = awaited(blocking.Admin.alter_partition_reassignments)
+    list_partition_reassignments = awaited(blocking.Admin.list_partition_reassignments)
+    alter_replica_log_dirs = awaited(blocking.Admin.alter_replica_log_dirs)
+    describe_replica_log_dirs = awaited(blocking.Admin.describe_replica_log_dirs)
+
     # The cluster
     describe_cluster = awaited(blocking.Admin.describe_cluster)
+    describe_quorum = awaited(blocking.Admin.describe_quorum)
+    unregister_broker = awaited(blocking.Admin.unregister_broker)
     describe_log_dirs = awaited(blocking.Admin.describe_log_dirs)
 
     async def close(self) -> None:

@@ -28,6 +28,7 @@ _OF_CONNECTIONS = (
     "client.dns.lookup",
     "connections.max.idle.ms",
     "enable.ssl.certificate.verification",
+    "metadata.cluster.check.enable",
     "metadata.recovery.",
     "receive.buffer.bytes",
     "reconnect.backoff.",

@@ -6,7 +6,6 @@ from embedlog.errors import EmbedlogError, TimedOut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.common import TopicPartition
     from embedlog.errors import KafkaError
 
 
@@ -68,24 +67,3 @@ class RetriableCommitFailed(EmbedlogError):
 
 class TransactionAborted(EmbedlogError):
     """The transaction was aborted before this record was sent."""
-
-
-class LogTruncation(EmbedlogError):
-    """Records that were read are gone: the log was cut below a position (KIP-320).
-
-    `positions` are those positions, `divergent_offsets` where each log parted from what was read,
-    None where that is unknown. With auto.offset.reset=none nobody may choose to go on there.
-    """
-
-    def __init__(
-        self,
-        positions: dict[TopicPartition, int],
-        divergent_offsets: dict[TopicPartition, int | None],
-    ) -> None:
-        parts = ", ".join(
-            f"{key} at {offset} (the log differs from {divergent_offsets[key]} on)"
-            for key, offset in positions.items()
-        )
-        super().__init__(f"logs were truncated below the positions: {parts}; seek to go on")
-        self.positions = positions
-        self.divergent_offsets = divergent_offsets

@@ -12,6 +12,7 @@ another cluster, all of it is doubted and the first addresses are asked again (K
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.client.cluster_nodes import ClusterNodes
 from embedlog.client.metadata_pauses import MetadataPauses
 from embedlog.client.wanted_topics import WantedTopics
 from embedlog.errors import KafkaError, error_for
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from embedlog.client.wanted_topics import Question
     from embedlog.pending import Pending
     from embedlog.transport import Transport
+    from wire.schemas.fetch import NodeEndpoint as EndpointInFetch
     from wire.schemas.metadata import (
         MetadataResponse,
         MetadataResponsePartition,
@@ -61,19 +63,7 @@ _SURFACED = frozenset(
 """Errors of a topic that asking again will not cure."""
 
 
-class Node:
-    """A broker: its id, where it listens, its rack."""
-
-    __slots__ = ("host", "node_id", "port", "rack")
-
-    def __init__(self, node_id: int, host: str, port: int, rack: str | None) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-
-    def __repr__(self) -> str:
-        return f"Node({self.node_id}, {self.host!r}, {self.port})"
+NO_LEADER = -1
 
 
 class PartitionInfo:
@@ -97,6 +87,17 @@ class PartitionInfo:
         self.replicas = replicas
         self.isr = isr
         self.offline_replicas = offline_replicas
+
+    def without_leader(self) -> PartitionInfo:
+        """The same while nobody leads it."""
+        return PartitionInfo(
+            self.partition,
+            NO_LEADER,
+            self.leader_epoch,
+            replicas=self.replicas,
+            isr=self.isr,
+            offline_replicas=self.offline_replicas,
+        )
 
     def equals(self, other: PartitionInfo) -> bool:
         """Is all of it the same?"""
@@ -148,13 +149,14 @@ class Metadata:
         self._transport = transport
         self.wanted = WantedTopics(settings, create_topics=create_topics)
         self._pauses = MetadataPauses(settings, transport.runtime.random)
-        self.nodes: dict[int, Node] = {}
+        self.cluster = ClusterNodes(transport)
         self.topics: dict[str, TopicInfo] = {}
         self.names_by_id: dict[bytes, str] = {}
         self.errors: dict[str, KafkaError] = {}
         """Why a wanted topic is not in `topics`, as of the last answer."""
-        self.controller_id = -1
         self.answer_count = 0
+        self.change_count = 0
+        """Counts answers, and what was learned of leaders between them."""
         self.full_version = 0
         """Counts answers about all topics."""
         self.on_news: Callable[[], object] | None = None
@@ -176,7 +178,7 @@ class Metadata:
         if info is None or partition >= len(info.partitions):
             return None
         found = info.partitions[partition]
-        return found if found.leader in self.nodes else None
+        return found if found.leader in self.cluster.by_id else None
 
     @property
     def is_asking(self) -> bool:
@@ -249,15 +251,14 @@ class Metadata:
     def learn_leaders(
         self,
         leaders: Mapping[tuple[str, int], tuple[int, int]],
-        endpoints: Iterable[NodeEndpoint],
+        endpoints: Iterable[NodeEndpoint | EndpointInFetch],
     ) -> None:
         """Believe a broker that says who leads partitions, if it is news (KIP-951).
 
         `leaders` are (node id, epoch) by (topic, partition). A leader that nobody told the address
         of is not believed in, nor one of an epoch that is known already.
         """
-        nodes = {e.node_id: Node(e.node_id, e.host, e.port, e.rack) for e in endpoints}
-        nodes = {**self.nodes, **nodes}
+        nodes = self.cluster.with_endpoints(endpoints)
         topics = dict(self.topics)
         for (name, partition), (node_id, epoch) in leaders.items():
             known = self.leader_epoch(name, partition)
@@ -265,8 +266,9 @@ class Metadata:
                 topics[name] = topics[name].led_by(partition, node_id, epoch)
         if topics == self.topics:
             return
-        self.nodes, self.topics = nodes, topics
-        self._tell_nodes()
+        self.cluster.replace(nodes)
+        self.topics = topics
+        self.change_count += 1
         if self.on_news is not None:
             self.on_news()
 
@@ -297,12 +299,16 @@ class Metadata:
             return
         response = pending.result()
         if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
-            self._transport.bootstrap_again()
+            self.cluster.bootstrap_again()
             self._take_failure(errors.Network("another cluster"), question, now_ms)
             return
         if response.error_code:
             self.failure = error_for(response.error_code)
             raise self.failure
+        if not response.brokers:
+            # It comes from a broker that is only beginning to know its cluster.
+            self._take_failure(errors.Network("the broker knows no broker"), question, now_ms)
+            return
         self.last_error = None
         told_news = self._update(response, was_all=question.asks_all)
         self._pauses.answered(now_ms, told_news=told_news, is_partial=question.is_partial)
@@ -321,7 +327,7 @@ class Metadata:
         if question.asks_all:
             self.wanted.want_all()
         if self._pauses.unanswered(now_ms):
-            self._transport.bootstrap_again()
+            self.cluster.bootstrap_again()
 
     def _is_unsettled(self, name: str) -> bool:
         if name in self.wanted.new:
@@ -331,18 +337,10 @@ class Metadata:
         info = self.topics.get(name)
         return info is None or len(info.available) < len(info.partitions)
 
-    def _tell_nodes(self) -> None:
-        self._transport.set_nodes(_addresses(self.nodes))
-
     def _update(self, response: MetadataResponse, *, was_all: bool) -> bool:
         """Take what an answer tells; was any of it new?"""
-        before = (_addresses(self.nodes), self.topics, self.errors.keys())
-        self.nodes = {
-            each.node_id: Node(each.node_id, each.host, each.port, each.rack)
-            for each in response.brokers
-        }
-        self._tell_nodes()
-        self.controller_id = response.controller_id
+        before = (self.cluster.addresses, self.topics, self.errors.keys())
+        self.cluster.take(response)
         topics = {} if was_all else dict(self.topics)
         errors = {} if was_all else dict(self.errors)
         for described in response.topics:
@@ -358,11 +356,12 @@ class Metadata:
         self.topics, self.errors = topics, errors
         self.names_by_id = {info.topic_id: name for name, info in topics.items()}
         self.answer_count += 1
+        self.change_count += 1
         if self.on_news is not None:
             self.on_news()
         self.full_version += was_all
         # Topics of which nothing has changed are the same objects, see `_merged`.
-        return before != (_addresses(self.nodes), topics, errors.keys())
+        return before != (self.cluster.addresses, topics, errors.keys())
 
     def _merged(self, old: TopicInfo | None, described: MetadataResponseTopic) -> TopicInfo:
         """The topic as described; a partition whose leader epoch fell keeps what was known.
@@ -371,15 +370,17 @@ class Metadata:
         """
         same = old is not None and old.topic_id == described.topic_id
         known = {each.partition: each for each in old.partitions} if old and same else {}
+        nodes = self.cluster.addresses
         partitions = []
         for found in sorted(described.partitions, key=_partition_index):
             before = known.get(found.partition_index)
             if before is not None and 0 <= found.leader_epoch < before.leader_epoch:
-                partitions.append(before)
+                partitions.append(before if before.leader in nodes else before.without_leader())
                 continue
             info = PartitionInfo(
                 found.partition_index,
-                found.leader_id,
+                # A leader that is no node of the cluster has just gone, and cannot be asked.
+                found.leader_id if found.leader_id in nodes else NO_LEADER,
                 found.leader_epoch,
                 replicas=tuple(found.replica_nodes),
                 isr=tuple(found.isr_nodes),
@@ -404,10 +405,6 @@ def _text_of(name: str, code: int) -> str:
     from embedlog.topic_names import problem_of
 
     return f"topic {name!r}: {problem_of(name) or 'the broker refuses the name'}"
-
-
-def _addresses(nodes: Mapping[int, Node]) -> dict[int, tuple[str, int]]:
-    return {each.node_id: (each.host, each.port) for each in nodes.values()}
 
 
 def _partition_index(partition: MetadataResponsePartition) -> int:

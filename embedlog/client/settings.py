@@ -30,6 +30,7 @@ COMMON: Definitions = {
         ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
     ),
     "connections.max.idle.ms": ("int", 540_000, (-1, INT_MAX)),
+    "metadata.cluster.check.enable": ("bool", True, None),
     "metadata.max.age.ms": ("int", 300_000, NATURAL),
     "metadata.recovery.rebootstrap.trigger.ms": ("int", 300_000, NATURAL),
     "metadata.recovery.strategy": ("choice", "rebootstrap", ("none", "rebootstrap")),

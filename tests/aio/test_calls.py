@@ -93,13 +93,18 @@ def test_what_nobody_gets_is_undone(scheduler: Scheduler, run: Run) -> None:
         await asyncio.wait([waiting])
         assert await calls.in_thread(lambda: list(undone)) == ["through"]
 
+        loop: Any = asyncio.get_running_loop()
+        call_soon = loop.call_soon_threadsafe
+
+        def call_and_cancel(callback: Callable[..., object], *given: object) -> None:
+            """What the thread has to tell, and behind it, before any task runs, the end."""
+            call_soon(callback, *given)
+            call_soon(waiting.cancel)
+
+        loop.call_soon_threadsafe = call_and_cancel
         waiting = asyncio.create_task(calls.in_thread(lambda: "again", undo=undone.append))
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + 5
-        while not (calls._running and calls._running.outcome.done()) and loop.time() < deadline:
-            await asyncio.sleep(0)
-        waiting.cancel()
         await asyncio.wait([waiting])
+        loop.call_soon_threadsafe = call_soon
         assert waiting.cancelled()
         assert undone == ["through", "again"]
         await calls.close(lambda: None)

@@ -52,7 +52,7 @@ class FaultyCluster:
             answer = fault(request)
             if answer is not PASS:
                 return answer
-        return self.cluster.broker.handle(context, request)
+        return self.cluster.broker().core.handle(context, request)
 
     def of_kind(self, kind: type[Any]) -> list[Any]:
         return [request for request in self.requests if isinstance(request, kind)]
@@ -108,7 +108,8 @@ class FaultyCluster:
 def faulty_cluster(**topics: int) -> Iterator[FaultyCluster]:
     """One with these topics, and five records, b"0" to b"4", in each partition."""
     runtime = sim_runtime(seed=7)
-    with Cluster(runtime=runtime, config={"group.initial.rebalance.delay.ms": 0}) as cluster:
+    settings = {"group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 5}
+    with Cluster(runtime=runtime, config=settings) as cluster:
         for name, count in topics.items():
             cluster.create_topic(name, count)
         with cluster.producer() as producer:

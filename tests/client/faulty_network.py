@@ -75,7 +75,7 @@ class FaultyChannels:
     is_waiting = False
 
     def __init__(self, cluster: Cluster, plan: Plan) -> None:
-        self.service = BrokerService(cluster.broker)
+        self.service = BrokerService(cluster.broker().core)
         self.plan = plan
         self.scheduler = cluster.runtime.scheduler
         self.clock = cluster.runtime.clock
@@ -267,8 +267,8 @@ class FaultyBroker:
     def __init__(self, cluster: Cluster, random: Random, rate: int) -> None:
         self._below = random.below
         self._rate = rate
-        self._handle = cluster.broker.handle
-        cluster.broker.handle = self.handle  # type: ignore[method-assign]
+        self._handle = cluster.broker().core.handle
+        cluster.broker().core.handle = self.handle  # type: ignore[method-assign]
 
     def handle(self, context: Any, request: Any) -> Any:
         if not isinstance(request, ProduceRequest):
@@ -312,7 +312,7 @@ class FaultyBroker:
 
 def stored(cluster: Cluster, topic: str, partition: int) -> list[bytes | None]:
     """The values in a partition's log."""
-    log = cluster.broker.replica_manager.partition(topic, partition).log
+    log = cluster.broker().core.replica_manager.partition(topic, partition).log
     values: list[bytes | None] = []
     offset = log.offsets.log_start_offset
     while offset < log.log_end_offset:

@@ -36,6 +36,11 @@ LONE_NAMES: dict[str, Call] = {
     "describe_configs(names=": lambda client: client.describe_configs([TOPIC], names="jobs"),
     "describe_configs(resources=": lambda client: client.describe_configs("jobs"),
     "describe_log_dirs(node_ids=": lambda client: client.describe_log_dirs("jobs"),
+    "elect_leaders(partitions=": lambda client: client.elect_leaders(0, "jobs"),
+    "list_partition_reassignments(partitions=": lambda client: client.list_partition_reassignments(
+        "jobs"
+    ),
+    "describe_replica_log_dirs(replicas=": lambda client: client.describe_replica_log_dirs("jobs"),
 }
 """Calls of the admin client that take several of something, given one text."""
 
@@ -120,6 +125,25 @@ ADMIN_WRONG: dict[str, Call] = {
     "describe_configs(resources[0]=('topic', 'jobs')): expected ConfigResource": lambda a: (
         a.describe_configs([("topic", "jobs")])
     ),
+    "elect_leaders(election_type='unclean'): expected an ElectionType": lambda a: a.elect_leaders(
+        "unclean"
+    ),
+    "alter_partition_reassignments(reassignments: jobs-0='12'): expected a list": lambda a: (
+        a.alter_partition_reassignments({HERE: "12"})
+    ),
+    "alter_partition_reassignments(reassignments: jobs-0[0]='1'): expected int": lambda a: (
+        a.alter_partition_reassignments({HERE: ["1"]})
+    ),
+    "alter_replica_log_dirs(paths: key=('jobs', 0)): expected a TopicPartitionReplica": lambda a: (
+        a.alter_replica_log_dirs({HERE: "/a"})
+    ),
+    "alter_replica_log_dirs(paths: ('jobs', 0, 1)=5): expected a directory's path": lambda a: (
+        a.alter_replica_log_dirs({("jobs", 0, 1): 5})
+    ),
+    "describe_replica_log_dirs(replicas[0]: node_id='1'): expected a node id": lambda a: (
+        a.describe_replica_log_dirs([("jobs", 0, "1")])
+    ),
+    "unregister_broker(node_id='1'): expected a node id": lambda a: a.unregister_broker("1"),
     "alter_configs(configs: ConfigResource(": lambda a: a.alter_configs({TOPIC: "a=b"}),
 }
 

@@ -306,10 +306,10 @@ def test_a_partition_that_is_being_added_is_waited_for(
                 if len(asked) > 2:
                     asked_again.set()
 
-        cluster.broker.interceptor = count
+        cluster.broker().core.interceptor = count
         thread.start()
         assert asked_again.wait(30)
-        cluster.broker.interceptor = None
+        cluster.broker().core.interceptor = None
         with cluster.admin() as admin:
             admin.create_partitions({"grows": 2}).check()
         thread.join(30)

@@ -35,13 +35,15 @@ class Cluster:
         self.failures: list[KafkaError] = []
         self.response_error = 0
         self.known_nodes: dict[int, tuple[str, int]] = {}
+        self.known_ids: list[str | None] = []
         self.bootstraps = 0
 
     def lead(self, topic: str, *leaders: int, epoch: int = 0, topic_id: bytes = b"i" * 16) -> None:
         self.topics[topic] = (topic_id, [(leader, epoch) for leader in leaders])
 
-    def set_nodes(self, nodes: dict[int, tuple[str, int]]) -> None:
+    def set_nodes(self, nodes: dict[int, tuple[str, int]], cluster_id: str | None = None) -> None:
         self.known_nodes = dict(nodes)
+        self.known_ids.append(cluster_id)
 
     def drop_requests(self, reason: str) -> None:
         raise NotImplementedError
@@ -65,6 +67,7 @@ class Cluster:
                     MetadataResponseBroker(node_id=number, host=host, port=port)
                     for number, (host, port) in self.nodes.items()
                 ],
+                cluster_id="mine",
                 topics=[self._described(name) for name in names or self.topics],
             )
         )
@@ -272,6 +275,26 @@ def test_a_broker_of_another_cluster_sends_back_to_the_first_addresses(bench: Be
     bench.run_for(1_000)
     assert bench.cluster.bootstraps == 1
     assert "a" in bench.metadata.topics
+
+
+def test_a_broker_that_knows_none_yet_is_asked_again(bench: Bench) -> None:
+    nodes, bench.cluster.nodes = bench.cluster.nodes, {}
+    bench.metadata.want("a")
+    bench.advance()
+    assert bench.metadata.topics == {}
+    assert bench.metadata.answer_count == 0
+    bench.cluster.nodes = nodes
+    bench.run_for(1_000)
+    assert "a" in bench.metadata.topics
+
+
+def test_the_nodes_are_told_of_with_their_cluster(bench: Bench) -> None:
+    bench.metadata.want("a")
+    bench.advance()
+    endpoint = NodeEndpoint(node_id=9, host="nine", port=9)
+    bench.metadata.learn_leaders({("a", 0): (9, 6)}, [endpoint])
+    assert bench.cluster.known_ids == ["mine", "mine"]
+    assert bench.metadata.cluster.cluster_id == "mine"
 
 
 def test_an_error_of_the_request_is_raised_and_one_of_a_topic_is_kept(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""`Admin`: makes, describes, changes and ends topics, settings, records, groups, transactions.
+"""`Admin`: topics, settings, records, groups, transactions, replicas, the cluster.
 
     with cluster.admin() as admin:
         admin.create_topics([NewTopic("events", 3)]).check()
@@ -13,6 +13,7 @@ from embedlog.client.admin.cluster import ClusterAdmin
 from embedlog.client.admin.configs import ConfigAdmin
 from embedlog.client.admin.groups import GroupAdmin
 from embedlog.client.admin.records import RecordAdmin
+from embedlog.client.admin.replicas import ReplicaAdmin
 from embedlog.client.admin.topics import TopicAdmin
 from embedlog.client.admin.transactions import TransactionAdmin
 from embedlog.client.connect import connect
@@ -28,7 +29,15 @@ if TYPE_CHECKING:
     from embedlog.client.connect import Target
 
 
-class Admin(TopicAdmin, ConfigAdmin, RecordAdmin, GroupAdmin, TransactionAdmin, ClusterAdmin):
+class Admin(
+    TopicAdmin,
+    ConfigAdmin,
+    RecordAdmin,
+    GroupAdmin,
+    TransactionAdmin,
+    ReplicaAdmin,
+    ClusterAdmin,
+):
     """The admin client. Thread-safe: a call waits until those of other threads are over.
 
     `target` is a cluster of this process or "host:port". `timeout_ms` of a call defaults to

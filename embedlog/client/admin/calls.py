@@ -14,7 +14,7 @@ from wire.schema import declaration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any, TypeVar
 
     from embedlog.client.settings import Settings
@@ -76,6 +76,7 @@ class AdminCalls:
                     raise
                 last = error
             attempts += 1
+            self.metadata.request_update()  # the node may be gone, or elsewhere
             self.sleep(deadline)
 
     def attempt(
@@ -92,16 +93,51 @@ class AdminCalls:
         Raises:
             TimedOut: no response by `deadline`; KafkaError: the request or its node failed.
         """
-        if node_id != ANY_NODE and node_id not in self.metadata.nodes:
-            self._learn_nodes(node_id, deadline)
+        self._find(node_id, deadline)
         pending = self._transport.send(node_id, request, version=version)
         self._await(pending, deadline, request, last)
         return pending.result()
 
+    def to_nodes(
+        self, requests: Mapping[int, Request[R]], timeout_ms: int | None
+    ) -> dict[int, R | KafkaError]:
+        """The response or the error of each node; they are asked side by side, and as `call` does.
+
+        A node that gives no answer in time has the error RequestTimedOut.
+        """
+        deadline = self.deadline(timeout_ms)
+        outcomes: dict[int, R | KafkaError] = {}
+        left = list(requests)
+        for _ in range(self._retries + 1):
+            sent: dict[int, Pending[R]] = {}
+            for node_id in left:
+                try:
+                    self._find(node_id, deadline)
+                except KafkaError as error:
+                    outcomes[node_id] = error
+                else:
+                    sent[node_id] = self._transport.send(node_id, requests[node_id])
+            for node_id, pending in sent.items():
+                try:
+                    self._await(pending, deadline, requests[node_id], None)
+                    outcomes[node_id] = pending.result()
+                except KafkaError as error:
+                    outcomes[node_id] = error
+                except TimedOut as error:
+                    last = outcomes.get(node_id)
+                    text = f"{error}{because(last) if isinstance(last, KafkaError) else ''}"
+                    outcomes[node_id] = errors.RequestTimedOut(text)
+            left = [each for each in sent if _is_worth_another(outcomes[each])]
+            if not left or not self.left_ms(deadline):
+                break
+            self.metadata.request_update()
+            self.sleep(deadline)
+        return outcomes
+
     def node_ids(self, timeout_ms: int | None) -> list[int]:
         """Every broker that is there."""
         self.describe_all(timeout_ms)
-        return list(self.metadata.nodes)
+        return list(self.metadata.cluster.by_id)
 
     def to_controller(self, request: Request[R], timeout_ms: int | None) -> R:
         """The response of the controller, or of a broker that speaks for it.
@@ -112,7 +148,7 @@ class AdminCalls:
         response = self.call(ANY_NODE, request, timeout_ms)
         if _is_not_controller(response):
             self.describe_all(timeout_ms)
-            response = self.call(self.metadata.controller_id, request, timeout_ms)
+            response = self.call(self.metadata.cluster.controller_id, request, timeout_ms)
         return response
 
     def newest_version(
@@ -221,8 +257,8 @@ class AdminCalls:
         return info is not None and key.partition < len(info.partitions)
 
     def sleep(self, deadline: int) -> None:
-        """Wait for retry.backoff.ms, not past `deadline`."""
-        self._transport.wait(Pending(), min(self._backoff_ms, self.left_ms(deadline)))
+        """Wait for retry.backoff.ms, not past `deadline`; metadata that is due comes meanwhile."""
+        self._waiter.until(lambda: False, min(self._backoff_ms, self.left_ms(deadline)))
 
     def _await(
         self, pending: Pending[Any], deadline: int, request: Request[Any], last: KafkaError | None
@@ -234,9 +270,12 @@ class AdminCalls:
                 raise TimedOut(f"{name}: no broker answered in time{because(last)}")
             self._transport.wait(pending, left)
 
-    def _learn_nodes(self, node_id: int, deadline: int) -> None:
+    def _find(self, node_id: int, deadline: int) -> None:
+        """Raise BrokerNotAvailable for a node that is not in the cluster; TimedOut: nobody says."""
+        if node_id == ANY_NODE or node_id in self.metadata.cluster.by_id:
+            return
         self.describe_all(self.left_ms(deadline))
-        if node_id not in self.metadata.nodes:
+        if node_id not in self.metadata.cluster.by_id:
             raise errors.BrokerNotAvailable(f"there is no broker {node_id}")
 
     def describe_all(self, timeout_ms: int | None) -> None:
@@ -247,9 +286,17 @@ class AdminCalls:
         self.drive(lambda: self.metadata.full_version > before, timeout_ms)
 
 
+def _is_worth_another(outcome: object) -> bool:
+    return isinstance(outcome, KafkaError) and outcome.retriable
+
+
 def _is_not_controller(response: Any) -> bool:
+    if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
+        return True
     for name in ("topics", "results", "responses"):
         answers = getattr(response, name, None)
         if answers:
-            return any(each.error_code == ErrorCode.NOT_CONTROLLER for each in answers)
+            return any(
+                getattr(each, "error_code", 0) == ErrorCode.NOT_CONTROLLER for each in answers
+            )
     return False

@@ -10,34 +10,82 @@ from embedlog.client.admin.results import (
     LogDirectory,
     ReplicaInLogDirectory,
 )
-from embedlog.client.metadata import Node
+from embedlog.client.cluster_nodes import Node
 from embedlog.common import TopicPartition
 from embedlog.errors import KafkaError, error_for
 from embedlog.transport import ANY_NODE
+from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from embedlog.client.admin.quorum import QuorumInfo
     from wire.schemas.describe_log_dirs import DescribeLogDirsResult
 
 
 class ClusterAdmin(AdminPart):
-    """Describes the cluster and its brokers' directories."""
+    """Describes the cluster, its controllers and its brokers' directories; unregisters brokers."""
 
     @in_turn
-    def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
-        """Its id, its controller, its brokers."""
+    def describe_cluster(
+        self, *, include_fenced_brokers: bool = False, timeout_ms: int | None = None
+    ) -> ClusterDescription:
+        """Its id, its controller, its brokers.
+
+        `include_fenced_brokers`: also those that are registered and not there, `Node.is_fenced`;
+        a broker that is too old to list them answers UnsupportedVersion (before 4.0, KIP-1073).
+        """
         from wire.schemas.describe_cluster import DescribeClusterRequest
 
-        response = self._calls.call(ANY_NODE, DescribeClusterRequest(), timeout_ms)
+        request = DescribeClusterRequest(include_fenced_brokers=include_fenced_brokers)
+        response = self._calls.call(ANY_NODE, request, timeout_ms)
         if response.error_code:
             raise error_for(response.error_code, response.error_message)
         nodes = {
-            each.broker_id: Node(each.broker_id, each.host, each.port, each.rack)
+            each.broker_id: Node(
+                each.broker_id, each.host, each.port, each.rack, is_fenced=each.is_fenced
+            )
             for each in response.brokers
         }
         return ClusterDescription(response.cluster_id, response.controller_id, nodes)
+
+    @in_turn
+    def describe_quorum(self, *, timeout_ms: int | None = None) -> QuorumInfo:
+        """The controllers: who leads them, and how far each has read the metadata log."""
+        from embedlog.client.admin.quorum import quorum_info
+        from wire.schemas.describe_quorum import (
+            DescribeQuorumRequest,
+            RequestPartitionData,
+            RequestTopicData,
+        )
+
+        partitions = [RequestPartitionData(partition_index=0)]
+        asked = RequestTopicData(topic_name="__cluster_metadata", partitions=partitions)
+        request = DescribeQuorumRequest(topics=[asked])
+        return quorum_info(self._calls.to_controller(request, timeout_ms))
+
+    @in_turn
+    def unregister_broker(self, node_id: int, *, timeout_ms: int | None = None) -> None:
+        """Forget a broker that is gone for good; one that is there is registered again at once.
+
+        Raises:
+            BrokerIdNotRegistered: there is no such broker.
+        """
+        from wire.schemas.unregister_broker import UnregisterBrokerRequest
+
+        arguments.number(node_id, "unregister_broker", "node_id", "a node id", lowest=0)
+        deadline = self._calls.deadline(timeout_ms)
+        request = UnregisterBrokerRequest(broker_id=node_id)
+        while True:
+            response = self._calls.to_controller(request, self._calls.left_ms(deadline))
+            if response.error_code != ErrorCode.REQUEST_TIMED_OUT or not self._calls.left_ms(
+                deadline
+            ):
+                break
+            self._calls.sleep(deadline)
+        if response.error_code:
+            raise error_for(response.error_code, response.error_message)
 
     @in_turn
     def describe_log_dirs(
@@ -53,15 +101,13 @@ class ClusterAdmin(AdminPart):
                 node_ids, "describe_log_dirs", "node_ids", what="node ids", kinds=(int,)
             )
         results: ItemResults[int, dict[str, LogDirectory]] = ItemResults()
-        for node_id in chosen:
-            try:
-                request = DescribeLogDirsRequest(topics=None)
-                response = self._calls.call(node_id, request, timeout_ms)
-            except KafkaError as error:
-                results.failures[node_id] = error
+        requests = {node_id: DescribeLogDirsRequest(topics=None) for node_id in chosen}
+        for node_id, outcome in self._calls.to_nodes(requests, timeout_ms).items():
+            if isinstance(outcome, KafkaError):
+                results.failures[node_id] = outcome
                 continue
-            directories = {each.log_dir: _log_directory(each) for each in response.results}
-            results.put(node_id, directories, response.error_code)
+            directories = {each.log_dir: _log_directory(each) for each in outcome.results}
+            results.put(node_id, directories, outcome.error_code)
         return results
 
 
@@ -75,5 +121,10 @@ def _log_directory(described: DescribeLogDirsResult) -> LogDirectory:
     }
     error = error_for(described.error_code) if described.error_code else None
     return LogDirectory(
-        described.log_dir, error, replicas, described.total_bytes, described.usable_bytes
+        described.log_dir,
+        error,
+        replicas,
+        described.total_bytes,
+        described.usable_bytes,
+        is_cordoned=described.is_cordoned,
     )

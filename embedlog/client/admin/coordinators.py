@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.client.cluster_nodes import Node
 from embedlog.client.group.coordinator_lookup import LOST_COORDINATOR
-from embedlog.client.metadata import Node
 from embedlog.errors import KafkaError, error_for
 from embedlog.transport import ANY_NODE
 from wire.error_codes import ErrorCode

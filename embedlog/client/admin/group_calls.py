@@ -30,7 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.client.admin.calls import AdminCalls
     from embedlog.client.admin.coordinators import Answer
-    from embedlog.client.metadata import Node
+    from embedlog.client.cluster_nodes import Node
     from wire.schemas.consumer_group_describe import Assignment, ConsumerGroupDescribeResponse
     from wire.schemas.consumer_group_describe import DescribedGroup as ConsumerGroup
     from wire.schemas.delete_groups import DeleteGroupsResponse

@@ -6,7 +6,7 @@ from embedlog.client.admin.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.client.metadata import Node
+    from embedlog.client.cluster_nodes import Node
     from embedlog.common import TopicPartition
 
 

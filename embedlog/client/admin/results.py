@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, TypeVar
 
-    from embedlog.client.metadata import Node
+    from embedlog.client.cluster_nodes import Node
     from embedlog.common import TopicPartition
     from embedlog.errors import KafkaError
     from embedlog.user_warnings import Line
@@ -263,9 +263,12 @@ class ReplicaInLogDirectory(Value):
 
 
 class LogDirectory(Value):
-    """A broker's data directory. Sizes are -1 where the broker does not say."""
+    """A broker's data directory. Sizes are -1 where the broker does not say.
 
-    __slots__ = ("error", "path", "replicas", "total_size", "usable_size")
+    No new partition is put into one that `is_cordoned` (KIP-1066).
+    """
+
+    __slots__ = ("error", "is_cordoned", "path", "replicas", "total_size", "usable_size")
 
     def __init__(
         self,
@@ -274,12 +277,15 @@ class LogDirectory(Value):
         replicas: dict[TopicPartition, ReplicaInLogDirectory],
         total_size: int,
         usable_size: int,
+        *,
+        is_cordoned: bool = False,
     ) -> None:
         self.path = path
         self.error = error
         self.replicas = replicas
         self.total_size = total_size
         self.usable_size = usable_size
+        self.is_cordoned = is_cordoned
 
 
 class ProducerState(Value):

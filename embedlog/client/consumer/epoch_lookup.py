@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog.client.consumer.leader_lookup import LeaderLookup
-from embedlog.client.errors import LogTruncation
+from embedlog.errors import LogTruncation
 from wire.api_keys import ApiKey
 from wire.schemas.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,

@@ -11,11 +11,16 @@ from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from embedlog.client.consumer.consumer_parts import ConsumerParts
     from embedlog.client.consumer.fetch_buffer import FetchBuffer
     from embedlog.client.consumer.subscription_state import PartitionState, ResetPolicy
     from embedlog.common import TopicPartition
-    from wire.schemas.fetch import PartitionData
+    from wire.schemas.fetch import NodeEndpoint, PartitionData
+
+_LED_BY_ANOTHER = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
+"""Errors that come with the leader, from brokers that tell it."""
 
 
 class FetchAnswers:
@@ -52,6 +57,7 @@ class FetchAnswers:
             elif response.error_code in STALE_METADATA:
                 self._metadata.request_update()
             return
+        leaders: dict[tuple[str, int], tuple[int, int]] = {}
         for topic in response.responses:
             name = topic.topic or self._metadata.names_by_id.get(topic.topic_id, "")
             for data in topic.partitions:
@@ -59,6 +65,9 @@ class FetchAnswers:
                 asked = sent.partitions.get((name, data.partition_index))
                 if asked is None:
                     continue
+                if data.error_code in _LED_BY_ANOTHER:
+                    told = data.current_leader
+                    leaders[name, data.partition_index] = told.leader_id, told.leader_epoch
                 state, generation, offset = asked
                 key = state.topic_partition
                 current = self._subscription.partitions.get(key)
@@ -71,6 +80,8 @@ class FetchAnswers:
                     and self._buffer.first[key].batches.end_offset == offset
                 ):
                     self._take_partition(state, data, now_ms, self._buffer.ahead)
+        if leaders:
+            self._learn(leaders, response.node_endpoints, sent)
 
     def delay(self, now_ms: int) -> int | None:
         """Milliseconds until what was taken makes another fetch useful; None: it does not."""
@@ -84,6 +95,20 @@ class FetchAnswers:
         times = [state.retry_at_ms for state in states if state.retry_at_ms > now_ms]
         self._backs_off = bool(times)
         return min(times) - now_ms if times else None
+
+    def _learn(
+        self,
+        leaders: dict[tuple[str, int], tuple[int, int]],
+        endpoints: Iterable[NodeEndpoint],
+        sent: SentFetch,
+    ) -> None:
+        """Go on at the leaders that a broker named, where they are news (KIP-951)."""
+        known = {key: self._metadata.leader_epoch(*key) for key in leaders}
+        self._metadata.learn_leaders(leaders, endpoints)
+        for key, before in known.items():
+            if self._metadata.leader_epoch(*key) > before:
+                sent.partitions[key][0].retry_at_ms = 0
+                self._goes_on = True
 
     def _failed(self, sent: SentFetch, error: BaseException, now_ms: int) -> None:
         """The whole fetch failed: try again after a while, unless that cannot help.

@@ -112,7 +112,7 @@ class Fetcher:
             return leader.leader
         node_id, until_ms = state.read_replica
         if now_ms <= until_ms:
-            is_there = node_id in self._metadata.nodes and node_id in leader.replicas
+            is_there = node_id in self._metadata.cluster.by_id and node_id in leader.replicas
             if is_there and node_id not in leader.offline_replicas:
                 return node_id
             self._metadata.request_update()

@@ -50,7 +50,7 @@ class Positions:
         self._resets: list[OffsetLookup] = []
         self._committed: list[CommittedLookup] = []
         self._epochs: list[EpochLookup] = []
-        self._seen_answers = 0
+        self._seen_changes = 0
 
     def advance(self, now_ms: int) -> int | None:
         """Ask, and take answers; milliseconds until time makes more possible.
@@ -60,8 +60,8 @@ class Positions:
             LogTruncation: what was read is gone, and no policy says where to go on.
             KafkaError: a look-up was refused for good.
         """
-        if self._metadata.answer_count != self._seen_answers:
-            self._seen_answers = self._metadata.answer_count
+        if self._metadata.change_count != self._seen_changes:
+            self._seen_changes = self._metadata.change_count
             self._check_leaders()
         if not self._asked and not self._is_something_open():
             return None

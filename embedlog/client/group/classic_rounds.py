@@ -26,6 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from embedlog.client.assignors.assignor import Racks
     from embedlog.client.group.member import Group
     from embedlog.client.group.offset_commits import Commit
     from wire.schemas.join_group import JoinGroupResponse
@@ -43,6 +44,7 @@ class ClassicRounds:
         self._parts = parts
         self._subscription = parts.subscription
         self._calls = group.calls
+        self._rack: str | None = settings["client.rack"] or None
         self._assignors = resolve(settings["partition.assignment.strategy"])
         self.protocol = rebalance_protocol(self._assignors)
         self._prepare_max_ms: int = settings["max.poll.interval.ms"]
@@ -51,6 +53,8 @@ class ClassicRounds:
         self._joined_topics: frozenset[str] | None = None
         self._watched: dict[str, int] | None = None
         """The leader's: partition counts that the present assignment was made for."""
+        self._watched_racks: Racks = {}
+        """As `_watched`: racks of replicas, if this member has one."""
         self._election_answers: int | None = None
         """Answers of metadata that had come when it was found to lack a topic."""
         self._seen_answers = 0
@@ -66,6 +70,8 @@ class ClassicRounds:
             self._seen_answers = answers
             if self._partition_counts() != self._watched:
                 return "the topics' partitions have changed"
+            if self._rack is not None and self._racks() != self._watched_racks:
+                return "the racks of the topics' replicas have changed"
         return ""
 
     # Before joining
@@ -125,7 +131,7 @@ class ClassicRounds:
         subscription = self._subscription
         self._parts.metadata.wanted.forget(subscription.group_topics - subscription.topics)
         subscription.group_topics = frozenset()
-        self._watched = None
+        self._watched, self._watched_racks = None, {}
         self._election_answers = None
 
     # Joining
@@ -143,7 +149,7 @@ class ClassicRounds:
                 user_data=user_data(topics) if user_data is not None else None,
                 owned_partitions=subscription.partitions,
                 generation_id=generation_id,
-                rack_id=self._parts.settings["client.rack"] or None,
+                rack_id=self._rack,
             )
             offers.append((assignor.name, encode_subscription(asked)))
         return offers
@@ -169,12 +175,13 @@ class ClassicRounds:
             return None
         self._election_answers = None
         self._subscription.group_topics = wanted
-        self._watched = self._partition_counts()
+        self._watched, racks = self._partition_counts(), self._racks()
+        self._watched_racks = racks
         self._seen_answers = metadata.answer_count
         if answer.skip_assignment:
             return {}
         (assignor,) = (each for each in self._assignors if each.name == answer.protocol_name)
-        given = assignor.assign(GroupTopics(self._watched, self._racks()), members)
+        given = assignor.assign(GroupTopics(self._watched, racks), members)
         if self.protocol == COOPERATIVE and assignor.name != _KNOWN_TO_BE_COOPERATIVE:
             _check_cooperative(assignor.name, given, members)
         return {
@@ -190,9 +197,11 @@ class ClassicRounds:
             if name in known
         }
 
-    def _racks(self) -> dict[TopicPartition, frozenset[str]]:
+    def _racks(self) -> Racks:
         metadata = self._parts.metadata
-        racks = {node_id: node.rack for node_id, node in metadata.nodes.items() if node.rack}
+        racks = {
+            node_id: node.rack for node_id, node in metadata.cluster.by_id.items() if node.rack
+        }
         if not racks:
             return {}
         return {

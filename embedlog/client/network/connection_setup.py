@@ -1,7 +1,8 @@
 """`ConnectionSetup`: what is said on a connection before it takes requests.
 
     ApiVersions                             what the node serves; again in an older version
-                                            when it does not know the newest
+                                            when it does not know the newest. It names the node
+                                            that is meant; another one refuses (KIP-1242)
     SaslHandshake, SaslAuthenticate ...     with credentials; again before the session is over
                                             (KIP-368)
 
@@ -40,6 +41,7 @@ class ConnectionSetup:
         "_asked_again",
         "_credentials",
         "_exchange",
+        "_expected",
         "_reauthenticates_at_ms",
         "deadline_ms",
         "versions",
@@ -51,6 +53,7 @@ class ConnectionSetup:
         self._credentials = credentials
         self._exchange: SaslExchange | None = None
         self._asked_again = False
+        self._expected: tuple[str | None, int] = None, -1
         self._reauthenticates_at_ms = 0
         """When the session is nearly over; 0 if it lasts as long as the connection."""
         self.deadline_ms = 0
@@ -62,6 +65,10 @@ class ConnectionSetup:
     def has_credentials(self) -> bool:
         """Does this client authenticate?"""
         return self._credentials is not None
+
+    def expect(self, cluster_id: str | None, node_id: int) -> None:
+        """The next connections are to this node of this cluster; None for any."""
+        self._expected = cluster_id, -1 if cluster_id is None else node_id
 
     # Versions
 
@@ -106,6 +113,7 @@ class ConnectionSetup:
         request = ApiVersionsRequest(
             client_software_name=_SOFTWARE_NAME, client_software_version=__version__
         )
+        request.cluster_id, request.node_id = self._expected
         chosen = declaration(ApiVersionsRequest).last_version if version is None else version
         return request, chosen
 

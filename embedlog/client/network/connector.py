@@ -40,6 +40,39 @@ if TYPE_CHECKING:
         def wake(self) -> None: ...
 
 
+class HeldWrites:
+    """What is written to the channels of one client: see `embedlog.transport.Writes`."""
+
+    __slots__ = ("_channels", "_held")
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+        self._held: dict[Any, list[Payload]] | None = None
+        """By channel what is gathered, from `hold` to `release`."""
+
+    def hold(self) -> None:
+        """Gather what is written to each channel."""
+        self._held = {}
+
+    def release(self) -> None:
+        """Write what was gathered, in one go for each channel."""
+        held, self._held = self._held, None
+        for channel, buffers in (held or {}).items():
+            self._channels.send(channel, buffers)
+
+    def write(self, channel: Any, frame: Sequence[Payload]) -> None:
+        """Write it now, or gather it."""
+        if self._held is None:
+            self._channels.send(channel, frame)
+        else:
+            self._held.setdefault(channel, []).extend(frame)
+
+    def forget(self, channel: Any) -> None:
+        """The channel is closed."""
+        if self._held is not None:
+            self._held.pop(channel, None)
+
+
 class Connector:
     """The channels of one client's connections, and the pauses before the next attempts."""
 
@@ -48,12 +81,20 @@ class Connector:
         "_by_channel",
         "_channels",
         "_setup_timeout",
+        "_writes",
         "failure_count",
         "has_news",
     )
 
-    def __init__(self, channels: Channels, settings: Settings, below: Callable[[int], int]) -> None:
+    def __init__(
+        self,
+        channels: Channels,
+        writes: HeldWrites,
+        settings: Settings,
+        below: Callable[[int], int],
+    ) -> None:
         self._channels = channels
+        self._writes = writes
         self._backoff = Backoff(
             settings["reconnect.backoff.ms"], settings["reconnect.backoff.max.ms"], below
         )
@@ -87,8 +128,8 @@ class Connector:
             connection.port,
             timeout_ms=self._setup_timeout.delay_ms(connection.failure_count),
         )
-        send = self._channels.send
-        connection.use(channel, lambda frame: send(channel, frame))
+        write = self._writes.write
+        connection.use(channel, lambda frame: write(channel, frame))
         self._by_channel[channel] = connection
 
     def drop(
@@ -97,6 +138,7 @@ class Connector:
         """End the connection from this side; its requests fail, with `refusal` if that is why."""
         if connection.channel is not None:
             self._by_channel.pop(connection.channel, None)
+            self._writes.forget(connection.channel)
             self._channels.close(connection.channel)
         told = f"connection to {connection.address} (node {connection.node_id}): {reason}"
         for request in connection.disconnected():

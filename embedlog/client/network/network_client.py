@@ -9,13 +9,14 @@ and longer before it tries a node that cannot be reached. One thread at a time m
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.client.network.connector import Connector
+from embedlog.client.network.connector import Connector, HeldWrites
 from embedlog.client.network.node_connection import PROTOCOL_ERRORS, ConnectionState, NodeConnection
 from embedlog.client.network.node_connections import NodeConnections
 from embedlog.client.network.node_requests import NodeRequest
 from embedlog.errors import ClosedError, ConfigError, KafkaError, error_for
 from embedlog.pending import Pending
 from embedlog.transport import ANY_NODE
+from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,13 +83,15 @@ class NetworkClient:
         self._request_timeout_ms: int = settings["request.timeout.ms"]
         self._idle_max_ms: int = settings["connections.max.idle.ms"]
         self._is_encrypted = settings["security.protocol"].endswith("SSL")
-        self._connector = Connector(channels, settings, runtime.random.below)
+        self.writes = HeldWrites(channels)
+        self._connector = Connector(channels, self.writes, settings, runtime.random.below)
         self._nodes = NodeConnections(
             addresses,
             _maker(settings, runtime),
             self._connector.drop,
             below=runtime.random.below,
             returns_to_bootstrap=settings["metadata.recovery.strategy"] == "rebootstrap",
+            checks_identity=settings["metadata.cluster.check.enable"],
         )
         self._owes_time = False
         """Has nobody looked at deadlines since the last poll?"""
@@ -135,8 +138,10 @@ class NetworkClient:
         connection = self._nodes.of(node_id)
         return None if connection is None else connection.setup.versions
 
-    def set_nodes(self, nodes: Mapping[int, tuple[str, int]]) -> None:
-        self._nodes.set_nodes(nodes)
+    def set_nodes(
+        self, nodes: Mapping[int, tuple[str, int]], cluster_id: str | None = None
+    ) -> None:
+        self._nodes.set_nodes(nodes, cluster_id)
 
     def set_coordinator(self, node_id: int, host: str, port: int) -> int:
         return self._nodes.set_coordinator(node_id, host, port)
@@ -169,6 +174,7 @@ class NetworkClient:
         for connection in self._nodes.all():
             if connection.requests.count or connection.state != ConnectionState.DISCONNECTED:
                 self._connector.broke(connection, reason, now_ms)
+        self.writes.release()  # an interrupt may have come before it
 
     def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
         now_ms = self._clock.monotonic_ms()
@@ -249,6 +255,9 @@ class NetworkClient:
                 self._connector.broke(
                     connection, f"{type(error).__name__}: {error}", now_ms, refusal
                 )
+                if isinstance(error, KafkaError) and error.code == ErrorCode.REBOOTSTRAP_REQUIRED:
+                    # Another broker listens there (KIP-1242): the addresses are not to be trusted.
+                    self._nodes.forget_nodes()
             self._connector.has_news = True
         elif event.reason:
             refusal = None

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 class NodeConnections:
     """To the nodes of the cluster, to coordinators, and to the first addresses."""
 
-    __slots__ = ("_below", "_bootstrap", "_coordinators", "_drop", "_make", "_nodes", "_returns")
+    __slots__ = (
+        "_below",
+        "_bootstrap",
+        "_checks_identity",
+        "_cluster_id",
+        "_coordinators",
+        "_drop",
+        "_make",
+        "_nodes",
+        "_returns",
+    )
 
     def __init__(
         self,
@@ -25,15 +35,19 @@ class NodeConnections:
         *,
         below: Callable[[int], int],
         returns_to_bootstrap: bool,
+        checks_identity: bool,
     ) -> None:
         """`make(node_id, host, port)` makes a connection, `drop(connection, reason)` ends it;
         `below` draws a number. `returns_to_bootstrap`: the first addresses count again when no
-        node can be reached.
+        node can be reached. `checks_identity`: then a node says so when it is not the one, or not
+        of the cluster, that a connection is meant for (KIP-1242).
         """
         self._make = make
         self._drop = drop
         self._below = below
         self._returns = returns_to_bootstrap
+        self._checks_identity = checks_identity and returns_to_bootstrap
+        self._cluster_id: str | None = None
         self._nodes: dict[int, NodeConnection] = {}
         """The cluster's nodes, once Metadata named them."""
         self._coordinators: dict[int, NodeConnection] = {}
@@ -72,8 +86,11 @@ class NodeConnections:
         candidates = candidates[start:] + candidates[:start]
         return min(candidates, key=lambda each: each.rank(now_ms))
 
-    def set_nodes(self, nodes: Mapping[int, tuple[str, int]]) -> None:
+    def set_nodes(
+        self, nodes: Mapping[int, tuple[str, int]], cluster_id: str | None = None
+    ) -> None:
         """The cluster's nodes and their addresses: the connections to others are ended."""
+        self._cluster_id = cluster_id if self._checks_identity else None
         for node_id, (host, port) in nodes.items():
             known = self._nodes.get(node_id)
             if known is None or (known.host, known.port) != (host, port):
@@ -82,6 +99,10 @@ class NodeConnections:
                 self._nodes[node_id] = self._make(node_id, host, port)
         for node_id in [each for each in self._nodes if each not in nodes]:
             self._drop(self._nodes.pop(node_id), "the node left the cluster")
+        for node_id, connection in self._nodes.items():
+            connection.setup.expect(self._cluster_id, node_id)
+        for chosen, connection in self._coordinators.items():
+            connection.setup.expect(self._cluster_id, COORDINATOR_NODES - chosen)
         for connection in self._bootstrap.values():
             if nodes and connection.channel is not None and not connection.requests.count:
                 self._drop(connection, "the cluster's own addresses are known")
@@ -93,7 +114,8 @@ class NodeConnections:
         if known is None or (known.host, known.port) != (host, port):
             if known is not None:
                 self._drop(known, "the coordinator has a new address")
-            self._coordinators[chosen] = self._make(chosen, host, port)
+            self._coordinators[chosen] = made = self._make(chosen, host, port)
+            made.setup.expect(self._cluster_id, node_id)
         return chosen
 
     def forget_nodes(self) -> None:

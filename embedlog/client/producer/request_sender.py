@@ -123,6 +123,15 @@ class RequestSender:
 
     def _send_ready(self, now_ms: int) -> int | None:
         """Send what may be sent; milliseconds until more may be, if time decides."""
+        if not self._settings.acks:
+            return self._send_all(now_ms)  # these requests count as sent when they have left
+        self._transport.writes.hold()
+        try:
+            return self._send_all(now_ms)
+        finally:
+            self._transport.writes.release()
+
+    def _send_all(self, now_ms: int) -> int | None:
         has_asked = False
         accumulator, linger_ms = self._accumulator, self._settings.linger_ms
         while True:

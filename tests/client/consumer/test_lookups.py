@@ -90,7 +90,7 @@ def test_an_answer_to_an_earlier_request_is_not_believed() -> None:
             with pytest.raises(TimedOut, match="topic 'later'"):
                 consumer.partitions_for("later", timeout_ms=100)
             request = cluster.of_kind(MetadataRequest)[-1]
-            old_news = cluster.cluster.broker.handle(RequestContext(3, 12), request)
+            old_news = cluster.cluster.broker().core.handle(RequestContext(3, 12), request)
             cluster.cluster.create_topic("later", 2)
             earlier.complete(old_news)
             assert len(consumer.partitions_for("later")) == 2

@@ -8,8 +8,8 @@ import pytest
 
 from embedlog import TopicPartition, errors
 from embedlog.client.consumer.consumer import Consumer
-from embedlog.client.errors import LogTruncation
 from embedlog.client.group.group_offsets import OffsetAndMetadata
+from embedlog.errors import LogTruncation
 from embedlog.testing import SimRuntime, sim_runtime
 from embedlog.transport import InProcessTransport
 from tests.client.scripted_broker import VERSIONS, Context, ScriptedBroker

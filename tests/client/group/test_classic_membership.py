@@ -12,7 +12,8 @@ from embedlog.client.errors import CommitFailed, IllegalState
 from embedlog.client.group.embedded_protocol import decode_subscription
 from embedlog.client.group.group_offsets import CloseOptions
 from embedlog.errors import ConfigError, error_for
-from tests.client.faulty_cluster import FaultyCluster, faulty_cluster, poll_until
+from embedlog.transport import ANY_NODE
+from tests.client.faulty_cluster import PASS, FaultyCluster, faulty_cluster, poll_until
 from tests.client.group.test_groups import Report
 from wire.error_codes import ErrorCode
 from wire.schemas.find_coordinator import (
@@ -23,6 +24,7 @@ from wire.schemas.find_coordinator import (
 from wire.schemas.heartbeat import HeartbeatRequest
 from wire.schemas.join_group import JoinGroupRequest
 from wire.schemas.leave_group import LeaveGroupRequest
+from wire.schemas.metadata import MetadataRequest
 from wire.schemas.sync_group import SyncGroupRequest
 
 ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -398,6 +400,39 @@ def test_the_leader_has_the_group_rebalance_when_a_topic_grows(cluster: FaultyCl
     poll_until(lambda: len(second.assignment()) == 3, first, second)
     for consumer in (first, second):
         consumer.close()
+
+
+@pytest.mark.parametrize("rack", ["east", ""])
+def test_a_leader_in_a_rack_has_the_group_rebalance_when_those_of_replicas_change(
+    cluster: FaultyCluster, rack: str
+) -> None:
+    racks = ["east"]
+    transport = cluster.connect()
+
+    def in_a_rack(request: Any) -> Any:
+        if not isinstance(request, MetadataRequest):
+            return PASS
+        cluster.faults.remove(in_a_rack)
+        answer = transport.send(ANY_NODE, request).result()
+        cluster.faults.append(in_a_rack)
+        for broker in answer.brokers:
+            broker.rack = racks[-1]
+        return answer
+
+    cluster.faults.append(in_a_rack)
+    consumer, _ = joined(cluster, client_rack=rack, metadata_max_age_ms=1_000)
+    rounds = len(cluster.of_kind(JoinGroupRequest))
+
+    def pass_answers() -> None:
+        seen = len(cluster.of_kind(MetadataRequest))
+        poll_until(lambda: len(cluster.of_kind(MetadataRequest)) > seen + 4, consumer)
+
+    pass_answers()
+    assert len(cluster.of_kind(JoinGroupRequest)) == rounds
+    racks.append("west")
+    pass_answers()
+    assert (len(cluster.of_kind(JoinGroupRequest)) > rounds) == bool(rack)
+    consumer.close()
 
 
 # Leaving

@@ -198,7 +198,7 @@ def test_nothing_is_read_while_the_last_commit_is_under_way(cluster: FaultyClust
 def test_topics_that_are_not_known_yet_are_waited_for(cluster: FaultyCluster) -> None:
     consumer, report = joined(cluster)
     ghost = bytes(range(16))
-    known = cluster.cluster.broker.controller.image.topics_by_name["t"].topic_id
+    known = cluster.cluster.broker().core.controller.image.topics_by_name["t"].topic_id
 
     def assign_ghost(request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
         return ConsumerGroupHeartbeatResponse(

@@ -59,6 +59,11 @@ class FakeChannels:
         self.holds = False
         self.is_deaf = False
         self.served = dict(SERVED)
+        self.identities: dict[tuple[str, int], tuple[str, int]] = {}
+        """By address: cluster and node id of who listens there, if it checks for whom it is taken.
+        """
+        self.expected: list[tuple[str | None, int]] = []
+        """Cluster and node id in each ApiVersions of version 5."""
         self.throttle_ms = 0
         self.write_count = 0
 
@@ -77,9 +82,9 @@ class FakeChannels:
         self.write_count += 1
         if not self.is_deaf:
             for frame in FrameReader().feed(b"".join(buffers)):
-                self._serve(channel, frame)
+                self.serve(channel, frame)
 
-    def _serve(self, channel: FakeChannel, frame: memoryview) -> None:
+    def serve(self, channel: FakeChannel, frame: memoryview) -> None:
         head = ServerConnection().parse(frame)
         version = head.api_version
         if head.api_key == 18:
@@ -87,6 +92,8 @@ class FakeChannels:
                 listed = ApiVersion(api_key=18, min_version=0, max_version=self.served[18][1])
                 answer: Any = ApiVersionsResponse(error_code=35, api_keys=[listed])
                 version = 0
+            elif version >= 5 and not self._is_meant(channel, head.decode()):
+                answer = ApiVersionsResponse(error_code=129)
             else:
                 keys = [
                     ApiVersion(api_key=key, min_version=low, max_version=high)
@@ -106,6 +113,11 @@ class FakeChannels:
                 answer.throttle_time_ms, self.throttle_ms = self.throttle_ms, 0
         data = ServerConnection().respond(head.correlation_id, head.api_key, version, answer)
         self.events.append(Event(channel, memoryview(b"".join(data))[4:]))
+
+    def _is_meant(self, channel: FakeChannel, request: Any) -> bool:
+        meant = request.cluster_id, request.node_id
+        self.expected.append(meant)
+        return meant == (None, -1) or self.identities.get(channel.address, meant) == meant
 
     def poll(self, timeout_ms: int | None) -> list[Event]:
         if not self.events and timeout_ms:
@@ -399,9 +411,9 @@ class TwoNodes(FakeChannels):
         super().__init__(broker, runtime)
         self.held: list[Event] = []
 
-    def _serve(self, channel: FakeChannel, frame: memoryview) -> None:
+    def serve(self, channel: FakeChannel, frame: memoryview) -> None:
         count = len(self.events)
-        super()._serve(channel, frame)
+        super().serve(channel, frame)
         is_produce = ServerConnection().parse(frame).api_key == 0
         if self.holds_second and is_produce and channel.address[1] == 9093:
             while len(self.events) > count:
@@ -431,7 +443,8 @@ def test_a_topic_in_use_outlives_the_refresh_of_metadata(runtime: SimRuntime) ->
         clock.advance(100)
         assert not future.done()
     assert channels.requests.count(("MetadataRequest", 13)) == asked + 1
-    assert producer._parts.metadata.topics.keys() == {"t"}
+    assert len(producer.partitions_for("t")) == 4
+    assert channels.requests.count(("MetadataRequest", 13)) == asked + 1
     channels.release()
     assert sum(each.record_count for each in future.result(0)) == 16
     producer.close()
@@ -442,16 +455,51 @@ def test_an_answer_is_matched_to_what_was_sent(runtime: SimRuntime) -> None:
     broker = ScriptedBroker({"t": 4}, runtime)
     broker.leaders = {("t", 1): 2, ("t", 3): 2}
     channels = TwoNodes(broker, runtime)
-    producer = Producer(client(channels, runtime), linger_ms=0)
+    settings = {"linger.ms": 0, "metadata.max.age.ms": 1_000, "max.block.ms": 1_000}
+    producer = Producer(client(channels, runtime), settings)
     keys = [b"%d" % number for number in range(16)]
     producer.send_batch("t", keys, keys=keys).result()
     channels.holds_second = True
     future = producer.send_batch("t", keys, keys=keys)
-    producer._parts.metadata.unlearn(["t"])
-    producer._parts.metadata.names_by_id = {}
+    del broker.topics["t"]
+    for _ in range(5):
+        runtime.clock.advance(500)
+        assert not future.done()
+    with pytest.raises(TimedOut):
+        producer.send("t", b"to a topic that is forgotten").result()
     channels.release()
     assert sum(each.record_count for each in future.result(1)) == 16
     producer.close()
+
+
+def test_what_is_held_leaves_in_one_write(channels: FakeChannels, runtime: SimRuntime) -> None:
+    network = client(channels, runtime)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    count = channels.write_count
+    network.writes.hold()
+    asked = [network.send(ANY_NODE, MetadataRequest(topics=None)) for _ in range(3)]
+    assert channels.write_count == count
+    network.writes.release()
+    assert channels.write_count == count + 1
+    for pending in asked:
+        finish(network, pending)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    assert channels.write_count == count + 2
+
+
+def test_what_is_held_for_a_connection_that_is_dropped_is_forgotten(
+    channels: FakeChannels, runtime: SimRuntime
+) -> None:
+    network = client(channels, runtime)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    count = channels.write_count
+    network.writes.hold()
+    lost = network.send(ANY_NODE, MetadataRequest(topics=None))
+    network.drop_requests("interrupted")
+    assert isinstance(lost.error(), errors.Network)
+    assert channels.write_count == count
+    runtime.clock.advance(10_000)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
 
 
 def test_an_idle_connection_is_closed(channels: FakeChannels, runtime: SimRuntime) -> None:
@@ -637,6 +685,57 @@ def test_bootstrapping_again_forgets_the_nodes(channels: FakeChannels, runtime: 
     assert not network.is_ready(1)
     finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
     assert [channel.address for channel in channels.open] == [("first", 1)]
+
+
+def test_a_node_is_told_for_whom_it_is_taken(channels: FakeChannels, runtime: SimRuntime) -> None:
+    channels.served[18] = (0, 5)
+    network = client(channels, runtime)
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    network.set_nodes({1: ("node", 10)}, "mine")
+    finish(network, network.send(1, MetadataRequest(topics=None)))
+    coordinator = network.set_coordinator(2, "other", 20)
+    finish(network, network.send(coordinator, MetadataRequest(topics=None)))
+    assert channels.expected == [(None, -1), ("mine", 1), ("mine", 2)]
+    network.set_nodes({1: ("node", 10)}, "theirs")
+    channels.cut()
+    network.poll()
+    finish(network, network.send(1, MetadataRequest(topics=None)))
+    assert channels.expected[-1] == ("theirs", 1)
+    assert ("ApiVersions", 4) not in channels.requests
+
+
+@pytest.mark.parametrize(
+    "settings", [{"metadata.recovery.strategy": "none"}, {"metadata.cluster.check.enable": False}]
+)
+def test_a_node_is_not_told_for_whom_it_is_taken_where_that_is_switched_off(
+    channels: FakeChannels, runtime: SimRuntime, settings: dict[str, Any]
+) -> None:
+    channels.served[18] = (0, 5)
+    network = client(channels, runtime, **settings)
+    network.set_nodes({1: ("node", 10)}, "mine")
+    finish(network, network.send(1, MetadataRequest(topics=None)))
+    assert channels.expected == [(None, -1)]
+
+
+@pytest.mark.parametrize("identity", [("mine", 2), ("theirs", 1)])
+def test_a_node_that_is_another_sends_back_to_the_first_addresses(
+    channels: FakeChannels, runtime: SimRuntime, identity: tuple[str, int]
+) -> None:
+    channels.served[18] = (0, 5)
+    channels.identities[("node", 10)] = identity
+    network = client(channels, runtime)
+    network.set_nodes({1: ("node", 10), 3: ("third", 30)}, "mine")
+    finish(network, network.send(3, MetadataRequest(topics=None)))
+    pending = network.send(1, MetadataRequest(topics=None))
+    while not network.wait(pending, 1_000):
+        pass
+    assert isinstance(pending.error(), errors.Network)
+    assert channels.open == [], "no address is trusted"
+    finish(network, network.send(ANY_NODE, MetadataRequest(topics=None)))
+    assert [channel.address for channel in channels.open] == [("first", 1)]
+    network.set_nodes({1: ("elsewhere", 11)}, identity[0])
+    finish(network, network.send(1, MetadataRequest(topics=None)))
+    assert channels.attempts[-1][1] == ("elsewhere", 11)
 
 
 def test_it_says_how_far_its_connections_are(channels: FakeChannels, runtime: SimRuntime) -> None:

@@ -102,7 +102,7 @@ def test_what_is_refused_is_raised(target: Any) -> None:
 def test_it_is_on_the_disk_when_it_returns(tmp_path: Path) -> None:
     with embedlog.open(tmp_path, durability="fsync") as cluster, cluster.producer() as producer:
         cluster.create_topic("one", 1)
-        log = cluster.broker.replica_manager.partition("one", 0).log
+        log = cluster.broker().core.replica_manager.partition("one", 0).log
         for offset in range(3):
             assert producer.append("one", b"v").offset == offset
             assert log.durability.synced_offset == log.offsets.high_watermark == offset + 1
@@ -120,7 +120,7 @@ def test_who_intercepts_requests_sees_it(cluster: embedlog.Cluster) -> None:
     seen: list[Any] = []
     with cluster.producer() as producer:
         producer.append("one", b"unseen")
-        cluster.broker.interceptor = lambda _context, request: seen.append(request)
+        cluster.broker().core.interceptor = lambda _context, request: seen.append(request)
         assert producer.append("one", b"seen").offset == 1
     assert [type(request) for request in seen if isinstance(request, ProduceRequest)]
 

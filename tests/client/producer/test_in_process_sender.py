@@ -29,7 +29,7 @@ class Interceptor:
     def __init__(self, cluster: embedlog.Cluster) -> None:
         self.seen: list[ProduceRequest] = []
         self.answers: list[Any] = []
-        cluster.broker.interceptor = self._look
+        cluster.broker().core.interceptor = self._look
 
     def _look(self, _context: Any, request: Any) -> Any:
         if not isinstance(request, ProduceRequest):
@@ -80,7 +80,7 @@ def test_who_intercepts_requests_sees_what_is_sent_in_process(cluster: embedlog.
         producer.send("one", b"unseen").result()
         interceptor = Interceptor(cluster)
         assert producer.send("one", b"seen").result().offset == 1
-        cluster.broker.interceptor = None
+        cluster.broker().core.interceptor = None
         assert producer.send("one", b"unseen again").result().offset == 2
     (request,) = interceptor.seen
     (topic,) = request.topic_data
@@ -97,7 +97,7 @@ def test_what_is_answered_later_keeps_its_place(cluster: embedlog.Cluster) -> No
     with cluster.producer() as producer:
         first = producer.send_batch("one", [b"first"])
         assert not first.done()
-        cluster.broker.interceptor = None
+        cluster.broker().core.interceptor = None
         second = producer.send("one", b"second", on_delivery=lambda where, _: told.append(1))
         assert second.result().offset == 0
         answer = refused(0)
@@ -124,7 +124,7 @@ def test_a_refusal_that_may_pass_is_tried_again_and_another_fails_the_record(
 def test_what_the_broker_itself_refuses_is_tried_again(
     cluster: embedlog.Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    partition = cluster.broker.replica_manager.partition("one", 0)
+    partition = cluster.broker().core.replica_manager.partition("one", 0)
     partition.min_isr = 2
     with cluster.producer(retry_backoff_ms=1, acks="all", retries=2) as producer:
         with pytest.raises(NotEnoughReplicas):
@@ -160,7 +160,9 @@ def test_a_defect_of_the_broker_is_seen_and_the_next_record_goes_on(
     with cluster.producer() as producer:
         producer.send("one", b"a").result()
         with monkeypatch.context() as patch:
-            patch.setattr(type(cluster.broker.replica_manager), "append", lambda *_, **__: 1 // 0)
+            patch.setattr(
+                type(cluster.broker().core.replica_manager), "append", lambda *_, **__: 1 // 0
+            )
             with pytest.raises(ZeroDivisionError):
                 producer.send("one", b"b").result()
         assert producer.send("one", b"c").result().offset == 1
@@ -172,7 +174,7 @@ def test_an_awaited_record_is_synced_when_its_result_is_there(tmp_path: Any) -> 
         producer = cluster.producer()
         for offset in range(3):
             assert producer.send("one", b"v").result().offset == offset
-            log = cluster.broker.replica_manager.partition("one", 0).log
+            log = cluster.broker().core.replica_manager.partition("one", 0).log
             assert log.durability.synced_offset == log.offsets.high_watermark == offset + 1
 
 

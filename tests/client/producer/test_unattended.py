@@ -78,7 +78,7 @@ def test_what_is_not_answered_is_given_up_in_time(target: Any, cluster: embedlog
     def keep_silent(context: Any, request: Any) -> Any:
         return Pending() if context.api_key == 0 else None
 
-    cluster.broker.interceptor = keep_silent
+    cluster.broker().core.interceptor = keep_silent
     told = Told()
     settings = {"linger_ms": 0, "request_timeout_ms": 100, "delivery_timeout_ms": 150}
     producer = embedlog.Producer(target, **settings)

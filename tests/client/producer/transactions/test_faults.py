@@ -147,7 +147,7 @@ class Worker:
 
 def tell_version(cluster: Cluster, level: int) -> None:
     """Let clients believe in this transaction.version."""
-    handle = cluster.broker.handle
+    handle = cluster.broker().core.handle
 
     def answer(context: Any, request: Any) -> Any:
         answered = handle(context, request)
@@ -155,7 +155,7 @@ def tell_version(cluster: Cluster, level: int) -> None:
             return transaction_features(answered, level)
         return answered
 
-    cluster.broker.handle = answer  # type: ignore[method-assign]
+    cluster.broker().core.handle = answer  # type: ignore[method-assign]
 
 
 EXPECTED = [list(range(partition, NUMBERS, PARTITIONS)) for partition in range(PARTITIONS)]

@@ -27,11 +27,20 @@ def preparer(make: MakeProducer, cluster: FaultyCluster) -> Producer:
     return made
 
 
-def test_what_is_prepared_has_no_timeout(preparer: Producer, cluster: FaultyCluster) -> None:
+@pytest.mark.parametrize(
+    "hours",
+    [
+        pytest.param(1, id="longer than any time-out"),
+        pytest.param(48, id="longer than a producer id is kept", marks=pytest.mark.slow),
+    ],
+)
+def test_what_is_prepared_has_no_timeout(
+    preparer: Producer, cluster: FaultyCluster, hours: int
+) -> None:
     preparer.begin_transaction()
     preparer.send("out", b"prepared", partition=0)
     prepared = preparer.prepare_transaction()
-    cluster.runtime.scheduler.run_for(2 * 24 * 3_600_000)
+    cluster.runtime.scheduler.run_for(hours * 3_600_000)
     preparer.complete_transaction(prepared)
     assert committed(cluster, "out") == [b"prepared"]
 

@@ -1,0 +1,222 @@
+"""The work of `replicas`: ElectLeaders, the reassignments, and directories of replicas."""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.client.admin.replica_results import (
+    PartitionReassignment,
+    ReplicaLogDirectories,
+    TopicPartitionReplica,
+)
+from embedlog.client.admin.results import ItemResults
+from embedlog.common import TopicPartition
+from embedlog.errors import KafkaError, error_for
+from wire.error_codes import ErrorCode
+from wire.schemas.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from wire.schemas.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from wire.schemas.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from wire.schemas.elect_leaders import ElectLeadersRequest, TopicPartitions
+from wire.schemas.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import TypeVar
+
+    from embedlog.client.admin.calls import AdminCalls
+    from wire.schemas.describe_log_dirs import DescribeLogDirsResult
+
+    K = TypeVar("K")
+    V = TypeVar("V")
+
+_SILENCE = "the response leaves it out"
+
+
+def elect_leaders(
+    calls: AdminCalls,
+    election_type: int,
+    partitions: list[TopicPartition] | None,
+    timeout_ms: int | None,
+) -> ItemResults[TopicPartition, None]:
+    """Raises KafkaError: the whole request is refused."""
+    request = ElectLeadersRequest(
+        election_type=election_type, timeout_ms=calls.timeout(timeout_ms), topic_partitions=None
+    )
+    if partitions is not None:
+        request.topic_partitions = [
+            TopicPartitions(topic=topic, partitions=numbers)
+            for topic, numbers in _by_topic(partitions).items()
+        ]
+    response = calls.to_controller(request, timeout_ms)
+    if response.error_code:
+        raise error_for(response.error_code)
+    results: ItemResults[TopicPartition, None] = ItemResults()
+    for topic in response.replica_election_results:
+        for each in topic.partition_result:
+            key = TopicPartition(topic.topic, each.partition_id)
+            results.put(key, None, each.error_code, each.error_message)
+    _fail_silent(results, partitions or ())
+    return results
+
+
+def alter_partition_reassignments(
+    calls: AdminCalls,
+    wanted: Mapping[TopicPartition, list[int] | None],
+    allow_replication_factor_change: bool,
+    timeout_ms: int | None,
+) -> ItemResults[TopicPartition, None]:
+    """Raises KafkaError: the whole request is refused."""
+    topics: dict[str, ReassignableTopic] = {}
+    for key, replicas in wanted.items():
+        topic = topics.setdefault(key.topic, ReassignableTopic(name=key.topic))
+        topic.partitions.append(
+            ReassignablePartition(partition_index=key.partition, replicas=replicas)
+        )
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=calls.timeout(timeout_ms),
+        allow_replication_factor_change=allow_replication_factor_change,
+        topics=list(topics.values()),
+    )
+    response = calls.to_controller(request, timeout_ms)
+    if response.error_code:
+        raise error_for(response.error_code, response.error_message)
+    results: ItemResults[TopicPartition, None] = ItemResults()
+    for answer in response.responses:
+        for each in answer.partitions:
+            key = TopicPartition(answer.name, each.partition_index)
+            results.put(key, None, each.error_code, each.error_message)
+    _fail_silent(results, wanted)
+    return results
+
+
+def list_partition_reassignments(
+    calls: AdminCalls, partitions: list[TopicPartition] | None, timeout_ms: int | None
+) -> dict[TopicPartition, PartitionReassignment]:
+    """Raises KafkaError: the request is refused."""
+    request = ListPartitionReassignmentsRequest(timeout_ms=calls.timeout(timeout_ms), topics=None)
+    if partitions is not None:
+        request.topics = [
+            ListPartitionReassignmentsTopics(name=topic, partition_indexes=numbers)
+            for topic, numbers in _by_topic(partitions).items()
+        ]
+    response = calls.to_controller(request, timeout_ms)
+    if response.error_code:
+        raise error_for(response.error_code, response.error_message)
+    return {
+        TopicPartition(topic.name, each.partition_index): PartitionReassignment(
+            tuple(each.replicas), tuple(each.adding_replicas), tuple(each.removing_replicas)
+        )
+        for topic in response.topics
+        for each in topic.partitions
+    }
+
+
+def alter_replica_log_dirs(
+    calls: AdminCalls, paths: Mapping[TopicPartitionReplica, str], timeout_ms: int | None
+) -> ItemResults[TopicPartitionReplica, None]:
+    """Each broker is asked for its own replicas."""
+    requests: dict[int, AlterReplicaLogDirsRequest] = {}
+    for (topic, partition, node_id), path in paths.items():
+        request = requests.setdefault(node_id, AlterReplicaLogDirsRequest())
+        directory = next((each for each in request.dirs if each.path == path), None)
+        if directory is None:
+            directory = AlterReplicaLogDir(path=path)
+            request.dirs.append(directory)
+        named = next((each for each in directory.topics if each.name == topic), None)
+        if named is None:
+            named = AlterReplicaLogDirTopic(name=topic)
+            directory.topics.append(named)
+        named.partitions.append(partition)
+    results: ItemResults[TopicPartitionReplica, None] = ItemResults()
+    for node_id, outcome in calls.to_nodes(requests, timeout_ms).items():
+        if isinstance(outcome, KafkaError):
+            _fail(results, paths, node_id, outcome)
+            continue
+        for answer in outcome.results:
+            for each in answer.partitions:
+                replica = TopicPartitionReplica(answer.topic_name, each.partition_index, node_id)
+                results.put(replica, None, each.error_code)
+    _fail_silent(results, paths)
+    return results
+
+
+def describe_replica_log_dirs(
+    calls: AdminCalls, replicas: list[TopicPartitionReplica], timeout_ms: int | None
+) -> ItemResults[TopicPartitionReplica, ReplicaLogDirectories]:
+    """Each broker is asked for its own replicas; a directory that failed has none."""
+    by_node: dict[int, list[TopicPartition]] = {}
+    for topic, partition, node_id in dict.fromkeys(replicas):
+        by_node.setdefault(node_id, []).append(TopicPartition(topic, partition))
+    requests = {
+        node_id: DescribeLogDirsRequest(
+            topics=[
+                DescribableLogDirTopic(topic=topic, partitions=numbers)
+                for topic, numbers in _by_topic(keys).items()
+            ]
+        )
+        for node_id, keys in by_node.items()
+    }
+    results: ItemResults[TopicPartitionReplica, ReplicaLogDirectories] = ItemResults()
+    for node_id, outcome in calls.to_nodes(requests, timeout_ms).items():
+        if isinstance(outcome, KafkaError):
+            _fail(results, replicas, node_id, outcome)
+            continue
+        found = _directories(outcome.results)
+        for key in by_node[node_id]:
+            place = found.get(key) or ReplicaLogDirectories()
+            results.put(TopicPartitionReplica(*key, node_id), place, outcome.error_code)
+    return results
+
+
+def _directories(
+    described: Iterable[DescribeLogDirsResult],
+) -> dict[TopicPartition, ReplicaLogDirectories]:
+    found: dict[TopicPartition, ReplicaLogDirectories] = {}
+    for directory in described:
+        if directory.error_code not in (ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR):
+            raise error_for(directory.error_code, directory.log_dir)
+        for topic in directory.topics:
+            for each in topic.partitions:
+                key = TopicPartition(topic.name, each.partition_index)
+                place = found.setdefault(key, ReplicaLogDirectories())
+                if each.is_future_key:
+                    place.future_path = directory.log_dir
+                    place.future_offset_lag = each.offset_lag
+                else:
+                    place.path = directory.log_dir
+                    place.offset_lag = each.offset_lag
+    return found
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        topics.setdefault(topic, []).append(number)
+    return topics
+
+
+def _fail(
+    results: ItemResults[TopicPartitionReplica, V],
+    replicas: Iterable[TopicPartitionReplica],
+    node_id: int,
+    error: KafkaError,
+) -> None:
+    results.failures.update((each, error) for each in replicas if each.node_id == node_id)
+
+
+def _fail_silent(results: ItemResults[K, None], asked: Iterable[K]) -> None:
+    """What was asked about and is in no response has an error, too."""
+    for each in asked:
+        if each not in results.values and each not in results.failures:
+            results.failures[each] = errors.UnknownServerError(_SILENCE)

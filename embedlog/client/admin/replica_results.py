@@ -1,0 +1,94 @@
+"""What goes into the calls about replicas and comes out of them."""
+
+from __future__ import annotations
+
+from _operator import itemgetter
+
+from embedlog.client.admin.value import Value
+
+TYPE_CHECKING = False
+
+REPLICA_SIZE = 3
+
+
+class ElectionType:
+    """Which replica shall lead."""
+
+    PREFERRED = 0
+    """The first of a partition's replicas, if it is in sync."""
+    UNCLEAN = 1
+    """Any that is there, of a partition without a leader: what only the others have is lost."""
+
+
+class TopicPartitionReplica(tuple[str, int, int]):
+    """A partition's replica on one broker; it unpacks as `topic, partition, node_id`."""
+
+    __slots__ = ()
+
+    def __new__(cls, topic: str, partition: int, node_id: int) -> TopicPartitionReplica:
+        return tuple.__new__(cls, (topic, partition, node_id))
+
+    def __getnewargs__(self) -> tuple[str, int, int]:
+        return self[0], self[1], self[2]
+
+    if TYPE_CHECKING:
+
+        @property
+        def topic(self) -> str: ...
+
+        @property
+        def partition(self) -> int: ...
+
+        @property
+        def node_id(self) -> int: ...
+
+    else:
+        topic = property(itemgetter(0), doc="The topic's name.")
+        partition = property(itemgetter(1), doc="The partition's number, from 0.")
+        node_id = property(itemgetter(2), doc="The broker's.")
+
+    def __str__(self) -> str:
+        return f"{self[0]}-{self[1]} on {self[2]}"
+
+    def __repr__(self) -> str:
+        return f"TopicPartitionReplica({self[0]!r}, {self[1]}, {self[2]})"
+
+
+class PartitionReassignment(Value):
+    """A move under way. `replicas` are all of the partition's, also those that come or go."""
+
+    __slots__ = ("adding_replicas", "removing_replicas", "replicas")
+
+    def __init__(
+        self,
+        replicas: tuple[int, ...],
+        adding_replicas: tuple[int, ...],
+        removing_replicas: tuple[int, ...],
+    ) -> None:
+        self.replicas = replicas
+        self.adding_replicas = adding_replicas
+        self.removing_replicas = removing_replicas
+
+
+class ReplicaLogDirectories(Value):
+    """The directory that a replica is in, and the one that it is on its way to, if it is.
+
+    The path is None where the broker has no such replica. `offset_lag` is how far the replica is
+    behind the high watermark, `future_offset_lag` how far its copy is behind the replica; -1
+    where there is none.
+    """
+
+    __slots__ = ("future_offset_lag", "future_path", "offset_lag", "path")
+
+    def __init__(
+        self,
+        path: str | None = None,
+        offset_lag: int = -1,
+        *,
+        future_path: str | None = None,
+        future_offset_lag: int = -1,
+    ) -> None:
+        self.path = path
+        self.offset_lag = offset_lag
+        self.future_path = future_path
+        self.future_offset_lag = future_offset_lag

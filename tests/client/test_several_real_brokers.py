@@ -1,0 +1,55 @@
+"""Our clients on a cluster of Apache Kafka with three nodes, some of which die."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.client import several_brokers as promises
+from tests.support.kafka_cluster import KafkaCluster, kafka_cluster
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+SETTINGS = {
+    "log.dirs": "{folder}/data,{folder}/more",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.state.log.min.isr": "1",
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    "broker.heartbeat.interval.ms": "250",
+    "broker.session.timeout.ms": "1500",
+    "controller.quorum.election.timeout.ms": "400",
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "leader.imbalance.check.interval.seconds": "3600",
+}
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    with kafka_cluster(tmp_path_factory.mktemp("kafka"), settings=SETTINGS) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        promises.test_brokers_describe_themselves,
+        promises.test_the_quorum_describes_itself,
+        promises.test_partitions_are_moved_between_brokers,
+        promises.test_a_move_under_way_is_listed_and_cancelled,
+        promises.test_replicas_are_moved_between_directories,
+        promises.test_leaders_are_elected,
+        promises.test_a_broker_that_is_taken_for_another_says_so,
+        promises.test_the_clients_for_asyncio_do_the_same,
+        promises.test_clients_follow_a_leader_without_asking_for_metadata,
+        promises.test_a_reader_is_sent_to_the_follower_in_its_rack,
+        promises.test_partitions_go_to_members_in_their_rack,
+        promises.test_a_broker_dies_and_comes_back,
+        promises.test_readers_learn_that_a_log_was_cut,
+    ],
+    ids=lambda promise: promise.__name__.removeprefix("test_"),
+)
+def test_the_promise_is_kept(promise: Any, brokers: KafkaCluster) -> None:
+    promise(brokers)
