@@ -18,13 +18,13 @@ class Difference(NamedTuple):
     path: str
     reason: str
 
+    def covers_step(self, scenario: str, step: str) -> bool:
+        """Does this row name a place of that step's answer?"""
+        return fnmatchcase(scenario, self.scenario) and fnmatchcase(step, self.step)
+
     def covers(self, scenario: str, step: str, path: str) -> bool:
         """Does this row name that place?"""
-        return (
-            fnmatchcase(scenario, self.scenario)
-            and fnmatchcase(step, self.step)
-            and fnmatchcase(path, self.path)
-        )
+        return self.covers_step(scenario, step) and fnmatchcase(path, self.path)
 
 
 DIFFERENCES = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from tests.golden.group_requests import (
@@ -23,8 +24,8 @@ from wire.schemas.join_group import JoinGroupRequest
 
 JOIN, SYNC, HEARTBEAT, LEAVE, DESCRIBE, BEAT = 9, 5, 4, 5, 6, 1
 ID_REQUIRED_FROM = 4
-WARM_GROUP_COUNT = 400
-"""Enough names to meet each of 50 partitions."""
+PARTITION_COUNT = 50
+"""Of the topic that groups are kept in."""
 
 
 class Member:
@@ -181,10 +182,23 @@ def warm_up(run: Run) -> None:
     """Wait until groups are coordinated: the first question makes the topic they are kept in."""
     ready = FindCoordinatorRequest(key="warm")
     run.until(lambda answer: answer.error_code == OK, ready, 1, keep=False)
-    everywhere = describe(*(f"warm-{number}" for number in range(WARM_GROUP_COUNT)))
+    everywhere = describe(*_a_group_of_each_partition())
     run.until(
         lambda answer: not any(row.error_code for row in answer.groups), everywhere, 5, keep=False
     )
+
+
+@functools.cache
+def _a_group_of_each_partition() -> tuple[str, ...]:
+    """Names whose hashes, of the kind that Java has, meet every partition."""
+    names: dict[int, str] = {}
+    number = 0
+    while len(names) < PARTITION_COUNT:
+        name = f"warm-{number}"
+        hashed = functools.reduce(lambda sum_, char: 31 * sum_ + ord(char), name, 0)
+        names.setdefault((hashed & 0x7FFF_FFFF) % PARTITION_COUNT, name)
+        number += 1
+    return tuple(names.values())
 
 
 def form(run: Run, group: str, *names: str, **fields: Any) -> list[Member]:

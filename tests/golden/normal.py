@@ -12,17 +12,19 @@ from __future__ import annotations
 import re
 import struct
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from embedlog.common import uuid_to_text
 from wire.schemas.describe_producers import ProducerState
+from wire.schemas.elect_leaders import ReplicaElectionResult
 from wire.schemas.list_groups import ListedGroup
 from wire.schemas.list_transactions import TransactionState
 
 NOW_MARGIN_MS = 3_600_000
 SORT_KEYS = ("name", "topic", "topic_name", "api_key", "resource_name", "partition_index")
 SORT_KEYS += ("transactional_id", "partition", "index", "topic_id", "group_id", "member_id")
-SORT_KEYS += ("group_instance_id",)
+SORT_KEYS += ("group_instance_id", "partition_id", "broker_id", "node_id", "replica_id")
 HEADER = struct.Struct(">qiibIhiqqqhii")
 IDS = {"producer_id": "producer", "session_id": "session", "ongoing_txn_producer_id": "producer"}
 _FIRST = {"producer_id": 0, "session_id": 1, "ongoing_txn_producer_id": 0}
@@ -47,9 +49,17 @@ UNORDERED = ("partitions", "subscribed_topic_names")
 class Normaliser:
     """Turns one scenario's answers into comparable data; remembers the names it gave."""
 
-    def __init__(self, own_groups: str = "") -> None:
-        """`own_groups` is what the ids of the scenario's groups begin with."""
+    def __init__(
+        self, own_groups: str = "", own_topics: str = "", words: Mapping[str, str] = WORDS
+    ) -> None:
+        """What the ids of the scenario's groups, and the names of its topics, begin with.
+
+        Elections of all partitions are told of its own topics only. `words` are what stands for
+        the values of fields by these names.
+        """
         self._own_groups = own_groups
+        self._own_topics = own_topics
+        self._words = words
         self._names: dict[tuple[str, Any], str] = {}
         self._counts: dict[str, int] = {}
 
@@ -66,8 +76,8 @@ class Normaliser:
     def _value(self, name: str, value: Any) -> Any:
         if value is None or isinstance(value, bool | float):
             return value
-        if name in WORDS and value not in ("", -1, 0):
-            return WORDS[name]
+        if name in self._words and value not in ("", -1, 0):
+            return self._words[name]
         if name in IDS and isinstance(value, int) and value >= _FIRST[name]:
             return self._named(IDS[name], value)
         if isinstance(value, int):
@@ -102,6 +112,8 @@ class Normaliser:
     def _list(self, name: str, values: list[Any]) -> list[Any]:
         if values and isinstance(values[0], ListedGroup):
             values = [group for group in values if group.group_id.startswith(self._own_groups)]
+        if values and isinstance(values[0], ReplicaElectionResult):
+            values = [row for row in values if row.topic.startswith(self._own_topics)]
         if values and isinstance(values[0], TransactionState):
             values = [t for t in values if t.transactional_id.startswith(self._own_groups)]
             values.sort(key=lambda row: row.transactional_id)

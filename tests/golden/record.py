@@ -29,18 +29,24 @@ def record(address: str, names: list[str], *, again: bool) -> int:
     RECORDED.mkdir(exist_ok=True)
     count = 0
     for name in names:
-        text = _text(play(Address(address, is_patient=True), name))
-        lines = text.splitlines()[1:-1]
-        path = RECORDED / f"{name}.json"
-        if not again:
-            path.write_text(text)
-            print(f"{name}: {len(lines)} answers", flush=True)
-            count += len(lines)
-            continue
-        for before, now in zip(path.read_text().splitlines()[1:-1], lines, strict=True):
-            if before != now:
-                print(f"{name}\n  before {before}\n  now    {now}", flush=True)
-                count += 1
+        steps = play(Address(address, is_patient=True), name)
+        count += keep(steps, RECORDED / f"{name}.json", again=again)
+    return count
+
+
+def keep(steps: list[dict[str, Any]], path: Path, *, again: bool) -> int:
+    """Write a scenario's answers, or compare them; the number of those that count."""
+    text = _text(steps)
+    lines = text.splitlines()[1:-1]
+    if not again:
+        path.write_text(text)
+        print(f"{path.stem}: {len(lines)} answers", flush=True)
+        return len(lines)
+    count = 0
+    for before, now in zip(path.read_text().splitlines()[1:-1], lines, strict=True):
+        if before != now:
+            print(f"{path.stem}\n  before {before}\n  now    {now}", flush=True)
+            count += 1
     return count
 
 

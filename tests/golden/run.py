@@ -37,7 +37,8 @@ POLL_MS = 50
 POLL_COUNT_MAX = 400
 CLIENT_ID = b"golden"
 MUTATIONS = ("CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs")
-MUTATIONS += ("IncrementalAlterConfigs", "UpdateFeatures")
+MUTATIONS += ("IncrementalAlterConfigs", "UpdateFeatures", "ElectLeaders")
+MUTATIONS += ("AlterPartitionReassignments", "UnregisterBroker")
 VIEWS = ("DescribeGroups", "ListGroups", "ConsumerGroupDescribe")
 VIEW_MS = 150
 """Views show what is committed; some answers are given before what they say is."""
@@ -86,6 +87,8 @@ class Run:
         self.target = target
         self.name = name.replace("_", "-")
         self.steps: list[dict[str, Any]] = []
+        self.where: dict[str, Any] = {}
+        """What every step says besides."""
         self.normal = Normaliser(own_groups=self.group(""))
         self._links: dict[str, Link] = {}
         self._asked: dict[str, Asked] = {}
@@ -133,7 +136,7 @@ class Run:
 
     def keep(self, note: str, fact: Any) -> None:
         """A step that is no answer but something the scenario found out."""
-        self.steps.append({"note": note, "answer": fact})
+        self.steps.append({**self.where, "note": note, "answer": fact})
 
     def finish(self, *, on: str, keep: bool = True) -> Any:
         """The answer of what was begun on that connection: one step."""
@@ -210,9 +213,8 @@ class Run:
         return header + wire.encode(request, version)
 
     def _keep(self, asked: Asked, answer: Any) -> None:
-        self.steps.append(
-            {"api": asked.api, "version": asked.version, "note": asked.note, "answer": answer}
-        )
+        names = {"api": asked.api, "version": asked.version, "note": asked.note}
+        self.steps.append({**self.where, **names, "answer": answer})
 
     def _ask(self, request: Any, version: int, note: str, on: str) -> Asked:
         frame = self.frame(request, version)

@@ -40,8 +40,9 @@ class Simulated:
 class LoopbackLink:
     """Frames to and from the network service of a cluster; it answers while `send` is called."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._channels = LoopbackChannels(cluster)
+    def __init__(self, cluster: Cluster, node_id: int | None = None) -> None:
+        """`node_id` is one of several brokers; the only one needs none."""
+        self._channels = LoopbackChannels(cluster, node_id)
         self._end = self._channels.connect("127.0.0.1", 9092)
         self._channels.poll(0)
         self._events: list[Any] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -12,14 +13,12 @@ import pytest
 import embedlog
 import tests.golden.scenarios  # noqa: F401  (registers them)
 from tests.golden.brokers import BROKERS, PLAIN
+from tests.golden.compare import differences, places, title
 from tests.golden.differences import DIFFERENCES, Difference
-from tests.golden.normal import SORT_KEYS
 from tests.golden.record import RECORDED
 from tests.golden.run import BROKER_OF, SCENARIOS, Run
 from tests.golden.simulated import Simulated
 from tests.golden.targets import Address, Target
-
-MISSING = "<nothing>"
 
 
 @pytest.fixture(scope="module")
@@ -31,38 +30,10 @@ def address() -> Iterator[str]:
         yield cluster.listen("127.0.0.1", 0).address
 
 
+@functools.cache
 def recorded(name: str) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = json.loads((RECORDED / f"{name}.json").read_text())
     return steps
-
-
-def differing(expected: Any, found: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Each place where two answers part: its path, the expected and the found value."""
-    if isinstance(expected, dict) and isinstance(found, dict):
-        for key in [*expected, *(key for key in found if key not in expected)]:
-            yield from differing(
-                expected.get(key, MISSING), found.get(key, MISSING), f"{path}.{key}"
-            )
-    elif isinstance(expected, list) and isinstance(found, list):
-        ours, theirs = _by_name(found), _by_name(expected)
-        for name in [*theirs, *(name for name in ours if name not in theirs)]:
-            one, other = theirs.get(name, MISSING), ours.get(name, MISSING)
-            yield from differing(one, other, f"{path}[{name}]")
-    elif expected != found:
-        yield path, expected, found
-
-
-def _by_name(rows: list[Any]) -> dict[str, Any]:
-    """Rows under the value of their first naming field; under their index when that is no name."""
-    names = [next((str(row[key]) for key in SORT_KEYS if key in row), "") if isinstance(row, dict)
-             else "" for row in rows]  # fmt: skip
-    if "" in names or len(set(names)) < len(rows):
-        names = [str(index) for index in range(len(rows))]
-    return dict(zip(names, rows, strict=True))
-
-
-def title(step: dict[str, Any]) -> str:
-    return " ".join(str(step[key]) for key in ("api", "version", "note") if key in step)
 
 
 def broker_for(
@@ -85,20 +56,10 @@ def test_answers_as_kafka_does(name: str, request: pytest.FixtureRequest) -> Non
         finally:
             run.close()
             # Also when the play broke off: what differs before that is likely to be the reason.
-            unlisted = list(differences(name, expected, run.steps))
+            unlisted = list(differences(name, expected, run.steps, DIFFERENCES))
             if unlisted:
                 pytest.fail(f"{len(unlisted)} differences\n" + "\n".join(unlisted))
     assert [title(step) for step in run.steps] == [title(step) for step in expected]
-
-
-def differences(
-    name: str, expected: list[dict[str, Any]], found: list[dict[str, Any]]
-) -> Iterator[str]:
-    """Each difference that no row lists, as text."""
-    for one, other in zip(expected, found, strict=False):
-        for path, kafka, ours in differing(one["answer"], other["answer"]):
-            if not any(row.covers(name, title(one), path) for row in DIFFERENCES):
-                yield f"{title(one)}\n    {path}: Kafka {kafka!r}, embedlog {ours!r}"
 
 
 def test_every_scenario_is_recorded_and_there_are_enough() -> None:
@@ -107,23 +68,20 @@ def test_every_scenario_is_recorded_and_there_are_enough() -> None:
     assert sum(len(recorded(name)) for name in SCENARIOS) >= 6000
 
 
-def places(answer: Any, path: str = "") -> Iterator[str]:
-    """The path of everything inside an answer."""
-    yield path
-    if isinstance(answer, dict):
-        for key, value in answer.items():
-            yield from places(value, f"{path}.{key}")
-    elif isinstance(answer, list):
-        for name, value in _by_name(answer).items():
-            yield from places(value, f"{path}[{name}]")
+@functools.cache
+def recorded_places() -> list[tuple[str, str, list[str]]]:
+    """Every step of every scenario, and the places of its answer."""
+    return [
+        (name, title(step), list(places(step["answer"])))
+        for name in SCENARIOS
+        for step in recorded(name)
+    ]
 
 
 @pytest.mark.parametrize("row", DIFFERENCES, ids=lambda row: f"{row.scenario} {row.path}")
 def test_each_listed_difference_names_a_place_and_a_reason(row: Difference) -> None:
     assert len(row.reason) > 20
     assert any(
-        row.covers(name, title(step), path)
-        for name in SCENARIOS
-        for step in recorded(name)
-        for path in places(step["answer"])
+        row.covers_step(name, step) and any(row.covers(name, step, path) for path in paths)
+        for name, step, paths in recorded_places()
     ), "nothing that Kafka answered is covered by this row"

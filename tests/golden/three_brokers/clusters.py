@@ -1,0 +1,50 @@
+"""The clusters that scenarios are played on: Kafka and embedlog with the same settings."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tests.support import kafka_cluster
+from tests.support.kafka_cluster import BROKERS
+
+RACKS = tuple(kafka_cluster.RACKS[node] for node in BROKERS)
+
+_SETTINGS = {
+    # The records of the scenarios are older than retention.ms.
+    "log.initial.task.delay.ms": "3600000",
+    "auto.leader.rebalance.enable": "false",
+    "auto.create.topics.enable": "false",
+    # Three partitions, one led by each broker, are made by hand.
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    # An assignment is computed inside the heartbeat that asks for it, or comes some time later.
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.assignor.offload.enable": "false",
+}
+_FAILING = {
+    **_SETTINGS,
+    "broker.session.timeout.ms": "4000",
+    "broker.heartbeat.interval.ms": "500",
+    "unclean.leader.election.interval.ms": "1000",
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+}
+
+
+class Kind(NamedTuple):
+    """Settings, and which nodes of the real cluster are controllers."""
+
+    settings: dict[str, str]
+    controllers: tuple[int, ...]
+
+
+APART = (100,)
+"""A controller that is no broker: all brokers may be down, and none of them takes it along."""
+
+KINDS: dict[str, Kind] = {
+    "calm": Kind(_SETTINGS, BROKERS),
+    "failing": Kind(_FAILING, APART),
+    "lagging": Kind(
+        {**_SETTINGS, "broker.session.timeout.ms": "60000", "replica.lag.time.max.ms": "2000"},
+        APART,
+    ),
+}

@@ -1,0 +1,61 @@
+"""Record three real brokers' answers: `python -m tests.golden.three_brokers.record [scenario ...]`.
+
+Starts a cluster of Apache Kafka for each kind in `clusters.py`, plays the scenarios on it one after
+the other and writes one file each to `recorded/`. With `--again` nothing is written: the answers
+are compared with the recorded ones, which shows what is not stable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import tests.golden.three_brokers.scenarios  # noqa: F401  (registers them)
+from tests.golden.record import keep
+from tests.golden.three_brokers.clusters import KINDS
+from tests.golden.three_brokers.run import KIND_OF, SCENARIOS, play
+from tests.golden.three_brokers.targets import RealCluster
+from tests.support.kafka_cluster import KafkaCluster, kafka_cluster
+from tests.support.tools import install
+
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def record(cluster: KafkaCluster, names: list[str], *, again: bool) -> int:
+    """Play `names` and write the answers, or compare them; the number of those that count."""
+    RECORDED.mkdir(exist_ok=True)
+    count = 0
+    for name in names:
+        began = time.monotonic()
+        steps = play(RealCluster(cluster), name)
+        count += keep(steps, RECORDED / f"{name}.json", again=again)
+        print(f"  {time.monotonic() - began:.1f} s", flush=True)
+    return count
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--again", action="store_true", help="compare instead of writing")
+    parser.add_argument("scenario", nargs="*")
+    arguments = parser.parse_args()
+    names = arguments.scenario or list(SCENARIOS)
+    install(("debian", "broker"))
+    total = 0
+    for kind, (settings, controllers) in KINDS.items():
+        played = [name for name in names if KIND_OF[name] == kind]
+        if played:
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                kafka_cluster(Path(folder), settings=settings, controllers=controllers) as cluster,
+            ):
+                total += record(cluster, played, again=arguments.again)
+    print(f"{total} answers {'differ' if arguments.again else 'recorded'}")
+    sys.exit(bool(arguments.again and total))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""The scenarios, by subject. Importing this package registers them all."""
+
+from tests.golden.three_brokers.scenarios import (
+    broker_resources,
+    coordinators,
+    creating,
+    elections,
+    failures,
+    follower_reads,
+    lagging,
+    reassignments,
+    registrations,
+    waiting,
+    wrong_broker,
+)
+
+__all__ = [
+    "broker_resources",
+    "coordinators",
+    "creating",
+    "elections",
+    "failures",
+    "follower_reads",
+    "lagging",
+    "reassignments",
+    "registrations",
+    "waiting",
+    "wrong_broker",
+]

@@ -1,0 +1,76 @@
+"""Three brokers of this process as a target: connections without sockets, and simulated time."""
+
+from __future__ import annotations
+
+import time
+
+from embedlog.cluster import Cluster
+from embedlog.testing import sim_runtime
+from tests.golden.simulated import LoopbackLink
+from tests.golden.targets import Target
+from tests.golden.three_brokers.clusters import RACKS
+
+
+class SimulatedCluster:
+    """Brokers in memory, in this thread, whose clock is moved by waiting. Close it."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        # Wall time is the present one, which answers are compared with.
+        self._runtime = sim_runtime(seed=1, wall_ms=int(time.time() * 1000))
+        self._cluster = Cluster(
+            config=settings, brokers=len(RACKS), racks=RACKS, runtime=self._runtime
+        )
+
+    def broker(self, node_id: int) -> Target:
+        """The way to one of them."""
+        return _Broker(self, node_id)
+
+    def link(self, node_id: int) -> LoopbackLink:
+        """A connection without a socket to one of them."""
+        return LoopbackLink(self._cluster, node_id)
+
+    def let_pass(self, delay_ms: int) -> None:
+        """Move the clock, running what is due."""
+        self._runtime.scheduler.run_for(delay_ms)
+
+    def stop(self, node_id: int) -> None:
+        """Shut a broker down in an orderly way."""
+        self._cluster.broker(node_id).stop()
+
+    def kill(self, node_id: int) -> None:
+        """End a broker at once."""
+        self._cluster.broker(node_id).kill()
+
+    def start(self, node_id: int) -> None:
+        """Start a broker that was stopped or killed."""
+        self._cluster.broker(node_id).start()
+
+    def pause(self, node_id: int) -> None:
+        """Let nothing of a broker run."""
+        self._cluster.broker(node_id).pause()
+
+    def resume(self, node_id: int) -> None:
+        """Let a paused broker go on."""
+        self._cluster.broker(node_id).resume()
+
+    def close(self) -> None:
+        """Close the cluster."""
+        self._cluster.close()
+
+
+class _Broker:
+    """One of them, as what a `Run` asks."""
+
+    is_patient = False
+
+    def __init__(self, cluster: SimulatedCluster, node_id: int) -> None:
+        self._cluster = cluster
+        self._node_id = node_id
+
+    def connect(self) -> LoopbackLink:
+        """A connection without a socket."""
+        return self._cluster.link(self._node_id)
+
+    def let_pass(self, delay_ms: int) -> None:
+        """Move the clock of all."""
+        self._cluster.let_pass(delay_ms)
