@@ -6,10 +6,12 @@ asked for again with the same request, as clients do.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from tests.golden.transaction_requests import add, batch, end, init, txn_commit
+from tests.simulation.actor import Actor as LivingActor
+from tests.simulation.actor import ActorsWorld, Steps
 from tests.simulation.transactions.history import (
     ABORTED,
     COMMITTED,
@@ -21,7 +23,7 @@ from tests.simulation.transactions.history import (
     Transaction,
     copy_of,
 )
-from tests.simulation.world import Ask, Life, SimWorld, Sleep
+from tests.simulation.world import Ask, Life, Sleep
 from wire.error_codes import ErrorCode
 from wire.records import iter_batches
 from wire.records.batch import RecordBatch
@@ -36,7 +38,6 @@ from wire.schemas.offset_fetch import (
 from wire.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 Producer = tuple[int, int]
-Steps = Generator[Ask | Sleep, Any, Any]
 
 SOURCE, TARGET = "in", "out"
 PARTITIONS = {SOURCE: 2, TARGET: 2}
@@ -53,55 +54,22 @@ _TRY_AGAIN = frozenset(
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.CONCURRENT_TRANSACTIONS,
         ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.KAFKA_STORAGE_ERROR,
         ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.UNSTABLE_OFFSET_COMMIT,
     }
 )
 
 
-class Actor:
-    """A life that the world can interrupt."""
+class Actor(LivingActor):
+    """One that asks until it has an answer, and writes down what comes of it."""
 
-    def __init__(self, world: SimWorld, history: History, name: str) -> None:
-        self.world = world
+    def __init__(self, world: ActorsWorld, history: History, name: str) -> None:
         self.history = history
-        self.name = name
-        self.is_alive = True
-        self._life = self.life()
-        self._resume(None)
-
-    def life(self) -> Life:
-        """What it does."""
-        raise NotImplementedError
-
-    def kill(self) -> None:
-        """It does nothing more; what it has sent may arrive."""
-        self.is_alive = False
-
-    def freeze(self, delay_ms: int) -> None:
-        """A pause of the process: what it does next it does later, and does not know why."""
-        self._away_until = self.world.now + delay_ms
-
-    _away_until = 0
-
-    def _resume(self, answer: Any) -> None:
-        if not self.is_alive:
-            return
-        away_ms = self._away_until - self.world.now
-        if away_ms > 0:
-            self.world.at(away_ms, lambda: self._resume(answer))
-            return
-        try:
-            wanted = self._life.send(answer)
-        except StopIteration:
-            self.is_alive = False
-            return
-        if isinstance(wanted, Sleep):
-            self.world.at(wanted.delay_ms, lambda: self._resume(None))
-        else:
-            self.world.ask(wanted, self._resume)
+        super().__init__(world, name)
 
     def ask(self, request: Any, version: int, code_of: Any) -> Steps:
         """Ask until there is an answer that says more than "not now": (it, was one lost?).
@@ -122,7 +90,7 @@ class Transactional(Actor):
     """One that writes in transactions. `bumps`: of version 2, whose every end raises the epoch."""
 
     def __init__(
-        self, world: SimWorld, history: History, name: str, transactional_id: str, *, bumps: bool
+        self, world: ActorsWorld, history: History, name: str, transactional_id: str, *, bumps: bool
     ) -> None:
         self.transactional_id = transactional_id
         self.bumps = bumps

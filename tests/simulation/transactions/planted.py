@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import patch
 
 from embedlog.broker.apis import write_txn_markers
@@ -18,25 +16,8 @@ from embedlog.storage.log_offsets import LogOffsets
 from embedlog.storage.log_transactions import LogTransactions
 from embedlog.storage.producers.state import ProducerStateManager
 from embedlog.storage.validation.origin import AppendOrigin
+from tests.simulation.planted import Bug, instead
 from wire.records.control import ControlType
-
-
-class Bug(NamedTuple):
-    """`plant` is entered while the bug shall be there."""
-
-    name: str
-    plant: Callable[[], AbstractContextManager[object]]
-
-
-def _instead(owner: Any, name: str, wrong: Callable[..., Any]) -> Bug:
-    """`wrong` is called with the original before the arguments; its name says what is wrong."""
-    right = getattr(owner, name)
-
-    def call(*arguments: Any, **keywords: Any) -> Any:
-        return wrong(right, *arguments, **keywords)
-
-    title = wrong.__name__.replace("_", " ")
-    return Bug(title, lambda: patch.object(owner, name, call))
 
 
 def a_partition_is_never_told(right: Any, told: Any, shard: Any, transaction: Any) -> None:
@@ -95,22 +76,22 @@ def nothing_takes_too_long(_right: Any, _shard: Any) -> Any:
 
 
 BUGS = (
-    _instead(OffsetStore, "replay", undecided_offsets_count),
-    _instead(OffsetStore, "end_transaction", offsets_of_aborted_transactions_count),
+    instead(OffsetStore, "replay", undecided_offsets_count),
+    instead(OffsetStore, "end_transaction", offsets_of_aborted_transactions_count),
     Bug(
         "open transactions do not hold the last stable offset back",
         lambda: patch.object(
             LogOffsets, "last_stable_offset", property(lambda offsets: offsets.high_watermark)
         ),
     ),
-    _instead(LogTransactions, "aborted", nobody_learns_what_was_aborted),
-    _instead(initialize, "_taken_over", who_takes_over_gets_the_same_epoch),
-    _instead(write_txn_markers, "build_end_transaction_marker", every_marker_commits),
-    _instead(TransactionShard, "loaded", decisions_are_forgotten_at_a_restart),
-    _instead(TransactionShard, "abort_timed_out", nothing_takes_too_long),
-    _instead(TransactionShard, "transit", a_commit_is_answered_and_not_made),
-    _instead(registration, "_of_producer", who_is_fenced_may_go_on),
-    _instead(ProducerStateManager, "prepare", sequences_do_not_matter),
-    _instead(TransactionCoordinator, "register", the_coordinator_is_not_asked),
-    _instead(markers._Decided, "__init__", a_partition_is_never_told),
+    instead(LogTransactions, "aborted", nobody_learns_what_was_aborted),
+    instead(initialize, "_taken_over", who_takes_over_gets_the_same_epoch),
+    instead(write_txn_markers, "build_end_transaction_marker", every_marker_commits),
+    instead(TransactionShard, "loaded", decisions_are_forgotten_at_a_restart),
+    instead(TransactionShard, "abort_timed_out", nothing_takes_too_long),
+    instead(TransactionShard, "transit", a_commit_is_answered_and_not_made),
+    instead(registration, "_of_producer", who_is_fenced_may_go_on),
+    instead(ProducerStateManager, "prepare", sequences_do_not_matter),
+    instead(TransactionCoordinator, "register", the_coordinator_is_not_asked),
+    instead(markers._Decided, "__init__", a_partition_is_never_told),
 )

@@ -86,7 +86,7 @@ class TransactionWorld(SimWorld):
         found = []
         for topic, count in PARTITIONS.items():
             for index in range(count):
-                log = self._cluster.broker.replica_manager.partition(topic, index).log
+                log = self._cluster.broker().core.replica_manager.partition(topic, index).log
                 if log.offsets.last_stable_offset < log.log_end_offset:
                     found.append((topic, index))
         return found
@@ -134,6 +134,13 @@ class Story:
     def broken(self) -> list[str]:
         """The promises that were not kept."""
         return broken(self.history, source=SOURCE, target=TARGET)
+
+    def counts(self) -> dict[str, int]:
+        """What was done."""
+        return {
+            "transactions": len(self.history.transactions),
+            "records read": len(self.history.reads),
+        }
 
     def _write(self) -> None:
         """A writer of one of two ids: perhaps another one has it already."""

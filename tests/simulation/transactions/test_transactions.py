@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.simulation.transactions.planted import BUGS, Bug
+from tests.simulation.planted import Bug
+from tests.simulation.transactions.planted import BUGS
 from tests.simulation.transactions.story import Story
 
 SEEDS = 1000

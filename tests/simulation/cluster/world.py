@@ -1,0 +1,190 @@
+"""A world of several brokers, their network and their clients; everything follows from a seed.
+
+The world is a duty of the brokers' own scheduler: what was planned for later happens also while a
+blocking client waits, in an order that the seed decides. What clients send takes time to travel; a
+broker that is down breaks the connection, and one that is paused never answers.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from embedlog.cluster import Cluster
+from embedlog.pending import Pending
+from embedlog.testing import SimFiles, sim_runtime
+from embedlog.testing.sim_clock import START_WALL_MS
+from tests.simulation.world import LATENCY_MS_MAX, LOST_AFTER_MS, Ask, Life, Sleep
+from wire.schemas.produce import ProduceRequest
+
+CONTROLLER = 0
+NODES = (1, 2, 3)
+REQUEST_TIMEOUT_MS = 1500
+LOST_SHARE = 0.05
+"""Of answers, those whose connection breaks on the way."""
+SETTINGS: dict[str, Any] = {
+    "broker.heartbeat.interval.ms": 500,
+    "broker.session.timeout.ms": 2000,
+    "group.initial.rebalance.delay.ms": 0,
+    "offsets.topic.num.partitions": 1,
+    "replica.fetch.backoff.ms": 200,
+    "replica.lag.time.max.ms": 1500,
+    "replica.socket.timeout.ms": 2000,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
+    "transaction.state.log.num.partitions": 1,
+}
+
+
+class Watcher(Protocol):
+    """Who sees everything."""
+
+    def opened(self, cluster: Cluster) -> None:
+        """There is a cluster."""
+
+    def look(self) -> None:
+        """Something may have happened."""
+
+    def answered(self, node_id: int, request: Any, answer: Any) -> None:
+        """The broker answers this request at this moment."""
+
+
+class ClusterWorld:
+    """Time, the brokers, and what travels to them."""
+
+    def __init__(self, seed: int, watch: Watcher) -> None:
+        self.random = random.Random(seed)
+        self.cluster: Cluster
+        self._seed = seed
+        self._watch = watch
+        self._link_ms_max = self.random.choice((0, 3, 40))
+        self._durability = "fsync" if self.random.random() < 0.3 else "os"
+        self._starts = 0
+        self._started_ms = 0
+        self._waiting: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._asked: dict[int, Callable[[Any], None]] = {}
+        """Requests that are with a broker, or whose answers are on the way."""
+        self._is_busy = False
+        self.ambush: Callable[[int], None] | None = None
+        """Called with the broker that got the last batch, while it may still work on that."""
+        self._start(SimFiles())
+
+    @property
+    def loses_nothing(self) -> bool:
+        """Does a loss of power cost no broker what it has acknowledged?"""
+        return self._durability == "fsync"
+
+    def _start(self, files: SimFiles) -> None:
+        self._starts += 1
+        self.runtime = sim_runtime(self._seed * 1000 + self._starts, files=files)
+        self.runtime.clock.set_wall(START_WALL_MS + self._started_ms)
+        self.cluster = Cluster(
+            "data",
+            SETTINGS,
+            brokers=len(NODES),
+            durability=self._durability,
+            runtime=self.runtime,
+            is_embedded=True,
+        )
+        self._transport = self.cluster.connect()
+        self.heal()
+        self.runtime.scheduler.add(self)
+        self._watch.opened(self.cluster)
+
+    def die(self) -> None:
+        """The process of all brokers is killed, and another one opens what it left.
+
+        Requires: no client waits for anything.
+        """
+        self._started_ms = self.now
+        asked, self._asked = self._asked, {}
+        self._start(self.runtime.files.survivor())
+        for answered in asked.values():
+            self.at(LOST_AFTER_MS, lambda answered=answered: answered(None))
+
+    # Time
+
+    @property
+    def now(self) -> int:
+        """Milliseconds since the world began."""
+        return self._started_ms + self.runtime.clock.monotonic_ms()
+
+    def at(self, delay_ms: int, action: Callable[[], None]) -> None:
+        """Do something later."""
+        heapq.heappush(self._waiting, (self.now + delay_ms, next(self._order), action))
+        if not self._is_busy:
+            self.runtime.scheduler.notify(self)
+
+    def run(self, delay_ms: int) -> None:
+        """Let time pass, and happen what happens."""
+        self.runtime.scheduler.run_for(delay_ms)
+
+    def run_once(self, _now_ms: int) -> int | None:
+        """Do what is due: the world as a duty."""
+        self._is_busy = True
+        try:
+            while self._waiting and self._waiting[0][0] <= self.now:
+                heapq.heappop(self._waiting)[2]()
+                self._watch.look()
+        finally:
+            self._is_busy = False
+        return max(0, self._waiting[0][0] - self.now) if self._waiting else None
+
+    def live(self, life: Life, process: int | None = None) -> None:
+        """Let a life that only sleeps go on, to its end or that of the brokers' process."""
+        process = self._starts if process is None else process
+        if process != self._starts:
+            return
+        try:
+            wanted = next(life)
+        except StopIteration:
+            return
+        assert isinstance(wanted, Sleep), wanted
+        self.at(wanted.delay_ms, lambda: self.live(life, process))
+
+    # The brokers' network
+
+    def heal(self) -> None:
+        """Mend every link: each takes as long as it did in the beginning."""
+        network = self.cluster.network
+        network.heal()
+        if self._link_ms_max:
+            for source, target in itertools.permutations((CONTROLLER, *NODES), 2):
+                network.delay(source, target, self.random.randrange(self._link_ms_max))
+
+    # The clients' network
+
+    def send(self, node_id: int, what: Ask, answered: Callable[[Any], None]) -> None:
+        """Send a request to a broker; `answered` is called with what comes back, or None."""
+        number = next(self._order)
+        self._asked[number] = answered
+        self.at(self._latency(), lambda: self._arrive(number, node_id, what))
+        self.at(REQUEST_TIMEOUT_MS, lambda: self._return(number, None))
+
+    def _arrive(self, number: int, node_id: int, what: Ask) -> None:
+        def on_done(pending: Pending[Any]) -> None:
+            answer = None if pending.error() is not None else pending.result()
+            if answer is not None:
+                self._watch.answered(node_id, what.request, answer)
+                if self.random.random() < LOST_SHARE:
+                    answer = None
+            delay_ms = LOST_AFTER_MS if answer is None else self._latency()
+            self.at(delay_ms, lambda: self._return(number, answer))
+
+        if number in self._asked:
+            pending = self._transport.send(node_id, what.request, version=what.version)
+            pending.add_callback(on_done)
+            if self.ambush is not None and isinstance(what.request, ProduceRequest):
+                ambush, self.ambush = self.ambush, None
+                self.at(self._latency(), lambda: ambush(node_id))
+
+    def _return(self, number: int, answer: Any) -> None:
+        answered = self._asked.pop(number, None)
+        if answered is not None:
+            answered(answer)
+
+    def _latency(self) -> int:
+        return self.random.randrange(LATENCY_MS_MAX)

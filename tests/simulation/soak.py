@@ -1,0 +1,62 @@
+"""Stories from many seeds, told until the count is reached; what is broken is printed."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Protocol
+
+SOAK_COUNT = 100_000
+EVERY = 1000
+
+
+class Told(Protocol):
+    """What happened in a story, and what came of it."""
+
+    told: list[str]
+
+    def tell(self) -> None: ...
+    def broken(self) -> list[str]: ...
+    def counts(self) -> dict[str, int]:
+        """What was done, for the summary."""
+
+
+def soak(usage: str | None, make: Callable[[int], Told]) -> None:
+    """The command; its exit status says whether any promise was broken."""
+    parser = argparse.ArgumentParser(description=(usage or "").splitlines()[0])
+    parser.add_argument("--count", type=int, default=SOAK_COUNT)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    arguments = parser.parse_args()
+    logging.getLogger("embedlog").setLevel(logging.CRITICAL + 1)
+    began = time.process_time()
+    counts: Counter[str] = Counter()
+    bad = 0
+    for number in range(1, arguments.count + 1):
+        seed = arguments.seed + number - 1
+        story = make(seed)
+        broken = judged(story)
+        counts.update(story.counts())
+        if broken:
+            bad += 1
+            print("\n".join([f"seed {seed}", *story.told, *broken]), flush=True)
+        if number % EVERY == 0 or number == arguments.count:
+            done = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+            seconds = time.process_time() - began
+            print(
+                f"{number:,} stories, {done}; {bad} broken; {seconds:.0f} s of the processor",
+                flush=True,
+            )
+    sys.exit(bool(bad))
+
+
+def judged(story: Told) -> list[str]:
+    """Tell a story; the promises that it breaks. One that does not end breaks them, too."""
+    try:
+        story.tell()
+    except Exception as error:
+        return [repr(error)]
+    return story.broken()
