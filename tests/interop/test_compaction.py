@@ -390,7 +390,7 @@ def compacted(tmp_path: Path) -> Iterator[tuple[str, list[tuple[int, bytes, byte
         left = []
         with WireClient((host, int(port))) as wire:
             _await_leader(wire, "c")
-            log = cluster.broker.log_manager.get(embedlog.TopicPartition("c", 0))
+            log = cluster.broker().core.log_manager.get(embedlog.TopicPartition("c", 0))
             assert log is not None
             for number in range(60):
                 # The last record of every batch is replaced by the next one's.
@@ -404,7 +404,7 @@ def compacted(tmp_path: Path) -> Iterator[tuple[str, list[tuple[int, bytes, byte
             with log.lock:
                 log.roll()
             log.offsets.cleaned_offset = min(log.offsets.cleaned_offset, 0)
-            cluster.broker.log_manager.tasks.stir()
+            cluster.broker().core.log_manager.tasks.stir()
             _until(lambda: log.offsets.cleaned_offset == 181)
         yield address, sorted(left)
 

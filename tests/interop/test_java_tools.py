@@ -214,7 +214,7 @@ def test_a_hanging_transaction_is_found_and_aborted() -> None:
         cluster.create_topic("hung", 1)
         server = ("--bootstrap-server", cluster.listen("127.0.0.1", 0).address)
         request = produce(("hung", bytes(16)), 11, batch((777, 0), b"x"), transactional_id="ghost")
-        answer = cluster.broker.handle(RequestContext(ApiKey.PRODUCE, 11), request)
+        answer = cluster.broker().core.handle(RequestContext(ApiKey.PRODUCE, 11), request)
         assert answer.responses[0].partition_responses[0].error_code == 0
         find = ("find-hanging", "--broker-id", "1", "--max-transaction-timeout", "0")
         found = run("transactions", *server, *find)

@@ -65,7 +65,7 @@ class Side(NamedTuple):
         if self.name == "embedlog":
             with embedlog.open(self.data) as cluster:
                 for topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
-                    assert topics.ensure_internal_topic(cluster.broker, topic)
+                    assert topics.ensure_internal_topic(cluster.broker().core, topic)
                 yield from _asked(cluster.listen("127.0.0.1", 0).address)
             return
         elsewhere = {"metadata.log.dir": str(self.directory / "metadata")}

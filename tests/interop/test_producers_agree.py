@@ -33,7 +33,7 @@ def address(cluster: embedlog.Cluster) -> str:
 
 
 def _batches(cluster: embedlog.Cluster, topic: str, partition: int = 0) -> list[bytes]:
-    log = cluster.broker.replica_manager.partition(topic, partition).log
+    log = cluster.broker().core.replica_manager.partition(topic, partition).log
     found: list[bytes] = []
     offset = log.offsets.log_start_offset
     while offset < log.log_end_offset:

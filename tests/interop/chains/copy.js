@@ -5,7 +5,7 @@ const CHUNK = 10
 const GIVES_UP = 5
 
 async function main (address, source, target, count) {
-  const kafka = new Kafka({ clientId: 'copier', brokers: [address], logLevel: logLevel.NOTHING })
+  const kafka = new Kafka({ clientId: 'copier', brokers: address.split(','), logLevel: logLevel.NOTHING })
   const producer = kafka.producer({
     transactionalId: target, idempotent: true, maxInFlightRequests: 1
   })

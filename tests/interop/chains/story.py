@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import embedlog
+from embedlog import NewTopic
 from tests.interop.chains.workers import WORKERS
 from tests.support.kafka import free_port
 from tests.support.tools import compiled_java, need_franz_go, need_kafkajs
@@ -104,7 +105,7 @@ def tell(seed: int, folder: Path, commands: Commands, names: Sequence[str] = ())
     copiers: dict[str, Program] = {}
     try:
         wanted = names or list(commands.copiers)
-        _fill(address, wanted)
+        fill(address, wanted)
         copiers = {
             name: Program(
                 [*commands.copiers[name], address, SOURCE, name, str(COUNT)],
@@ -114,9 +115,9 @@ def tell(seed: int, folder: Path, commands: Commands, names: Sequence[str] = ())
             for name in wanted
         }
         killed_brokers, killed_copiers = _kill(chance, broker, copiers)
-        broken, stuck = _wait(copiers)
+        broken, stuck = wait_for(copiers)
         failed = sum(copier.failures for copier in copiers.values())
-        broken += [text for name in wanted for text in _check(address, name)]
+        broken += [text for name in wanted for text in check(address, name)]
         return Story(killed_brokers, killed_copiers, failed, stuck, broken)
     finally:
         for program in (*copiers.values(), broker):
@@ -133,9 +134,12 @@ def served(folder: Path) -> tuple[str, Program]:
     return f"127.0.0.1:{port}", Program(command, None, folder / "broker.log")
 
 
-def _fill(address: str, names: Sequence[str]) -> None:
+def fill(address: str, names: Sequence[str], *, replicas: int = 1) -> None:
+    """Make the topics of a story, and put into the first what is to be copied."""
+    configs = {"min.insync.replicas": max(1, replicas - 1)}
+    topics = [NewTopic(name, 1, replicas, configs=configs) for name in (SOURCE, *names)]
     with embedlog.Admin(address) as admin:
-        admin.create_topics([SOURCE, *names]).check()
+        admin.create_topics(topics).check()
     with embedlog.Producer(address) as producer:
         for number in range(COUNT):
             producer.send(SOURCE, b"%d" % number, partition=0)
@@ -159,7 +163,7 @@ def _kill(chance: random.Random, broker: Program, copiers: dict[str, Program]) -
     return killed_brokers, killed_copiers
 
 
-def _wait(copiers: dict[str, Program]) -> tuple[list[str], int]:
+def wait_for(copiers: dict[str, Program]) -> tuple[list[str], int]:
     """Who does not end in peace, and how often one had to be killed once more."""
     began = now = time.monotonic()
     late = dict(copiers)
@@ -177,7 +181,7 @@ def _wait(copiers: dict[str, Program]) -> tuple[list[str], int]:
     return [f"{name} does not end" for name in late], stuck
 
 
-def _check(address: str, name: str) -> list[str]:
+def check(address: str, name: str) -> list[str]:
     """What is wrong with a copy, or with the position that was committed with it."""
     settings = {"isolation.level": "read_committed", "group.id": name}
     with embedlog.Consumer(address, settings) as consumer:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -28,7 +29,7 @@ func main() {
 	count, err := strconv.ParseInt(os.Args[4], 10, 64)
 	check(err)
 	session, err := kgo.NewGroupTransactSession(
-		kgo.SeedBrokers(address),
+		kgo.SeedBrokers(strings.Split(address, ",")...),
 		kgo.TransactionalID(target),
 		kgo.ConsumerGroup(target),
 		kgo.ConsumeTopics(source),

@@ -1,0 +1,39 @@
+"""The soak: `python -m tests.interop.cluster [--count 20] [--seed FIRST] [--only NAME ...]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.interop.chains.story import Commands
+from tests.interop.cluster.story import FAILING_S, tell
+
+
+def main() -> int:
+    """Tell stories; the number of those that broke something is the status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1, help="the first seed")
+    parser.add_argument("--seconds", type=float, default=FAILING_S, help="of failures in each")
+    parser.add_argument("--only", nargs="*", default=(), help="these copiers")
+    given = parser.parse_args()
+    broken_count = 0
+    with tempfile.TemporaryDirectory() as compiled:
+        commands = Commands(Path(compiled))
+        for seed in range(given.seed, given.seed + given.count):
+            with tempfile.TemporaryDirectory() as folder:
+                story = tell(seed, Path(folder), commands, given.only, given.seconds)
+            broken_count += bool(story.broken)
+            faults = ", ".join(f"{count} x {name}" for name, count in sorted(story.faults.items()))
+            print(
+                f"seed {seed}: {faults}; {story.failed_copiers} copiers failed,"
+                f" {story.stuck_copiers} were stuck; {', '.join(story.broken) or '0 broken'}",
+                flush=True,
+            )
+    return broken_count
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""One story: every client copies in transactions while three brokers fail, then a look at it.
+
+The copies are those of `tests.interop.chains`: exactly once from one topic to another, with the
+position committed in the transaction. Here nobody kills the copiers; each second, from a seed,
+
+    a broker is killed, or loses its power, and starts again a moment later
+    all leaders move to another broker
+    a broker is cut off from the others and the controller for a moment
+    a broker is paused for a moment
+
+One at a time, so that two of three replicas are there. At the end all are well again.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import embedlog
+from embedlog import Cluster
+from embedlog.errors import KafkaError
+from tests.interop.chains.story import COUNT as COUNT
+from tests.interop.chains.story import SETTINGS, SOURCE, Commands, Program, check, fill, wait_for
+
+FAILING_S = 15.0
+BETWEEN_S = 1.0
+DOWN_S = (0.1, 0.8)
+FAST = {
+    "broker.heartbeat.interval.ms": "100",
+    "broker.session.timeout.ms": "1000",
+    "replica.lag.time.max.ms": "2000",
+    "offsets.topic.num.partitions": "5",
+    "transaction.state.log.num.partitions": "5",
+}
+
+
+class Story(NamedTuple):
+    """What one story came to."""
+
+    faults: Counter[str]
+    failed_copiers: int
+    stuck_copiers: int
+    broken: list[str]
+
+
+def tell(
+    seed: int,
+    folder: Path,
+    commands: Commands,
+    names: Sequence[str] = (),
+    seconds: float = FAILING_S,
+) -> Story:
+    """Play the story of `seed`; `names` are its copiers, all when none are named."""
+    chance = random.Random(seed)
+    wanted = list(names or commands.copiers)
+    config = {**dict(each.split("=") for each in SETTINGS), **FAST}
+    with embedlog.open(folder / "data", brokers=3, config=config, durability="os") as cluster:
+        address = cluster.listen().address
+        fill(address, wanted, replicas=3)
+        copiers = {
+            name: Program(
+                [*commands.copiers[name], address, SOURCE, name, str(COUNT)],
+                commands.environment,
+                folder / f"{name}.log",
+            )
+            for name in wanted
+        }
+        try:
+            faults = _fail(chance, cluster, seconds, copiers)
+            broken, stuck = wait_for(copiers)
+            failed = sum(copier.failures for copier in copiers.values())
+            broken += [text for name in wanted for text in check(address, name)]
+            return Story(faults, failed, stuck, broken)
+        finally:
+            for copier in copiers.values():
+                copier.kill()
+
+
+def _fail(
+    chance: random.Random, cluster: Cluster, seconds: float, copiers: dict[str, Program]
+) -> Counter[str]:
+    faults: Counter[str] = Counter()
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        time.sleep(BETWEEN_S)
+        for copier in copiers.values():
+            _ = copier.is_done  # one that failed starts anew
+        fault = chance.choice(("kill", "power", "move", "cut off", "pause"))
+        node = cluster.broker(chance.choice((1, 2, 3)))
+        faults[fault] += 1
+        if fault in ("kill", "power"):
+            node.kill(lose_unsynced=fault == "power")
+            time.sleep(chance.uniform(*DOWN_S))
+            node.start()
+            _wait_until_in_sync(cluster)
+        elif fault == "move":
+            _move_all(cluster, node.node_id)
+        elif fault == "cut off":
+            cluster.network.split({node.node_id}, {0, 1, 2, 3} - {node.node_id})
+            time.sleep(chance.uniform(*DOWN_S))
+            cluster.network.heal()
+        else:
+            node.pause()
+            time.sleep(chance.uniform(*DOWN_S))
+            node.resume()
+    return faults
+
+
+def _wait_until_in_sync(cluster: Cluster) -> None:
+    """Until every partition has all its replicas: the next one that dies shall not be the last."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        image = cluster.broker(1).core.image
+        if all(
+            len(partition.isr) == len(partition.replicas)
+            for topic in image.topics_by_name.values()
+            for partition in topic.partitions
+        ):
+            return
+        time.sleep(0.02)
+
+
+def _move_all(cluster: Cluster, node_id: int) -> None:
+    for topic in list(cluster.broker(node_id).core.image.topics_by_name.values()):
+        for partition in topic.partitions:
+            try:
+                cluster.partition(topic.name, partition.partition).move_to(node_id)
+            except KafkaError:
+                continue  # it leads already, or is not in sync
