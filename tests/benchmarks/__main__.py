@@ -5,7 +5,17 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("process", "timers", "direct", "tcp", "transactions", "groups", "spark", "scale")
+NAMES = (
+    "process",
+    "timers",
+    "direct",
+    "tcp",
+    "transactions",
+    "groups",
+    "cluster",
+    "spark",
+    "scale",
+)
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or NAMES:

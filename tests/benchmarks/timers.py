@@ -84,7 +84,7 @@ def parked_long_polls() -> None:
 
     with embedlog.open() as cluster:
         cluster.admin().create_topics({"t": 1})
-        topic_id = cluster.broker.controller.image.topics_by_name["t"].topic_id
+        topic_id = cluster.broker().core.controller.image.topics_by_name["t"].topic_id
         partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
         request = FetchRequest(
             max_wait_ms=600_000, min_bytes=1,
@@ -92,7 +92,7 @@ def parked_long_polls() -> None:
         )  # fmt: skip
         started = time.perf_counter()
         waiting = [
-            cluster.broker.handle(RequestContext(api_key=1, api_version=17), request)
+            cluster.broker().core.handle(RequestContext(api_key=1, api_version=17), request)
             for _ in range(PARKED)
         ]
         parked = time.perf_counter()

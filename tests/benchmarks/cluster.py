@@ -1,0 +1,214 @@
+"""Several brokers: what a start, a replica and the loss of a leader cost.
+
+Beside one broker of ours, and, where it says so, beside three of Apache Kafka in processes of their
+own (their client's time is the same).
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer
+
+import embedlog
+from embedlog import Cluster
+from embedlog.testing import sim_runtime
+from tests.benchmarks.table import Row, measure, show, show_rates
+from tests.support.kafka_cluster import kafka_cluster
+
+PARTITIONS = 30
+CALLS = 500
+RECORDS = 50_000
+RECORD = b"x" * 100
+KILLS = 5
+MANY_BROKERS = 100
+MANY_PARTITIONS = 1000
+
+
+def starts() -> None:
+    """One broker and three, with a topic of 30 partitions."""
+
+    def start(brokers: int) -> Callable[[], None]:
+        def run() -> None:
+            with embedlog.open(brokers=brokers) as cluster:
+                cluster.create_topic("t", PARTITIONS, replication_factor=brokers)
+
+        return run
+
+    rows = [Row("one broker", 1, start(1)), Row("three brokers", 1, start(3))]
+    measure(f"start with {PARTITIONS} partitions, and close", rows, ours="three brokers", unit="ms")
+
+
+def records_one_by_one() -> None:
+    """acks=all in process, each waited for."""
+
+    def produce(cluster: Cluster, topic: str) -> Callable[[], None]:
+        producer = cluster.producer(acks="all")
+
+        def run() -> None:
+            for _ in range(CALLS):
+                producer.send(topic, RECORD, partition=0).result()
+
+        return run
+
+    with embedlog.open() as one, embedlog.open(brokers=3) as three:
+        one.create_topic("t", 1)
+        for factor in (1, 3):
+            three.create_topic(f"t{factor}", 1, replication_factor=factor)
+        measure(
+            "send().result() with acks=all, in process",
+            [
+                Row("one broker", CALLS, produce(one, "t")),
+                Row("three brokers, 1 replica", CALLS, produce(three, "t1")),
+                Row("three brokers, 3 replicas", CALLS, produce(three, "t3")),
+            ],
+            ours="three brokers, 3 replicas",
+            unit="us",
+        )
+
+
+def rates(address: str, topic: str) -> tuple[float, float, list[float]]:
+    """Records a second that librdkafka writes with acks=all, and reads; seconds of single ones."""
+    producer = Producer({"bootstrap.servers": address, "acks": "all", "linger.ms": 5})
+    producer.produce(topic, RECORD)
+    producer.flush()
+    began = time.perf_counter()
+    for _ in range(RECORDS):
+        producer.produce(topic, RECORD)
+        producer.poll(0)
+    producer.flush()
+    written = RECORDS / (time.perf_counter() - began)
+    consumer = Consumer(
+        {"bootstrap.servers": address, "group.id": topic, "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([topic])
+    count, began = 0, 0.0
+    while count < RECORDS:
+        found = len(consumer.consume(10_000, 1.0))
+        began = began or time.perf_counter()
+        count += found
+    read = count / (time.perf_counter() - began)
+    consumer.close()
+    single = Producer({"bootstrap.servers": address, "acks": "all", "linger.ms": 0})
+    waits = []
+    for _ in range(CALLS):
+        began = time.perf_counter()
+        single.produce(topic, RECORD)
+        single.flush()
+        waits.append(time.perf_counter() - began)
+    return written, read, waits
+
+
+def over_tcp() -> None:
+    """librdkafka with acks=all on one replica and three, of ours and of Kafka."""
+    results: dict[str, tuple[float, float, list[float]]] = {}
+    with embedlog.open(brokers=3) as cluster:
+        address = cluster.listen().address
+        for factor in (1, 3):
+            cluster.create_topic(f"t{factor}", 1, replication_factor=factor)
+            results[f"embedlog, {factor} replicas"] = rates(address, f"t{factor}")
+    with tempfile.TemporaryDirectory() as folder, kafka_cluster(Path(folder)) as kafka:
+        with embedlog.Admin(kafka.bootstrap) as admin:
+            admin.create_topics([embedlog.NewTopic(f"t{factor}", 1, factor) for factor in (1, 3)])
+        for factor in (1, 3):
+            results[f"Kafka, {factor} replicas"] = rates(kafka.bootstrap, f"t{factor}")
+    ours = "embedlog, 3 replicas"
+    show_rates("written, acks=all", {k: v[0] for k, v in results.items()}, ours=ours)
+    show_rates("read", {k: v[1] for k, v in results.items()}, ours=ours)
+    for name, quantile in (("p50", 50), ("p99", 99)):
+        found = {k: statistics.quantiles(v[2], n=100)[quantile - 1] for k, v in results.items()}
+        show(f"{name} of one record, acks=all", found, ours=ours, unit="us")
+
+
+def elections() -> None:
+    """From the kill of a leader to the next acknowledged record."""
+    runtime = sim_runtime(seed=1)
+    with Cluster(brokers=3, runtime=runtime) as cluster:
+        cluster.create_topic("t", 1, replication_factor=3)
+        with cluster.producer(acks="all") as producer:
+            producer.send("t", RECORD).result()
+            began_ms = runtime.clock.monotonic_ms()
+            cluster.broker(cluster.partition("t", 0).leader).kill()
+            producer.send("t", RECORD).result()
+            print(f"\nafter a kill, virtual: {runtime.clock.monotonic_ms() - began_ms} ms")
+    with embedlog.open(brokers=3) as cluster:
+        address = cluster.listen().address
+        for topic in ("t", "warm"):
+            cluster.create_topic(topic, 3, replication_factor=3)
+        ours = [wait_after_kill(cluster, _OurProducer(address)) for _ in range(KILLS)]
+        theirs = [wait_after_kill(cluster, _Librdkafka(address)) for _ in range(KILLS)]
+    for name, waits in (("our client", ours), ("librdkafka", theirs)):
+        shown = ", ".join(f"{wait * 1000:.0f}" for wait in sorted(waits))
+        print(f"after a kill, {name} over TCP: {shown} ms")
+
+
+def wait_after_kill(cluster: Cluster, producer: _OurProducer | _Librdkafka) -> float:
+    """Seconds from a leader's death to the next acknowledged record.
+
+    The client is a new one, and knows all brokers: what has just died it leaves alone for a second
+    or two. librdkafka does so, too, with partitions of a broker that Metadata no longer names.
+    """
+    for number in range(3):
+        producer.send("warm", number)
+    node = cluster.broker(cluster.partition("t", 0).leader)
+    producer.send("t", 0)
+    node.kill()
+    began = time.perf_counter()
+    producer.send("t", 0)
+    waited = time.perf_counter() - began
+    node.start()
+    while len(cluster.partition("t", 0).isr) < 3:
+        time.sleep(0.01)
+    return waited
+
+
+class _OurProducer:
+    def __init__(self, address: str) -> None:
+        self._producer = embedlog.Producer(address, acks="all")
+
+    def send(self, topic: str, partition: int) -> None:
+        self._producer.send(topic, RECORD, partition=partition).result()
+
+
+class _Librdkafka:
+    def __init__(self, address: str) -> None:
+        self._producer = Producer({"bootstrap.servers": address, "acks": "all"})
+
+    def send(self, topic: str, partition: int) -> None:
+        self._producer.produce(topic, RECORD, partition=partition)
+        self._producer.flush()
+
+
+def many_brokers() -> None:
+    """100 brokers with 1,000 partitions, simulated: one dies."""
+    runtime = sim_runtime(seed=1)
+    began = time.perf_counter()
+    with Cluster(brokers=MANY_BROKERS, runtime=runtime) as cluster:
+        cluster.create_topic("t", MANY_PARTITIONS, replication_factor=3)
+        opened = time.perf_counter()
+        runtime.scheduler.run_for(1_000)
+        settled = time.perf_counter()
+        cluster.broker(7).kill()
+        runtime.scheduler.run_for(1_000)
+        failed = time.perf_counter()
+        led = [cluster.partition("t", number).leader for number in range(MANY_PARTITIONS)]
+        assert 7 not in led
+        assert -1 not in led
+        print(
+            f"\n{MANY_BROKERS} brokers, {MANY_PARTITIONS} partitions: opened in"
+            f" {opened - began:.1f} s, a second of theirs in {settled - opened:.1f} s,"
+            f" one with a failure in {failed - settled:.1f} s"
+        )
+
+
+def main() -> None:
+    """All of it."""
+    starts()
+    records_one_by_one()
+    over_tcp()
+    elections()
+    many_brokers()
