@@ -95,9 +95,12 @@ print("done", flush=True)
 
 @pytest.mark.slow
 def test_a_process_killed_at_any_time_leaves_each_record_or_erases_it(tmp_path: Path) -> None:
-    """SIGKILL at a random moment, from the first batch that is read to the answer."""
+    """SIGKILL at a random moment, from the first batch that is read to the answer.
+
+    How long a commit takes depends on the machine, so the moments follow what they meet.
+    """
     random, root = seeded(23), Path(__file__).resolve().parents[2]
-    left, done = [], 0
+    left, done, within_ms = [], 0, 220
     for trial in range(24):
         path = str(tmp_path / f"data-{trial}")
         with embedlog.open(path, background=True, durability="os") as cluster:
@@ -113,13 +116,15 @@ def test_a_process_killed_at_any_time_leaves_each_record_or_erases_it(tmp_path: 
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
         with suppress(subprocess.TimeoutExpired):
-            child.wait(random.below(220) / 1000)
+            child.wait(random.below(within_ms) / 1000)
         child.kill()
-        done += b"done" in child.communicate()[0]
+        is_done = b"done" in child.communicate()[0]
+        done += is_done
         found = _values(path)
         assert [row for row in found if row[1] != b"k1"] == expected
         assert set(found) <= set(before)
         left.append(len(found) - len(expected))
+        within_ms = within_ms * 4 // 5 if is_done or not left[-1] else within_ms * 5 // 4
         for id in ("again", "once-more"):
             replacement = rewritten(path, id)
             if replacement.files:
