@@ -178,7 +178,8 @@ def test_partitions_are_moved_between_brokers(brokers: Brokers) -> None:
 def test_a_move_under_way_is_listed_and_cancelled(brokers: Brokers) -> None:
     with Admin(brokers.bootstrap) as admin, Producer(brokers.bootstrap) as producer:
         here = TopicPartition(new_topic(admin, {0: [1]}), 0)
-        producer.send_batch(here.topic, [bytes(1_000)] * 500).result(LONG_S)
+        for _ in range(6):  # more than a follower is given at a time
+            producer.send_batch(here.topic, [bytes(1_000)] * 500).result(LONG_S)
         topic = ConfigResource(ResourceType.TOPIC, here.topic)
         broker = ConfigResource(ResourceType.BROKER, "1")
         rate = {"leader.replication.throttled.rate": (0, "1")}
