@@ -86,8 +86,6 @@ class Door:
         """As `Broker.handle`. Raises nothing; a pending may fail with `Network`."""
         core = self._core
         if core is None:
-            if context.connection is not None:
-                context.connection.close()
             refused: Pending[R] = Pending()
             refused.fail(errors.Network(f"broker {self._node_id} does not run"))
             return refused

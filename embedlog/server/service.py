@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
         def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]: ...
 
+
 LISTENER_NAME = "PLAINTEXT"
 _PRODUCE = ApiKey.PRODUCE
 _API_VERSIONS = ApiKey.API_VERSIONS
@@ -268,6 +269,12 @@ class BrokerService:
             error = answer.error()
             if error is None:
                 answer = answer.result()
+            elif isinstance(error, errors.Network):
+                # The broker is gone or going: a peer that is told so in an answer takes it for the
+                # outcome of what it asked, one whose connection breaks asks again.
+                connection: Any = context.connection
+                connection.close()
+                return _NO_ANSWER
             else:
                 assert isinstance(error, Exception), error
                 answer = dispatch.error_response(request, context, error)

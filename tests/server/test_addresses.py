@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 import embedlog
+from embedlog import errors
 from embedlog.broker.context import RequestContext
 from embedlog.config import BrokerConfig
 from embedlog.errors import ConfigError, error_for
 from embedlog.pending import Pending
-from embedlog.server.addresses import BrokerListener, advertised_address, limits_from
+from embedlog.server.addresses import BrokerListener, advertised_address, limits_from, listen
 from embedlog.server.service import BrokerService
 from tests.server.wire_client import (
     WireClient,
@@ -494,3 +495,25 @@ def test_what_is_said_of_an_address_in_use_names_the_address() -> None:
         port = cluster.listen().port
         with pytest.raises(OSError, match=f"127.0.0.1:{port}"):
             cluster.listen(port=port)
+
+
+class Gone:
+    """The way into a broker that has just been stopped: nobody is there."""
+
+    def handle(self, _context: RequestContext, _request: Any) -> Any:
+        broken: Pending[Any] = Pending()
+        broken.fail(errors.Network("broker 1 does not run"))
+        return broken
+
+
+def test_a_broker_that_is_gone_answers_nothing() -> None:
+    """A producer that is told of a network error takes it for the outcome of its batch; one whose
+    connection breaks sends it again.
+    """
+    with embedlog.open() as cluster:
+        listener = listen(cluster.broker().core, "127.0.0.1", 0, door=Gone())
+        listener.start()
+        with WireClient(("127.0.0.1", listener.port)) as client:
+            client.send(produce("t", b"a"), 9)
+            assert client.is_closed()
+        listener.close()
