@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+import threading
+from collections.abc import Sequence
 
 from tests.support.tools import need_jars
 
@@ -22,6 +24,10 @@ CLASSES = {
     "dump-log": f"{TOOLS}.DumpLogSegments",
     "features": f"{TOOLS}.FeatureCommand",
     "transactions": f"{TOOLS}.TransactionsCommand",
+    "reassign-partitions": f"{TOOLS}.reassign.ReassignPartitionsCommand",
+    "leader-election": f"{TOOLS}.LeaderElectionCommand",
+    "metadata-quorum": f"{TOOLS}.MetadataQuorumCommand",
+    "replica-verification": f"{TOOLS}.ReplicaVerificationTool",
 }
 JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 SECONDS_MAX = 60
@@ -30,9 +36,28 @@ SECONDS_MAX = 60
 def run(tool: str, *arguments: str, data: str = "", check: bool = True) -> str:
     """Run a tool to its end; what it printed, both streams together."""
     done = subprocess.run(
-        ["java", *JVM, "-cp", need_jars("tools"), CLASSES[tool], *arguments],
+        _command(tool, arguments),
         input=data, text=True, timeout=SECONDS_MAX, check=False,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert not check or done.returncode == 0, done.stdout
     return done.stdout
+
+
+def run_until(wanted: str, tool: str, *arguments: str) -> bool:
+    """Run a tool that does not end until it prints a line with `wanted`; did it?"""
+    with subprocess.Popen(
+        _command(tool, arguments), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as running:
+        assert running.stdout is not None
+        late = threading.Timer(SECONDS_MAX, running.kill)
+        late.start()
+        try:
+            return any(wanted in line for line in running.stdout)
+        finally:
+            late.cancel()
+            running.kill()
+
+
+def _command(tool: str, arguments: Sequence[str]) -> list[str]:
+    return ["java", *JVM, "-cp", need_jars("tools"), CLASSES[tool], *arguments]
