@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from embedlog.controller import elections
-from embedlog.controller.brokers import Brokers
 from embedlog.replication import delayed_produce, fetch_reader
 from embedlog.replication.fetcher import followed as followed_module
 from embedlog.replication.fetcher.followed import Followed
@@ -99,12 +98,6 @@ def followers_forget_producers(right: Any, log: Any, records: Any, **how: Any) -
 # Leaders
 
 
-def epochs_of_requests_do_not_matter(
-    right: Any, partition: Any, _epoch: int = -1, **how: Any
-) -> Any:
-    return right(partition, **how)
-
-
 def a_deposed_leader_goes_on(right: Any, partition: Any, state: Any, node_id: int) -> None:
     was_leader, others = partition.is_leader, partition.others
     right(partition, state, node_id)
@@ -136,10 +129,6 @@ def a_new_leader_begins_no_epoch(right: Any, before: Any, rules: Any, target: An
     return after
 
 
-def who_lost_its_power_stays_eligible(right: Any, brokers: Any, node_id: int, **_how: Any) -> Any:
-    return right(brokers, node_id, is_clean=True)
-
-
 def a_move_ends_before_all_have_arrived(_right: Any, target: Any) -> None:
     if target.adding or target.removing:
         replicas = elections._without(target.replicas, target.removing)
@@ -159,12 +148,10 @@ BUGS = (
     instead(Followed, "begin", truncated_to_the_high_watermark),
     instead(Followed, "truncate", nothing_is_truncated),
     instead(followed_module, "append_as_follower", followers_forget_producers),
-    instead(Partition, "check_leader", epochs_of_requests_do_not_matter),
     instead(Partition, "_take", a_deposed_leader_goes_on),
     instead(delayed_produce, "commit_state", acknowledged_when_appended),
     instead(LogEpochs, "end_offset_for", every_epoch_ends_at_the_end),
     instead(elections, "_elect", any_replica_may_lead),
     instead(elections, "changed", a_new_leader_begins_no_epoch),
-    instead(Brokers, "_ended", who_lost_its_power_stays_eligible),
     instead(elections.Target, "end_reassignment", a_move_ends_before_all_have_arrived),
 )
