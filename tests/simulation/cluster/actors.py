@@ -211,11 +211,14 @@ class Reader(ClusterActor):
                 for row in view.rows
                 if row.offset < found.end_offset and row.epoch <= found.leader_epoch
             ]
-            if len(kept) < len(view.rows):
+            view.position = min(view.position, max(found.end_offset, 0))
+            dropped = [row for row in view.rows if row not in kept]
+            if dropped:
                 view.cuts += 1
+                # Below the end of the earlier epoch there may be others at the offsets of a later.
+                view.position = min(view.position, dropped[0].offset)
             is_settled = found.leader_epoch == last.epoch or not kept
             view.rows = kept
-            view.position = min(view.position, max(found.end_offset, 0))
             if is_settled:
                 return True
         return True
