@@ -89,7 +89,7 @@ class Member:
         world = self._world
         self._is_starting = True  # what changes from here on is heard once it can be acted on
         try:
-            self.node = node = Node(
+            node = Node(
                 Runtime(
                     clock=world.runtime.clock,
                     files=self.disk,
@@ -103,26 +103,35 @@ class Member:
                 controller=controller,
                 peers=self.neighbours,
             )
-            known = controller.image.brokers.get(self.node_id)
-            is_clean = known is not None and node.log_manager.directory.clean
-            incarnation = world.runtime.random.uuid()
-            if known is not None and not known.is_fenced:
-                if is_clean and is_opening:
-                    incarnation = known.incarnation
-                else:
-                    # Its last life ended while the controller could not hear of that.
-                    controller.brokers.fence(self.node_id)
-            self.neighbours.broker_epoch = controller.brokers.register(
-                self.node_id,
-                rack=self.rack,
-                incarnation=incarnation,
-                directories=(node.directory_id,),
-                previous_epoch=known.epoch if known is not None and is_clean else -1,
-            )
-            node.core.join(self.neighbours, is_opening=is_opening)
+            try:
+                self._register(controller, node, is_opening=is_opening)
+                self.node = node
+                node.core.join(self.neighbours, is_opening=is_opening)
+            except BaseException:
+                self.node = None
+                node.abandon(loses_unsynced=False)
+                raise
         finally:
             self._is_starting = False
         self.feed.deliver()
+
+    def _register(self, controller: Controller, node: Node, *, is_opening: bool) -> None:
+        known = controller.image.brokers.get(self.node_id)
+        is_clean = known is not None and node.log_manager.directory.clean
+        incarnation = self._world.runtime.random.uuid()
+        if known is not None and not known.is_fenced:
+            if is_clean and is_opening:
+                incarnation = known.incarnation
+            else:
+                # Its last life ended while the controller could not hear of that.
+                controller.brokers.fence(self.node_id)
+        self.neighbours.broker_epoch = controller.brokers.register(
+            self.node_id,
+            rack=self.rack,
+            incarnation=incarnation,
+            directories=(node.directory_id,),
+            previous_epoch=known.epoch if known is not None and is_clean else -1,
+        )
 
     def serve(self) -> None:
         """The second half of `start`: requests come in, leadership may, too."""

@@ -9,6 +9,7 @@ from embedlog.client.errors import IllegalState
 from embedlog.cluster import Cluster
 from embedlog.common import TopicPartition
 from embedlog.errors import ClosedError, ConfigError
+from embedlog.runtime.files import write_whole
 from embedlog.testing import SimRuntime, sim_runtime
 from tests.brokers.conftest import RACKS, leader_of, until
 from wire.schemas.metadata import MetadataRequest
@@ -347,3 +348,29 @@ def test_a_directory_is_of_one_broker_or_of_several(runtime: SimRuntime) -> None
         pass
     with pytest.raises(ConfigError, match="is of 3 brokers"):
         Cluster("three", brokers=1, runtime=sim_runtime(files=runtime.files))
+
+
+def test_a_broker_that_is_refused_does_not_run_and_may_start_later(
+    cluster: Cluster, runtime: SimRuntime
+) -> None:
+    make_topic(cluster)
+    third = cluster.broker(3)
+    third.stop()
+    own, other = (f"data/broker-{node_id}/meta.properties" for node_id in (3, 1))
+    content = runtime.files.read(own)
+    its_id, taken_id = (
+        line
+        for path in (own, other)
+        for line in runtime.files.read(path).splitlines()
+        if line.startswith(b"directory.id=")
+    )
+    write_whole(runtime.files, own, content.replace(its_id, taken_id), sync=True)
+    for _ in range(2):  # the first try holds nothing that stands in the way of another
+        with pytest.raises(errors.InvalidRegistration):
+            third.start()
+        assert not third.is_running
+    write_whole(runtime.files, own, content, sync=True)
+    third.start()
+    until(cluster, lambda: all_in_sync(cluster))
+    produce(cluster, b"a")
+    assert cluster.partition(TOPIC, 0).end_offsets == {1: 1, 2: 1, 3: 1}
