@@ -43,8 +43,12 @@ _NS = 1_000_000
 class Scheduler:
     """Runs duties and parks threads. Every method may be called from any thread."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(
+        self, clock: Clock, in_order: Callable[[list[Duty]], list[Duty]] | None = None
+    ) -> None:
+        """`in_order` is given the duties that are due at one moment; they run as it orders them."""
         self._clock = clock
+        self._in_order = in_order
         self._lock = ranked_rlock(Rank.SCHEDULER)  # for the reason given in `embedlog.pending`
         self._running = ranked_rlock(Rank.RUNNING)
         """Held while duties run: they never run side by side."""
@@ -143,9 +147,9 @@ class Scheduler:
                     if duty in self._due:
                         self._due[duty] = -_NEVER
                 hurried.discard(duty)
-            for duty, due in self.duties():
-                if due <= now_ms:
-                    self._run(duty, now_ms)
+            due = [duty for duty, due_ms in self.duties() if due_ms <= now_ms]
+            for duty in due if self._in_order is None else self._in_order(due):
+                self._run(duty, now_ms)
         finally:
             try:
                 self._end_run(now_ms)

@@ -30,9 +30,8 @@ class SimScheduler(Scheduler):
     """
 
     def __init__(self, clock: SimClock, random: Random) -> None:
-        super().__init__(clock)
+        super().__init__(clock, lambda due: _shuffled(due, random))
         self._clock: SimClock = clock
-        self._random = random
 
     def wait(self, pending: Pending[object], timeout_ms: int | None) -> bool:
         """Run duties, letting time pass, until `pending` is done or the time is over.
@@ -98,14 +97,12 @@ class SimScheduler(Scheduler):
         """Always, by the test."""
         return True
 
-    def duties(self) -> list[tuple[Duty, float]]:
-        """Those of `Scheduler`'s that are due, in an order drawn from the seed."""
-        now_ms = self._clock.monotonic_ms()
-        duties = [(duty, due) for duty, due in super().duties() if due <= now_ms]
-        shuffled = []
-        while duties:
-            shuffled.append(duties.pop(self._random.below(len(duties))))
-        return shuffled
+
+def _shuffled(due: list[Duty], random: Random) -> list[Duty]:
+    shuffled = []
+    while due:
+        shuffled.append(due.pop(random.below(len(due))))
+    return shuffled
 
 
 class _SimulatedThread:
