@@ -54,11 +54,14 @@ if TYPE_CHECKING:
         `concurrent` says whether many threads may call it side by side. When it is False a caller
         makes sure of one thread at a time; only `wake` is free. `is_driven` says whether others
         run the duties of `runtime` too; when it is False only the client's own threads do.
+        `loses_answers` says whether a request may be done and its answer lost: not where the only
+        broker ends with its clients.
         """
 
         concurrent: bool
         in_process: bool
         is_driven: bool
+        loses_answers: bool
         runtime: Runtime
         before_end: Callable[[], None] | None
         """What the client does when a cluster of this process is closed before it."""
@@ -169,6 +172,7 @@ class InProcessTransport:
     concurrent = True
     in_process = True
     is_driven = True
+    loses_answers = False
     failure_count = 0
     writes = NoWrites()
 

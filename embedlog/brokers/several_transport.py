@@ -30,6 +30,7 @@ class SeveralTransport:
     concurrent = True
     in_process = True
     is_driven = True
+    loses_answers = True
     makes_topics = True
     writes = NoWrites()
 

@@ -191,14 +191,17 @@ def test_a_record_of_acks_1_that_no_follower_had_is_cut_off(cluster: Cluster) ->
 
 def test_without_the_controller_records_go_on_and_topics_wait(cluster: Cluster) -> None:
     make_topic(cluster)
-    cluster.controller.stop()
-    assert produce(cluster, b"a") == [0]
+    with cluster.producer() as producer:
+        producer.send(TOPIC, b"first").result()  # its broker has producer ids from here on
+        cluster.controller.stop()
+        assert producer.send(TOPIC, b"a").result().offset == 1
+    assert produce(cluster, b"another producer") == [2]
     admin = cluster.admin(request_timeout_ms=1_000, default_api_timeout_ms=2_000)
     with admin, pytest.raises(errors.EmbedlogError):
         admin.create_topics(["later"])
     cluster.controller.start()
     assert "later" in cluster.topics  # its request waited for that, and nobody for the answer
-    assert produce(cluster, b"b") == [1]
+    assert produce(cluster, b"b") == [3]
 
 
 def test_a_broker_kept_in_the_dark_refuses_in_kafkas_words(cluster: Cluster) -> None:
@@ -374,3 +377,19 @@ def test_a_broker_that_is_refused_does_not_run_and_may_start_later(
     until(cluster, lambda: all_in_sync(cluster))
     produce(cluster, b"a")
     assert cluster.partition(TOPIC, 0).end_offsets == {1: 1, 2: 1, 3: 1}
+
+
+def test_a_send_whose_leader_is_killed_is_there_once(cluster: Cluster) -> None:
+    """A leader that dies may take an answer with it, in process as over a network."""
+    make_topic(cluster)
+    partition = cluster.partition(TOPIC, 0)
+    behind = partition.replicas[2]
+    with cluster.producer() as producer:
+        producer.send(TOPIC, b"a").result()
+        partition.hold(behind)
+        future = producer.send(TOPIC, b"b")
+        until(cluster, lambda: sorted(partition.end_offsets.values()) == [1, 2, 2])
+        cluster.broker(partition.leader).kill()
+        partition.release(behind)
+        assert future.result().offset == 1
+    assert consume(cluster, 3) == [b"a", b"b"]

@@ -38,7 +38,7 @@ def test_defaults_are_kafkas() -> None:
 
 
 def test_in_process_nothing_lingers_and_nothing_is_lost_on_the_way() -> None:
-    settings = complete(parse(PRODUCER), in_process=True)
+    settings = complete(parse(PRODUCER), in_process=True, loses_answers=False)
     assert settings["linger.ms"] == 0
     assert settings["batch.size"] == 65536
     assert settings["enable.idempotence"] is False

@@ -51,6 +51,7 @@ class NetworkClient:
 
     concurrent = False
     in_process = False
+    loses_answers = True
     makes_topics = True
     before_end: Callable[[], None] | None = None
     disk_error: Callable[[str, int], Exception | None]

@@ -81,7 +81,9 @@ class Producer(Transactional):
         given = parse(PRODUCER, config, settings)
         transport = connect(self, target, given)
         try:
-            known = complete(given, in_process=transport.in_process)
+            known = complete(
+                given, in_process=transport.in_process, loses_answers=transport.loses_answers
+            )
             parts = ProducerParts(transport, known, owner=self, is_attended=is_attended)
         except BaseException:
             transport.close()

@@ -83,12 +83,12 @@ class SenderSettings:
         """Of the parts of a batch that is larger than a request may be."""
 
 
-def complete(given: Settings, *, in_process: bool) -> Settings:
+def complete(given: Settings, *, in_process: bool, loses_answers: bool = True) -> Settings:
     """Fill in the defaults that Kafka derives.
 
     In process linger.ms is 0, as there is no round trip to share; batch.size is 65536, as what a
-    batch costs beside its bytes is then a tenth of a record's price, not a third; and
-    enable.idempotence is false, as no answer can be lost on the way: a call returns or raises.
+    batch costs beside its bytes is then a tenth of a record's price, not a third. Where no answer
+    can be lost on the way (see `Transport`) enable.idempotence is false.
 
     Raises:
         ConfigError: enable.idempotence or transactional.id was asked for and another setting
@@ -100,7 +100,7 @@ def complete(given: Settings, *, in_process: bool) -> Settings:
         settings["linger.ms"] = 0 if in_process else _NETWORK_LINGER_MS
     if settings["batch.size"] is None:
         settings["batch.size"] = _IN_PROCESS_BATCH_SIZE if in_process else _NETWORK_BATCH_SIZE
-    settings["enable.idempotence"] = _idempotence(given, in_process=in_process)
+    settings["enable.idempotence"] = _idempotence(given, loses_answers=loses_answers)
     settings["transaction.timeout.ms"] = _transaction_timeout(given)
     if settings["acks"] is None:
         settings["acks"] = "all"
@@ -122,7 +122,7 @@ def complete(given: Settings, *, in_process: bool) -> Settings:
     return settings
 
 
-def _idempotence(given: Settings, *, in_process: bool) -> bool:
+def _idempotence(given: Settings, *, loses_answers: bool) -> bool:
     asked = given["enable.idempotence"]
     transactional_id = given["transactional.id"]
     if asked is False:
@@ -144,7 +144,7 @@ def _idempotence(given: Settings, *, in_process: bool) -> bool:
     if conflicts and is_asked:
         why = "enable.idempotence=true" if asked else f"transactional.id={transactional_id!r}"
         raise ConfigError(f"{why} contradicts {', '.join(conflicts)}")
-    return not conflicts and (is_asked or not in_process)
+    return not conflicts and (is_asked or loses_answers)
 
 
 def _transaction_timeout(given: Settings) -> int:
