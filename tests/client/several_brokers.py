@@ -1,7 +1,8 @@
 """What our clients promise on a cluster of three brokers, whichever it is.
 
 The brokers are 1, 2 and 3 in the racks a, b and c, each with its own address; one may be killed and
-started again (`Brokers`). `test_several_real_brokers` has Apache Kafka keep the promises.
+started again (`Brokers`). `test_several_real_brokers` has Apache Kafka keep the
+promises, `test_several_own_brokers` ours.
 """
 
 from __future__ import annotations
@@ -478,3 +479,21 @@ def test_readers_learn_that_a_log_was_cut(brokers: Brokers) -> None:
         assert read_values(strict, 1) == [b"new"]
         assert read_values(lenient, 1) == [b"new"]
         brokers.restart(1)
+
+
+PROMISES = (
+    test_brokers_describe_themselves,
+    test_the_quorum_describes_itself,
+    test_partitions_are_moved_between_brokers,
+    test_a_move_under_way_is_listed_and_cancelled,
+    test_replicas_are_moved_between_directories,
+    test_leaders_are_elected,
+    test_a_broker_that_is_taken_for_another_says_so,
+    test_the_clients_for_asyncio_do_the_same,
+    test_clients_follow_a_leader_without_asking_for_metadata,
+    test_a_reader_is_sent_to_the_follower_in_its_rack,
+    test_partitions_go_to_members_in_their_rack,
+    test_a_broker_dies_and_comes_back,
+    test_readers_learn_that_a_log_was_cut,
+)
+"""In the order of their keeping: the last ones kill brokers."""

@@ -19,9 +19,7 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -41,6 +39,7 @@ from embedlog.spark.sink.task import StagingTask
 from embedlog.storage.adoption import adopter, exchange, staging
 from embedlog.storage.adoption.manifest import Manifest, StagedFile
 from tests.crash.child import Child, Say
+from tests.crash.folders import run_in_folder
 from tests.crash.opcodes import Countdown
 from tests.crash.report import Options, Report
 
@@ -59,18 +58,8 @@ def run(options: Options) -> Report:
     report = Report("sink", options)
     for number in range(options.count):
         seed = f"{options.seed}-{number}"
-        with tempfile.TemporaryDirectory(prefix="crash-sink-", ignore_cleanup_errors=True) as base:
-            one = _Run(base, seed, report)
-            broken = report.failure_count
-            try:
-                one.run()
-            finally:
-                one.close()
-            report.add("runs")
-            if report.failure_count > broken:
-                kept = tempfile.mkdtemp(prefix="crash-kept-")
-                shutil.copytree(base, kept, dirs_exist_ok=True)
-                report.note(f"run {seed} is kept in {kept}")
+        run_in_folder(report, seed, partial(_Run, seed=seed, report=report))
+        report.add("runs")
     return report
 
 

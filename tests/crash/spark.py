@@ -17,19 +17,19 @@ from __future__ import annotations
 import os
 import random
 import select
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import embedlog
 import embedlog.broker.commits.work  # loaded once, before anybody is forked
 from embedlog.spark.pipeline.kit import table_rows
 from tests.crash.child import Child, Say
+from tests.crash.folders import run_in_folder
 from tests.crash.report import Options, Report
 from tests.support.kafka import free_port
 from tests.support.process_tree import descendants
@@ -53,18 +53,8 @@ def run(options: Options) -> Report:
     for number in range(options.count):
         kind = KINDS[(number + options.seed - 1) % len(KINDS)]
         seed = f"{options.seed}-{number}"
-        with tempfile.TemporaryDirectory(prefix="crash-spark-", ignore_cleanup_errors=True) as base:
-            broken = report.failure_count
-            one = _Run(base, kind, seed, report)
-            try:
-                one.run()
-            finally:
-                one.close()
-            report.add(f"runs to {kind}")
-            if report.failure_count > broken:
-                kept = tempfile.mkdtemp(prefix="crash-kept-")
-                shutil.copytree(base, kept, dirs_exist_ok=True)
-                report.note(f"run {seed} is kept in {kept}")
+        run_in_folder(report, seed, partial(_Run, kind=kind, seed=seed, report=report))
+        report.add(f"runs to {kind}")
     return report
 
 

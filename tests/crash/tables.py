@@ -18,11 +18,10 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
-import tempfile
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -39,6 +38,7 @@ from embedlog.spark.pipeline.sinks.manifest import ManifestTable
 from embedlog.spark.pipeline.sinks.stage import close_stage, make_durable, new_file, open_stage
 from embedlog.spark.pipeline.sinks.table import CommitKey, DataFile, TableFormat, sweep
 from tests.crash.child import Child, Say
+from tests.crash.folders import run_in_folder
 from tests.crash.opcodes import Countdown
 from tests.crash.report import Options, Report
 from tests.spark.pipeline.committer_process import open_table
@@ -62,18 +62,8 @@ def run(options: Options) -> Report:
     for number in range(options.count):
         kind = KINDS[number % len(KINDS)]
         seed = f"{options.seed}-{number}"
-        with tempfile.TemporaryDirectory(prefix="crash-table-", ignore_cleanup_errors=True) as base:
-            broken = report.failure_count
-            one = _Run(base, kind, seed, report)
-            try:
-                one.run()
-            finally:
-                one.close()
-            report.add(f"runs to {kind}")
-            if report.failure_count > broken:
-                kept = tempfile.mkdtemp(prefix="crash-kept-")
-                shutil.copytree(base, kept, dirs_exist_ok=True)
-                report.note(f"run {seed} is kept in {kept}")
+        run_in_folder(report, seed, partial(_Run, kind=kind, seed=seed, report=report))
+        report.add(f"runs to {kind}")
     return report
 
 

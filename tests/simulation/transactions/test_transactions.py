@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-
 import pytest
 
 from tests.simulation.planted import Bug
@@ -15,16 +12,6 @@ SEEDS = 1000
 AT_ONCE = 50
 TRIES = 200
 """Seeds in which each planted bug is found."""
-
-
-@pytest.fixture(autouse=True)
-def _silence() -> Iterator[None]:
-    """A broker that dies all the time has much to say."""
-    logger = logging.getLogger("embedlog")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    yield
-    logger.setLevel(level)
 
 
 @pytest.mark.slow
