@@ -162,19 +162,95 @@ class NoWrites:
         """Nothing was gathered."""
 
 
-class InProcessTransport:
-    """Hands request objects to a broker of this process, on the caller's thread.
+class LocalTransport:
+    """What transports to brokers of this process have in common: nothing of them is on a wire.
 
-    Where no thread drives the broker's background work, a call that finds some of it due does that.
-    Many threads may use it. It has no connection that could break: what fails is the request.
+    Where no thread drives the brokers' background work, a call that finds some of it due does that.
+    Many threads may use it.
     """
 
     concurrent = True
     in_process = True
     is_driven = True
+    writes = NoWrites()
+
+    def __init__(
+        self,
+        make_context: Callable[[int, int], Any],
+        versions: Mapping[int, tuple[int, int]],
+        runtime: Runtime,
+        owner: object,
+    ) -> None:
+        """`make_context(api_key, version)` is what a broker gets beside the request; `versions`
+        what it serves. `owner` is kept alive: the cluster, for clients that outlive its name.
+        """
+        self.runtime = runtime
+        self.before_end: Callable[[], None] | None = None
+        self._scheduler = runtime.scheduler
+        self._make_context = make_context
+        self._versions = versions
+        self._owner = owner
+        self._contexts: dict[type[Message], Any] = {}
+        self._is_closed = False
+        stays_in_parent(self)
+
+    def versions(self, node_id: int) -> Mapping[int, tuple[int, int]]:
+        return self._versions
+
+    def set_nodes(
+        self, nodes: Mapping[int, tuple[str, int]], cluster_id: str | None = None
+    ) -> None:
+        """Nothing to know: every node of the cluster is in this process."""
+
+    def set_coordinator(self, node_id: int, host: str, port: int) -> int:
+        """The node itself: no request stands in another's way."""
+        return node_id
+
+    def bootstrap_again(self) -> None:
+        """Nothing to forget."""
+
+    def drop_requests(self, reason: str) -> None:
+        """Nothing is on a wire."""
+
+    def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
+        return self.runtime.scheduler.wait(pending, timeout_ms)
+
+    def poll(self) -> None:
+        self.runtime.scheduler.run_due(self.runtime.clock.monotonic_ms())
+
+    def wake(self) -> None:
+        """Nothing to do: a waiting thread holds a pending that somebody completes."""
+
+    def end(self) -> None:
+        """The cluster is about to be closed: let the client send what it holds, then close."""
+        if self.before_end is not None and not self._is_closed:
+            self.before_end()
+        self.close()
+
+    def close(self) -> None:
+        self._is_closed = True
+
+    def _context(self, kind: type[Message], version: int | None) -> Any:
+        if self._is_closed:
+            raise ClosedError("the client was closed")
+        known = kind.__declaration__
+        assert known is not None, kind
+        assert known.api is not None, kind
+        chosen = newest_common(kind, self._versions.get(known.api)) if version is None else version
+        context = self._make_context(known.api, chosen)
+        if version is None:
+            self._contexts[kind] = context
+        return context
+
+
+class InProcessTransport(LocalTransport):
+    """Hands request objects to the only broker of a cluster, on the caller's thread.
+
+    It has no connection that could break: what fails is the request.
+    """
+
     loses_answers = False
     failure_count = 0
-    writes = NoWrites()
 
     def __init__(
         self,
@@ -188,26 +264,16 @@ class InProcessTransport:
         append_one: AppendOne | None = None,
         owner: object = None,
     ) -> None:
-        """`handle` is `Broker.handle`; `make_context(api_key, version)` what it gets beside the
-        request; `versions` what the broker serves; `makes_topics` says whether it makes topics
-        that are asked for; `disk_error(topic, partition)` is the attribute of that name.
-        `append_one` is what `append` calls. `owner` is kept alive: the cluster, for clients that
-        outlive its name.
+        """`handle` is `Broker.handle`; `makes_topics` says whether the broker makes topics that
+        are asked for; `disk_error(topic, partition)` is the attribute of that name; `append_one`
+        is what `append` calls. The rest is as `LocalTransport` has it.
         """
+        super().__init__(make_context, versions, runtime, owner)
         self._makes_topics = makes_topics
         self.disk_error = disk_error
-        self._owner = owner
-        self.before_end: Callable[[], None] | None = None
-        self.runtime = runtime
-        self._scheduler = scheduler = runtime.scheduler
-        self._now_ns = scheduler.now_ns
+        self._now_ns = runtime.scheduler.now_ns
         self._handle = handle
-        self._make_context = make_context
-        self._versions = versions
         self._append_one: AppendOne = append_one or _is_not_there
-        self._contexts: dict[type[Message], Any] = {}
-        self._is_closed = False
-        stays_in_parent(self)
 
     def send(
         self,
@@ -268,21 +334,9 @@ class InProcessTransport:
         """Is there an `append` that asks nobody for a request?"""
         return self._append_one is not _is_not_there
 
-    def versions(self, node_id: int) -> Mapping[int, tuple[int, int]]:
-        return self._versions
-
     @property
     def makes_topics(self) -> bool:
         return self._makes_topics()
-
-    def set_nodes(
-        self, nodes: Mapping[int, tuple[str, int]], cluster_id: str | None = None
-    ) -> None:
-        """Nothing to know: every node of the cluster is behind the one door."""
-
-    def set_coordinator(self, node_id: int, host: str, port: int) -> int:
-        """The node itself: no request stands in another's way."""
-        return node_id
 
     def is_ready(self, node_id: int) -> bool:
         """Always: there is nothing to connect."""
@@ -291,42 +345,6 @@ class InProcessTransport:
     def prepare(self, node_id: int) -> int | None:
         """Nothing to do."""
         return None
-
-    def bootstrap_again(self) -> None:
-        """Nothing to forget."""
-
-    def drop_requests(self, reason: str) -> None:
-        """Nothing is on a wire."""
-
-    def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
-        return self.runtime.scheduler.wait(pending, timeout_ms)
-
-    def poll(self) -> None:
-        self.runtime.scheduler.run_due(self.runtime.clock.monotonic_ms())
-
-    def wake(self) -> None:
-        """Nothing to do: a waiting thread holds a pending that somebody completes."""
-
-    def end(self) -> None:
-        """The cluster is about to be closed: let the client send what it holds, then close."""
-        if self.before_end is not None and not self._is_closed:
-            self.before_end()
-        self.close()
-
-    def close(self) -> None:
-        self._is_closed = True
-
-    def _context(self, kind: type[Message], version: int | None) -> Any:
-        if self._is_closed:
-            raise ClosedError("the client was closed")
-        known = kind.__declaration__
-        assert known is not None, kind
-        assert known.api is not None, kind
-        chosen = newest_common(kind, self._versions.get(known.api)) if version is None else version
-        context = self._make_context(known.api, chosen)
-        if version is None:
-            self._contexts[kind] = context
-        return context
 
 
 def _is_not_there(*_arguments: object) -> None:

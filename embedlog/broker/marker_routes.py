@@ -6,15 +6,18 @@ A partition whose leader is not known, or does not answer, is told again later: 
 from __future__ import annotations
 
 from embedlog import errors
-from embedlog.broker.apis.write_txn_markers import refused
 from embedlog.broker.context import RequestContext
 from embedlog.coordinator.answers import combined
 from embedlog.pending import Pending
 from wire.api_keys import ApiKey
+from wire.error_codes import ErrorCode
 from wire.registry import stable_versions
 from wire.schemas.write_txn_markers import (
     WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
     WritableTxnMarkerTopic,
+    WritableTxnMarkerTopicResult,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
@@ -55,7 +58,7 @@ def send_markers(broker: Broker, request: WriteTxnMarkersRequest) -> Answer:
     answers: list[Answer] = []
     for leader, asked in _by_leader(broker.image, request).items():
         if leader == NOBODY:
-            answers.append(refused(asked, _VERSION, errors.NotLeaderOrFollower()))
+            answers.append(all_refused(asked, ErrorCode.NOT_LEADER_OR_FOLLOWER))
         elif leader == broker.node_id:
             context = RequestContext(ApiKey.WRITE_TXN_MARKERS, _VERSION)
             answers.append(broker.handle(context, asked))
@@ -113,9 +116,31 @@ def _ask(peers: Peers, leader: int, asked: WriteTxnMarkersRequest) -> Answer:
         if error is None:
             answer.complete(done.result())
         elif isinstance(error, errors.KafkaError):
-            answer.complete(refused(asked, _VERSION, error))
+            answer.complete(all_refused(asked, error.code))
         else:
             answer.fail(error)
 
     peers.send(leader, asked, timeout_ms=_TIMEOUT_MS).add_callback(answered)
     return answer
+
+
+def all_refused(request: WriteTxnMarkersRequest, code: int) -> WriteTxnMarkersResponse:
+    """The same error for every partition."""
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )

@@ -8,8 +8,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.errors import ClosedError, KafkaError
 from embedlog.pending import Pending
-from embedlog.runtime.forks import stays_in_parent
-from embedlog.transport import NoWrites, newest_common
+from embedlog.transport import LocalTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,21 +17,17 @@ if TYPE_CHECKING:
 
     from embedlog.brokers.member import Member
     from embedlog.runtime import Runtime
-    from wire.schema import Message, R, Request
+    from wire.schema import R, Request
 
 
 _RECONNECT_MS = 50
 
 
-class SeveralTransport:
+class SeveralTransport(LocalTransport):
     """See `embedlog.transport.Transport`. Many threads may use it."""
 
-    concurrent = True
-    in_process = True
-    is_driven = True
     loses_answers = True
     makes_topics = True
-    writes = NoWrites()
 
     def __init__(
         self,
@@ -43,21 +38,11 @@ class SeveralTransport:
         *,
         owner: object,
     ) -> None:
-        """`members` by number; `make_context(api_key, version)` is what a broker gets beside the
-        request; `versions` is what they serve. `owner` is kept alive: the cluster, for clients that
-        outlive its name.
-        """
-        self.runtime = runtime
+        """`members` by number; the rest is as `LocalTransport` has it."""
+        super().__init__(make_context, versions, runtime, owner)
         self.failure_count = 0
-        self.before_end: Callable[[], None] | None = None
         self.disk_error: Callable[[str, int], Exception | None] = self._disk_error
         self._members = members
-        self._make_context = make_context
-        self._versions = versions
-        self._owner = owner
-        self._scheduler = runtime.scheduler
-        self._is_closed = False
-        stays_in_parent(self)
 
     def send(
         self,
@@ -103,9 +88,6 @@ class SeveralTransport:
     def _is_up(member: Member) -> bool:
         return member.node is not None and not (member.is_hidden or member.door.is_paused)
 
-    def versions(self, node_id: int) -> Mapping[int, tuple[int, int]]:
-        return self._versions
-
     def _disk_error(self, topic: str, partition: int) -> Exception | None:
         """What is wrong with the partition where it is led; None when nothing is known."""
         for member in list(self._members.values()):
@@ -116,15 +98,6 @@ class SeveralTransport:
             if found is not None and found.is_leader:
                 return node.core.disk_error(topic, partition)
         return None
-
-    def set_nodes(
-        self, nodes: Mapping[int, tuple[str, int]], cluster_id: str | None = None
-    ) -> None:
-        """Nothing to know: every broker is in this process."""
-
-    def set_coordinator(self, node_id: int, host: str, port: int) -> int:
-        """The node itself: no request stands in another's way."""
-        return node_id
 
     def is_ready(self, node_id: int) -> bool:
         """Does the broker run?"""
@@ -139,36 +112,3 @@ class SeveralTransport:
             return None
         self.failure_count += 1
         return _RECONNECT_MS
-
-    def bootstrap_again(self) -> None:
-        """Nothing to forget."""
-
-    def drop_requests(self, reason: str) -> None:
-        """Nothing is on a wire."""
-
-    def wait(self, pending: Pending[Any], timeout_ms: int | None) -> bool:
-        return self._scheduler.wait(pending, timeout_ms)
-
-    def poll(self) -> None:
-        self._scheduler.run_due(self.runtime.clock.monotonic_ms())
-
-    def wake(self) -> None:
-        """Nothing to do: a waiting thread holds a pending that somebody completes."""
-
-    def end(self) -> None:
-        """The cluster is about to be closed: let the client send what it holds, then close."""
-        if self.before_end is not None and not self._is_closed:
-            self.before_end()
-        self.close()
-
-    def close(self) -> None:
-        self._is_closed = True
-
-    def _context(self, kind: type[Message], version: int | None) -> Any:
-        if self._is_closed:
-            raise ClosedError("the client was closed")
-        known = kind.__declaration__
-        assert known is not None, kind
-        assert known.api is not None, kind
-        chosen = newest_common(kind, self._versions.get(known.api)) if version is None else version
-        return self._make_context(known.api, chosen)

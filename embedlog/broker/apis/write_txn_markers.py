@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.broker.dispatch import as_kafka_error
+from embedlog.broker.marker_routes import all_refused
 from embedlog.coordinator.answers import combined
 from embedlog.coordinator.result import Marker, Result
 from embedlog.pending import Pending
@@ -52,23 +53,7 @@ def refused(
     request: WriteTxnMarkersRequest, version: int, error: errors.KafkaError
 ) -> WriteTxnMarkersResponse:
     """The same error for every partition."""
-    return WriteTxnMarkersResponse(
-        markers=[
-            WritableTxnMarkerResult(
-                producer_id=marker.producer_id,
-                topics=[
-                    WritableTxnMarkerTopicResult(
-                        name=topic.name,
-                        partitions=[
-                            _result(index, error.code) for index in topic.partition_indexes
-                        ],
-                    )
-                    for topic in marker.topics
-                ],
-            )
-            for marker in request.markers
-        ]
-    )
+    return all_refused(request, error.code)
 
 
 def _write_marker(
