@@ -64,9 +64,9 @@ class Several:
         self._config = config
         self.members: dict[int, Member] = {}
         """By number."""
-        self._host = "", 0, False
-        """Where the first broker listens; -1 in place of the port: nowhere."""
-        self._is_listening = False
+        self._listens: tuple[str, int, bool] | None = None
+        """Where the first broker does, and whether anybody may speak plaintext to it; None: no
+        broker listens."""
         mark_several(
             runtime.files,
             directory,
@@ -140,11 +140,7 @@ class Several:
         if node_id <= CONTROLLER:
             raise ConfigError(f"broker {node_id}: expected a positive number")
         member = self._make(node_id, rack)
-        if self._is_listening:
-            host, port, allows_remote = self._host
-            member.listening.ask(
-                host, port and port + node_id - 1, allow_remote_plaintext=allows_remote
-            )
+        self._let_listen(member)
         member.start()
         self.members[node_id] = member
         return self._handle(member)
@@ -220,16 +216,18 @@ class Several:
         self, host: str | None, port: int | None, *, allow_remote_plaintext: bool, owner: object
     ) -> ClusterListener:
         """Let every broker listen: the first at `port`, the others behind it; 0 finds free ones."""
-        self._host = host or LOOPBACK, port or 0, allow_remote_plaintext
-        self._is_listening = True
+        self._listens = host or LOOPBACK, port or 0, allow_remote_plaintext
         for member in self.members.values():
-            wanted = port + member.node_id - 1 if port else 0
-            member.listening.ask(
-                self._host[0], wanted, allow_remote_plaintext=allow_remote_plaintext
-            )
+            self._let_listen(member)
             if member.node is not None:
                 member.listening.open(member.node.core)
         return ClusterListener(self.members, self.runtime.scheduler, owner)
+
+    def _let_listen(self, member: Member) -> None:
+        if self._listens is not None:
+            host, port, allows_remote = self._listens
+            own = port + member.node_id - 1 if port else 0
+            member.listening.ask(host, own, allow_remote_plaintext=allows_remote)
 
     @property
     def addresses(self) -> list[str]:

@@ -96,11 +96,8 @@ class Joined:
 
     def applied(self, partition: Partition) -> None:
         """Follow the partition's leader, or nobody. Requires: no partition lock."""
-        if partition.is_leader or partition.is_deleted or partition.leader < 0:
-            self.fetchers.forget(partition)
-            self.in_sync.watch(partition)
-        else:
-            self.fetchers.follow(partition)
+        self.fetchers.note(partition)
+        self.in_sync.watch(partition)
 
     # A follower fetches
 

@@ -67,7 +67,6 @@ _NO_LEADER = PartitionProduceResponse().current_leader
 _HEAD = Struct(">8xi4xb5xB").unpack_from
 """Of the first entry: its length, its magic, and the low byte of a batch's attributes."""
 _HEAD_SIZE = 23
-_ATTRIBUTES_POSITION = 22
 _LENGTH_END = 12
 _LENGTH_MIN = 14
 _MAGIC_POSITION = 16

@@ -61,13 +61,11 @@ class Fetchers:
         self._is_closed = True
         self._scheduler.remove(self)
 
-    def follow(self, partition: Partition) -> None:
-        """Fetch the partition from whoever leads it now."""
-        self._note(partition)
-
-    def forget(self, partition: Partition) -> None:
-        """Fetch the partition no more: this broker leads it, or has it no more."""
-        self._note(partition)
+    def note(self, partition: Partition) -> None:
+        """The partition has changed: fetch it from whoever leads it now, or no more."""
+        with self._lock:
+            self._news[partition.topic_partition] = partition
+        self._scheduler.notify(self)
 
     def hold(self, topic_partition: TopicPartition) -> None:
         """Fetch the partition no more until `release`: its replica here falls behind."""
@@ -84,11 +82,6 @@ class Fetchers:
             partition = self._held.pop(topic_partition, None)
             if partition is not None:
                 self._news[topic_partition] = partition
-        self._scheduler.notify(self)
-
-    def _note(self, partition: Partition) -> None:
-        with self._lock:
-            self._news[partition.topic_partition] = partition
         self._scheduler.notify(self)
 
     # The duty
