@@ -67,6 +67,20 @@ def test_everything_is_replaced(cluster: Cluster, version: int) -> None:
             "Null value not supported for : retention.ms",
         ),
         (TOPIC, "t", [("a", "1"), ("a", "2")], 42, "Error due to duplicate config keys"),
+        (
+            BROKER,
+            "2",
+            [("background.threads", None)],
+            42,
+            "Null value not supported for : background.threads",
+        ),
+        (
+            BROKER,
+            "2",
+            [("nonsense", "7")],
+            42,
+            "Unexpected broker id, expected 1, but received 2",
+        ),
         (TOPIC, "t", [("nope", "1")], 40, "Unknown topic config name: nope"),
         (TOPIC, "nope", [("retention.ms", "1")], 3, "The topic 'nope' does not exist."),
         (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.broker import topics
 from embedlog.common import repeated
+from embedlog.controller import config_changes
 from embedlog.controller.metadata import CONFIG_ATTRIBUTES
 from embedlog.errors import KafkaError
 from wire.schemas.alter_configs import (
@@ -52,11 +53,13 @@ def refused(request: AlterConfigsRequest, _version: int, error: KafkaError) -> A
 def _replace(broker: Broker, resource: AlterConfigsResource, *, validate_only: bool) -> None:
     if resource.resource_type not in CONFIG_ATTRIBUTES:
         raise errors.InvalidRequest(f"Unknown resource type {resource.resource_type}")
+    configs = [(config.name, config.value) for config in resource.configs]
+    config_changes.replacement(configs)  # refuses what is no setting at all
     topics.check_node(broker, resource.resource_type, resource.resource_name)
     broker.controller.replace_configs(
         resource.resource_type,
         resource.resource_name,
-        [(config.name, config.value) for config in resource.configs],
+        configs,
         validate_only=validate_only,
     )
 

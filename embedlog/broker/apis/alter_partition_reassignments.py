@@ -1,7 +1,8 @@
 """AlterPartitionReassignments (api key 45), versions 0-1: move partitions to other brokers.
 
 Null replicas take back a move that is under way. v1 can forbid another number of replicas
-(KIP-860). A time-out of zero or less moves nothing and says REQUEST_TIMED_OUT.
+(KIP-860). A time-out of zero or less moves nothing and says REQUEST_TIMED_OUT, unless nothing is to
+be moved.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 def handle(
     broker: Broker, _context: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
+    if not request.topics:
+        return AlterPartitionReassignmentsResponse(
+            allow_replication_factor_change=request.allow_replication_factor_change
+        )
     if request.timeout_ms <= 0:
         raise errors.RequestTimedOut()
 
@@ -44,7 +49,7 @@ def handle(
 
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
-        error_message=None if request.topics else "",  # as Kafka
+        error_message=None,
         responses=_responses(request, move),
     )
 

@@ -1,7 +1,8 @@
 """AlterReplicaLogDirs (api key 34), versions 0-2: move replicas between a broker's directories.
 
 Each broker has one: what is there already is fine, and no other path is known. v2 flexible. Of a
-partition that is named twice the last directory counts.
+partition that is named twice the last directory counts. A topic is refused whose name leaves no
+room for what Kafka calls a replica on its way.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from embedlog.broker.context import RequestContext
     from embedlog.errors import KafkaError
     from wire.schemas.alter_replica_log_dirs import AlterReplicaLogDirsRequest
+
+_NAME_SIZE_MAX = 255 - len(".-future") - 32
+"""Of a directory's name, less what Kafka adds to it: a dot, 32 digits and "-future"."""
 
 
 def handle(
@@ -62,6 +66,8 @@ def _answer(
 
 def _move(broker: Broker, path: str, topic: str, index: int) -> int:
     """The error code for one partition."""
+    if len(f"{topic}-{index}") > _NAME_SIZE_MAX:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
     known = broker.image.partition(topic, index)
     if path != broker.log_manager.directory.path:
         return ErrorCode.LOG_DIR_NOT_FOUND

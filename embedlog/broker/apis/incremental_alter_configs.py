@@ -9,6 +9,7 @@ from __future__ import annotations
 from embedlog import errors
 from embedlog.broker import loggers, topics
 from embedlog.common import repeated
+from embedlog.controller import config_changes
 from embedlog.controller.metadata import CONFIG_ATTRIBUTES, RESOURCE_BROKER_LOGGER
 from embedlog.errors import KafkaError
 from wire.schemas.incremental_alter_configs import (
@@ -56,6 +57,8 @@ def _alter(broker: Broker, resource: AlterConfigsResource, *, validate_only: boo
     if resource.resource_type == RESOURCE_BROKER_LOGGER:
         loggers.alter(broker.config, resource.resource_name, changes, validate_only=validate_only)
     elif resource.resource_type in CONFIG_ATTRIBUTES:
+        config_changes.refuse_duplicates(name for _, name, _ in changes)
+        config_changes.refuse_nulls(changes)
         topics.check_node(broker, resource.resource_type, resource.resource_name)
         broker.controller.alter_configs(
             resource.resource_type,
