@@ -140,7 +140,8 @@ class Several:
         if node_id <= CONTROLLER:
             raise ConfigError(f"broker {node_id}: expected a positive number")
         member = self._make(node_id, rack)
-        self._let_listen(member)
+        if self._listens is not None:
+            _let_listen(member, *self._listens)
         member.start()
         self.members[node_id] = member
         return self._handle(member)
@@ -218,16 +219,10 @@ class Several:
         """Let every broker listen: the first at `port`, the others behind it; 0 finds free ones."""
         self._listens = host or LOOPBACK, port or 0, allow_remote_plaintext
         for member in self.members.values():
-            self._let_listen(member)
+            _let_listen(member, *self._listens)
             if member.node is not None:
                 member.listening.open(member.node.core)
         return ClusterListener(self.members, self.runtime.scheduler, owner)
-
-    def _let_listen(self, member: Member) -> None:
-        if self._listens is not None:
-            host, port, allows_remote = self._listens
-            own = port + member.node_id - 1 if port else 0
-            member.listening.ask(host, own, allow_remote_plaintext=allows_remote)
 
     @property
     def addresses(self) -> list[str]:
@@ -249,3 +244,8 @@ class Several:
         for member in self.members.values():
             member.close()
         self.host.close()
+
+
+def _let_listen(member: Member, host: str, port: int, allow_remote_plaintext: bool) -> None:
+    own = port + member.node_id - 1 if port else 0
+    member.listening.ask(host, own, allow_remote_plaintext=allow_remote_plaintext)

@@ -23,6 +23,7 @@ from embedlog.coordinator.answers import failed
 from embedlog.coordinator.append_errors import as_coordinator_error
 from embedlog.coordinator.loading import NO_PRODUCER_ID, replay_log
 from embedlog.coordinator.openings import Openings
+from embedlog.coordinator.pending_write import PendingWrite
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.shard_context import ShardContext
 from embedlog.errors import CorruptRecord, EmbedlogError, KafkaError
@@ -208,7 +209,7 @@ class CoordinatorRuntime(Generic[S]):
         context: ShardContext | None = None,
     ) -> Pending[T]:
         """`context`: that of the shard which wants this, and none that was loaded after it."""
-        write = _Write(operation, context)
+        write = PendingWrite(operation, context)
         try:
             self._locked(slot, lambda slot: self._operate(slot, write), context)
         except KafkaError as error:
@@ -247,7 +248,7 @@ class CoordinatorRuntime(Generic[S]):
             for action in deferred:
                 action()
 
-    def _operate(self, slot: _Slot[S], write: _Write[S, T]) -> None:
+    def _operate(self, slot: _Slot[S], write: PendingWrite[S, T]) -> None:
         """Requires: the shard's lock.
 
         Raises:
@@ -329,7 +330,7 @@ class CoordinatorRuntime(Generic[S]):
         )
         yield batch, result.records[first:]
 
-    def _await_commit(self, slot: _Slot[S], write: _Write[S, T]) -> None:
+    def _await_commit(self, slot: _Slot[S], write: PendingWrite[S, T]) -> None:
         from embedlog.coordinator.delayed_commit import DelayedCommit
 
         def when_decided(error: KafkaError | None) -> None:
@@ -473,46 +474,3 @@ class _Slot(Generic[S]):
         context.timer.cancel_all()
         shard.unloaded(error)
         self.shard = self.context = None
-
-
-class _Write(Generic[S, T]):
-    """One operation on its way to its answer."""
-
-    __slots__ = ("context", "end_offset", "is_committed", "operation", "pending", "result")
-
-    def __init__(self, operation: Callable[[S], Result[T]], context: ShardContext | None) -> None:
-        self.operation = operation
-        self.context = context
-        self.pending: Pending[T] = Pending()
-        self.result: Result[T] | None = None
-        self.end_offset = 0
-        self.is_committed = False
-
-    def appended(self, error: KafkaError | None) -> None:
-        """Tell the operation, if it wants to know. Requires: the shard's lock."""
-        assert self.result is not None, self.operation
-        if self.result.on_append is not None:
-            self.result.on_append(error)
-
-    def answer(self) -> None:
-        assert self.result is not None, self.operation
-        response: Any = self.result.response
-        if isinstance(response, Pending):
-            response.add_callback(self._pass_on)
-        else:
-            self.pending.complete(response)
-
-    def answer_error(self, error: KafkaError) -> None:
-        """Fail, unless `on_append` has given an answer of its own."""
-        response = None if self.result is None else self.result.response
-        if isinstance(response, Pending) and response.done():
-            self._pass_on(response)
-        else:
-            self.pending.fail(error)
-
-    def _pass_on(self, response: Pending[T]) -> None:
-        error = response.error()
-        if error is None:
-            self.pending.complete(response.result())
-        else:
-            self.pending.fail(error)
