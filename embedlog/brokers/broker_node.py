@@ -98,7 +98,7 @@ class BrokerNode:
         """Start it again, on what its directory holds and at the address it had.
 
         Raises:
-            IllegalState: it runs, or the controller does not.
+            IllegalState: it runs, or the controller does not, or cannot be reached.
         """
         self._member.start()
 

@@ -71,7 +71,7 @@ class Member:
         """Register, open the directory, follow and lead.
 
         Raises:
-            IllegalState: it runs already, or the controller does not.
+            IllegalState: it runs already, or the controller does not, or cannot be reached.
         """
         self.open()
         self.serve()
@@ -86,6 +86,8 @@ class Member:
             raise IllegalState(f"broker {self.node_id} runs already")
         if controller is None:
             raise IllegalState("a broker cannot start without the controller")
+        if not self.neighbours.reaches_controller():
+            raise IllegalState(f"broker {self.node_id} cannot start: it is cut off the controller")
         world = self._world
         self._is_starting = True  # what changes from here on is heard once it can be acted on
         try:

@@ -16,7 +16,7 @@ from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from embedlog.replication.partition import Partition
     from embedlog.storage.log_values import LogAppendInfo
@@ -50,7 +50,7 @@ class AppendedPartition:
 class DelayedProduce(DelayedOperation):
     """One waiting produce; `response` holds the answers of all its partitions."""
 
-    __slots__ = ("_response", "_storage_error", "_waiting", "pending")
+    __slots__ = ("_has_moved", "_on_moved", "_response", "_storage_error", "_waiting", "pending")
 
     def __init__(
         self,
@@ -58,9 +58,12 @@ class DelayedProduce(DelayedOperation):
         appended: Sequence[AppendedPartition],
         response: ProduceResponse,
         storage_error: int = ErrorCode.KAFKA_STORAGE_ERROR,
+        on_moved: Callable[[ProduceResponse], None] | None = None,
     ) -> None:
         super().__init__(timeout_ms)
         self._storage_error = storage_error
+        self._on_moved = on_moved
+        self._has_moved = False
         self._waiting = list(appended)
         self._response = response
         self.pending: Pending[ProduceResponse] = Pending()
@@ -80,12 +83,16 @@ class DelayedProduce(DelayedOperation):
             if code == ErrorCode.KAFKA_STORAGE_ERROR:
                 code = self._storage_error
                 waiting.answer.error_message = str(waiting.partition.log.failure)
+            elif code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                self._has_moved = True
             waiting.answer.error_code = code
         self._waiting = undecided
         return not undecided and self.complete_held()
 
     def on_complete(self) -> None:
         """Answer; the records of partitions that timed out stay in the log."""
+        if self._has_moved and self._on_moved is not None:
+            self._on_moved(self._response)
         self.pending.complete(self._response)
 
     def on_expiration(self) -> None:

@@ -240,14 +240,16 @@ class ReplicaManager:
         response: ProduceResponse,
         *,
         storage_error: int = ErrorCode.KAFKA_STORAGE_ERROR,
+        on_moved: Callable[[ProduceResponse], None] | None = None,
     ) -> ProduceResponse | Pending[ProduceResponse]:
         """Answer when every partition of `appended` is committed, or the time is over.
 
-        `storage_error` is what the client is told when the disk refuses.
+        `storage_error` is what the client is told when the disk refuses. `on_moved` completes an
+        answer that says of a partition that another broker leads it now.
         """
         from embedlog.replication.delayed_produce import DelayedProduce
 
-        operation = DelayedProduce(timeout_ms, appended, response, storage_error)
+        operation = DelayedProduce(timeout_ms, appended, response, storage_error, on_moved)
         keys = [waiting.partition.topic_partition for waiting in appended]
         if self.produce_purgatory.try_complete_else_watch(operation, keys):
             return response

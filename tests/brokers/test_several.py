@@ -301,6 +301,18 @@ def test_a_broker_whose_end_the_controller_did_not_hear_of_starts_again(
     until(cluster, lambda: all_in_sync(cluster))
 
 
+def test_a_broker_that_cannot_reach_the_controller_does_not_start(cluster: Cluster) -> None:
+    node = cluster.broker(2)
+    node.kill()
+    cluster.network.split({0, 1, 3}, {2})
+    with pytest.raises(IllegalState, match="broker 2 cannot start: it is cut off the controller"):
+        node.start()
+    assert not node.is_running
+    cluster.network.heal()
+    node.start()
+    assert node.is_running
+
+
 def test_a_broker_may_join_and_leave(cluster: Cluster) -> None:
     node = cluster.add_broker(rack="d")
     assert node.node_id == 4

@@ -160,6 +160,11 @@ def _handle(produce: _Produce) -> ProduceResponse | Pending[ProduceResponse] | N
         produce.appended,
         response,
         storage_error=_storage_error(produce.version),
+        on_moved=(
+            (lambda moved: _tell_leaders(produce, moved))
+            if produce.version >= _FIRST_WITH_LEADER
+            else None
+        ),
     )
 
 

@@ -33,12 +33,6 @@ DIFFERENCES: list[Difference] = [
         "who has no replica says who leads, whatever is wrong with the batch",
     ),
     Difference(
-        "produce_while_a_leader_moves",
-        "* Produce * it waits for a follower",
-        "*",
-        "a produce that waited when its leader changed is told so, without the hint who leads",
-    ),
-    Difference(
         "reassignments_below_the_minimum",
         "*",
         "*.eligible_leader_replicas*",

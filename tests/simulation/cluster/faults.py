@@ -108,13 +108,20 @@ class Faults:
     def _sleep(self) -> Sleep:
         return Sleep(self._random.randrange(self._random.choice((SHORT_MS_MAX, AWAY_MS_MAX))))
 
+    def _reaches_controller(self, node_id: int) -> bool:
+        cluster = self._world.cluster
+        is_cut = cluster.network.is_cut
+        return cluster.controller.is_running and not (
+            is_cut(node_id, CONTROLLER) or is_cut(CONTROLLER, node_id)
+        )
+
     def _back(self, node_id: int) -> Life:
         """It starts again as soon as that is possible."""
         while not self._is_over:
             node = self._world.cluster.broker(node_id)
             if node.is_running:
                 return
-            if self._world.cluster.controller.is_running:
+            if self._reaches_controller(node_id):
                 self._say(f"{node_id} starts")
                 node.start()
                 return
