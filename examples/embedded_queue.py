@@ -31,8 +31,9 @@ def main(directory: Path) -> None:
             group_id="workers", auto_offset_reset="earliest", enable_auto_commit=False
         ) as consumer:
             consumer.subscribe(["jobs"])
-            # One at a time, as a commit is for everything that was handed out.
-            while jobs := consumer.poll(200, max_records=1):
+            # One at a time, as a commit is for everything that was handed out. The wait is for the
+            # first of them: to join a group that was never there takes a moment.
+            while jobs := consumer.poll(2_000, max_records=1):
                 for job in jobs:
                     print(job.offset, job.value.decode())
                 consumer.commit()

@@ -1,4 +1,4 @@
-"""Copies in transactions are exact while three brokers fail, by every client at once."""
+"""Three brokers fail, one after the other, and every client keeps what it was promised."""
 
 from __future__ import annotations
 
@@ -7,14 +7,32 @@ from pathlib import Path
 import pytest
 
 from tests.interop.chains.story import Commands
-from tests.interop.cluster.story import tell
+from tests.interop.cluster.story import tell, tell_of_streams
+from tests.interop.cluster.streams import Programs
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
+SECONDS = 8
 
 
-def test_what_is_copied_while_brokers_fail_is_there_once(tmp_path: Path) -> None:
-    for folder in ("classes", "story"):
-        (tmp_path / folder).mkdir()
-    story = tell(1, tmp_path / "story", Commands(tmp_path / "classes"), seconds=8)
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """One for classes, and one for the story."""
+    for name in ("classes", "story"):
+        (tmp_path / name).mkdir()
+    return tmp_path / "classes", tmp_path / "story"
+
+
+def test_what_is_copied_in_transactions_is_there_once(folders: tuple[Path, Path]) -> None:
+    classes, folder = folders
+    story = tell(1, folder, Commands(classes), seconds=SECONDS)
+    assert sum(story.faults.values()) >= 3
+    assert story.broken == []
+
+
+def test_what_is_acknowledged_is_kept_and_groups_read_all_of_it(
+    folders: tuple[Path, Path],
+) -> None:
+    classes, folder = folders
+    story = tell_of_streams(2, folder, Programs(classes), seconds=SECONDS)
     assert sum(story.faults.values()) >= 3
     assert story.broken == []

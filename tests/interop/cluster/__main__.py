@@ -1,4 +1,7 @@
-"""The soak: `python -m tests.interop.cluster [--count 20] [--seed FIRST] [--only NAME ...]`."""
+"""The soak: `python -m tests.interop.cluster [--count 20] [--seed FIRST] [--only NAME ...]`.
+
+`--streams`: plain producers and group members in place of those that copy in transactions.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import tempfile
 from pathlib import Path
 
 from tests.interop.chains.story import Commands
-from tests.interop.cluster.story import FAILING_S, tell
+from tests.interop.cluster.story import FAILING_S, tell, tell_of_streams
+from tests.interop.cluster.streams import Programs
 
 
 def main() -> int:
@@ -17,18 +21,26 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
     parser.add_argument("--seconds", type=float, default=FAILING_S, help="of failures in each")
-    parser.add_argument("--only", nargs="*", default=(), help="these copiers")
+    parser.add_argument("--only", nargs="*", default=(), help="these clients")
+    parser.add_argument("--streams", action="store_true", help="not the copiers")
     given = parser.parse_args()
     broken_count = 0
     with tempfile.TemporaryDirectory() as compiled:
-        commands = Commands(Path(compiled))
+        folder_of_classes = Path(compiled)
+        commands = None if given.streams else Commands(folder_of_classes)
+        programs = Programs(folder_of_classes) if given.streams else None
         for seed in range(given.seed, given.seed + given.count):
             with tempfile.TemporaryDirectory() as folder:
-                story = tell(seed, Path(folder), commands, given.only, given.seconds)
+                arguments = seed, Path(folder)
+                rest = given.only, given.seconds
+                if commands is not None:
+                    story = tell(*arguments, commands, *rest)
+                if programs is not None:
+                    story = tell_of_streams(*arguments, programs, *rest)
             broken_count += bool(story.broken)
             faults = ", ".join(f"{count} x {name}" for name, count in sorted(story.faults.items()))
             print(
-                f"seed {seed}: {faults}; {story.failed_copiers} copiers failed,"
+                f"seed {seed}: {faults}; {story.failed_copiers} programs failed,"
                 f" {story.stuck_copiers} were stuck; {', '.join(story.broken) or '0 broken'}",
                 flush=True,
             )

@@ -1,7 +1,8 @@
 """One story: every client copies in transactions while three brokers fail, then a look at it.
 
 The copies are those of `tests.interop.chains`: exactly once from one topic to another, with the
-position committed in the transaction. Here nobody kills the copiers; each second, from a seed,
+position committed in the transaction. `tell_of_streams` has plain producers and group members in
+their place (`streams.py`). Nobody kills the programs; each second, from a seed,
 
     a broker is killed, or loses its power, and starts again a moment later
     all leaders move to another broker
@@ -16,19 +17,29 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import embedlog
 from embedlog import Cluster
 from embedlog.errors import KafkaError
-from tests.interop.chains.story import COUNT as COUNT
-from tests.interop.chains.story import SETTINGS, SOURCE, Commands, Program, check, fill, wait_for
+from tests.interop.chains.story import (
+    COUNT,
+    SETTINGS,
+    SOURCE,
+    Commands,
+    Program,
+    check,
+    fill,
+    wait_for,
+)
+from tests.interop.cluster.streams import Programs, begin, end
 
 FAILING_S = 15.0
 BETWEEN_S = 1.0
 DOWN_S = (0.1, 0.8)
+IN_SYNC_S_MAX = 60
 FAST = {
     "broker.heartbeat.interval.ms": "100",
     "broker.session.timeout.ms": "1000",
@@ -70,7 +81,12 @@ def tell(
             for name in wanted
         }
         try:
-            faults = _fail(chance, cluster, seconds, copiers)
+
+            def watch() -> None:
+                for copier in copiers.values():
+                    _ = copier.is_done  # one that failed starts anew
+
+            faults = _fail(chance, cluster, seconds, watch)
             broken, stuck = wait_for(copiers)
             failed = sum(copier.failures for copier in copiers.values())
             broken += [text for name in wanted for text in check(address, name)]
@@ -80,15 +96,37 @@ def tell(
                 copier.kill()
 
 
+def tell_of_streams(
+    seed: int,
+    folder: Path,
+    programs: Programs,
+    names: Sequence[str] = (),
+    seconds: float = FAILING_S,
+) -> Story:
+    """Play the story of `seed` with plain producers and group members."""
+    wanted = list(names or programs.commands)
+    with embedlog.open(folder / "data", brokers=3, config=FAST, durability="os") as cluster:
+        streams = begin(cluster, wanted, programs, folder)
+        try:
+            faults = _fail(random.Random(seed), cluster, seconds, lambda: None)
+            broken = end(streams)
+            broken += [f"{each.name}: nothing was written" for each in streams if each.is_empty]
+            errors = [text for stream in streams for text in stream.errors]
+            return Story(faults, len(errors), 0, broken + errors)
+        finally:
+            for stream in streams:
+                stream.kill()
+
+
 def _fail(
-    chance: random.Random, cluster: Cluster, seconds: float, copiers: dict[str, Program]
+    chance: random.Random, cluster: Cluster, seconds: float, watch: Callable[[], None]
 ) -> Counter[str]:
     faults: Counter[str] = Counter()
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         time.sleep(BETWEEN_S)
-        for copier in copiers.values():
-            _ = copier.is_done  # one that failed starts anew
+        watch()
+        wait_until_in_sync(cluster)
         fault = chance.choice(("kill", "power", "move", "cut off", "pause"))
         node = cluster.broker(chance.choice((1, 2, 3)))
         faults[fault] += 1
@@ -96,7 +134,6 @@ def _fail(
             node.kill(lose_unsynced=fault == "power")
             time.sleep(chance.uniform(*DOWN_S))
             node.start()
-            _wait_until_in_sync(cluster)
         elif fault == "move":
             _move_all(cluster, node.node_id)
         elif fault == "cut off":
@@ -110,18 +147,27 @@ def _fail(
     return faults
 
 
-def _wait_until_in_sync(cluster: Cluster) -> None:
-    """Until every partition has all its replicas: the next one that dies shall not be the last."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        image = cluster.broker(1).core.image
-        if all(
-            len(partition.isr) == len(partition.replicas)
-            for topic in image.topics_by_name.values()
-            for partition in topic.partitions
-        ):
-            return
+def wait_until_in_sync(cluster: Cluster) -> None:
+    """Until every partition has all its replicas: the next one that dies shall not be the last.
+
+    Raises:
+        AssertionError: one has not, after long.
+    """
+    deadline = time.monotonic() + IN_SYNC_S_MAX
+    while late := _behind(cluster):
+        assert time.monotonic() < deadline, late
         time.sleep(0.02)
+
+
+def _behind(cluster: Cluster) -> list[str]:
+    """The partitions that lack a replica, as each broker knows them."""
+    return [
+        f"{topic.name}-{partition.partition}: {partition.isr}"
+        for node in cluster.brokers
+        for topic in list(node.core.image.topics_by_name.values())
+        for partition in topic.partitions
+        if len(partition.isr) < len(partition.replicas)
+    ]
 
 
 def _move_all(cluster: Cluster, node_id: int) -> None:
