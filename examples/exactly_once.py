@@ -29,7 +29,7 @@ def main(directory: Path) -> None:
         ):
             producer.init_transactions()
             consumer.subscribe(["orders"])
-            while orders := consumer.poll(200, max_records=1):
+            while orders := consumer.poll(2_000, max_records=1):
                 with producer.transaction() as transaction:
                     for order in orders:
                         transaction.send("invoices", b"invoice for " + order.value)
@@ -38,7 +38,7 @@ def main(directory: Path) -> None:
         with cluster.consumer(isolation_level="read_committed") as reader:
             reader.assign([("invoices", 0)])
             reader.seek_to_beginning()
-            for invoice in reader.poll(200):
+            for invoice in reader.poll(2_000):
                 print(invoice.value.decode())
 
 
