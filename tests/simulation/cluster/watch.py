@@ -42,6 +42,7 @@ class Watched:
     """By leader epoch."""
     committed: list[Batch] = field(default_factory=list)
     replicas: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
 
 
 class Watch:
@@ -126,9 +127,11 @@ class Watch:
             if found is None:
                 continue
             is_smaller = not set(watched.replicas) <= set(found.replicas)
-            if is_smaller and not set(found.replicas) <= set(found.isr):
+            added = (set(watched.adding) & set(found.replicas)) - set(found.adding_replicas)
+            # As in Kafka it may end with one in sync, if only those that it added are.
+            if is_smaller and not (found.isr and added <= set(found.isr)):
                 self.break_(f"{place}: {watched.replicas} became {found}")
-            watched.replicas = found.replicas
+            watched.replicas, watched.adding = found.replicas, found.adding_replicas
             if found.leader < 0:
                 continue
             known = watched.elections.get(found.leader_epoch)
