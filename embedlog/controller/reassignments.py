@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def begun(partition: PartitionImage, replicas: Sequence[int]) -> Target:
-    """The partition on its way to `replicas`, which are fit for it."""
-    removing = sorted(set(partition.replicas).difference(replicas))
-    adding = sorted(set(replicas).difference(partition.replicas))
-    return Target(
-        partition,
-        replicas=(*replicas, *removing),
-        adding=tuple(adding) or None,
-        removing=tuple(removing) or None,
-    )
+    """The partition on its way to `replicas`, which are fit for it.
+
+    One that is under way already ends with this: what it was adding is added still if it is of
+    `replicas`, and goes if it is not.
+    """
+    present = set(partition.replicas).difference(partition.adding_replicas)
+    removing = tuple(sorted(set(partition.replicas).difference(replicas)))
+    adding = tuple(sorted(set(replicas).difference(present)))
+    return Target(partition, replicas=(*replicas, *removing), adding=adding, removing=removing)
 
 
 def reverted(partition: PartitionImage) -> tuple[Target, bool]:

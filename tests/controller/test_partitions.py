@@ -289,6 +289,20 @@ def test_a_reassignment_may_be_taken_back(pair: Opened) -> None:
     assert (state(pair).leader, state(pair).isr, state(pair).leader_epoch) == (1, (1, 2), 1)
 
 
+def test_a_reassignment_gives_way_to_the_next(pair: Opened) -> None:
+    """Kafka would add and remove 3 at once, for ever."""
+    reassign(pair, [1, 2, 3])
+    reassign(pair, [2, 1])
+    assert moving(pair) == ((2, 1), (), ())
+    reassign(pair, [3, 2])
+    reassign(pair, [3, 4])
+    assert moving(pair) == ((3, 4, 1, 2), (3, 4), (1, 2))
+    reassign(pair, [1, 2, 4])
+    assert moving(pair) == ((1, 2, 4, 3), (4,), (3,))
+    alter(pair, [1, 2, 4])
+    assert moving(pair) == ((1, 2, 4), (), ())
+
+
 def test_taking_back_needs_somebody_in_sync_unless_losses_are_allowed(pair: Opened) -> None:
     reassign(pair, [3, 4])
     alter(pair, [1, 2, 3])

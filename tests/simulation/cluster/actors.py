@@ -249,6 +249,9 @@ class Reader(ClusterActor):
         (found,) = answer.responses[0].partitions
         if found.error_code:
             self.client.forget(("leader", self.place))
+            if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                # A follower that had not cut yet what its leader lost gave it away.
+                view.epoch = -1
             return
         for row in rows_of(bytes(found.records or b"")):
             if row.offset < view.position:

@@ -38,7 +38,8 @@ class Faults:
         self._place = place
         self._say = say
         self._is_harsh = is_harsh
-        self._jumped_ms = 0
+        self._behind_ms = 0
+        """How far the clock has gone back behind the latest time that it told."""
         self._is_over = False
         self._random = world.random
 
@@ -71,7 +72,7 @@ class Faults:
         self._say("peace")
         # Else what is to time out would wait for as long as the clock has gone back.
         clock = self._world.runtime.clock
-        clock.set_wall(clock.wall_ms() - self._jumped_ms)
+        clock.set_wall(clock.wall_ms() + self._behind_ms)
         cluster = self._world.cluster
         if not cluster.controller.is_running:
             self._start_controller()
@@ -279,6 +280,6 @@ class Faults:
         jump_ms = self._random.randrange(-JUMP_MS_MAX, JUMP_MS_MAX)
         self._say(f"the clock jumps by {jump_ms} ms")
         clock.set_wall(clock.wall_ms() + jump_ms)
-        self._jumped_ms += jump_ms
+        self._behind_ms = max(0, self._behind_ms - jump_ms)
         return
         yield

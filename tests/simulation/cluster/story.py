@@ -107,7 +107,8 @@ class Story:
             return
         # Nobody can tell a process that was killed from a machine without power: of those that are
         # eligible the last leader alone is trusted, as Kafka has it.
-        if self.temper != MILD or self.watch.node(decided.leader, self.place) is not None:
+        leads = decided.leader > 0 and self.watch.node(decided.leader, self.place) is not None
+        if self.temper != MILD or leads:
             self._say("the process of all brokers is killed")
             self.world.die()
 

@@ -8,6 +8,7 @@ an unclean election        only where it is allowed, or nobody was left who had 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -184,7 +185,13 @@ class Watch:
         kept = common(watched.committed, election.began_with)
         if kept == len(watched.committed):
             return
-        if not (election.is_unclean and self.may_lose):
+        # Of terms that nobody has seen, too: they were over before the next look.
+        terms = [each for each in watched.elections.values() if each.epoch <= election.epoch]
+        unseen = itertools.takewhile(
+            lambda each: each is election or each.began_with is None,
+            sorted(terms, key=lambda each: -each.epoch),
+        )
+        if not (self.may_lose and any(each.is_unclean for each in unseen)):
             self.break_(
                 f"{place}: {watched.committed[kept:]} were committed, and leader {election.leader}"
                 f"@{election.epoch} has {election.began_with[kept:]} there"

@@ -86,7 +86,8 @@ class _Archive:
 
     def __init__(self, path: Path) -> None:
         self._log, self._table = path / "log", path / "table"
-        self._cluster: Any = embedlog.open(self._log, durability="os")
+        # Its records are old: retention, which begins after half a minute, would take them.
+        self._cluster: Any = embedlog.open(self._log, durability="os", log_retention_ms=-1)
         self._cluster.create_topic("t", PARTITIONS)
         self._counts = [0] * PARTITIONS
 
