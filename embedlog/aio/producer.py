@@ -13,8 +13,8 @@ from embedlog.aio.shared_producer import SharedProducer
 from embedlog.aio.threads import in_thread
 from embedlog.aio.transactions import Transaction
 from embedlog.client.arguments import timeout_s
-from embedlog.client.producer.columns import own_columns, unchanging
 from embedlog.client.producer.passes import milliseconds
+from embedlog.client.producer.records import own_columns, unchanging
 from embedlog.errors import ClosedError, TimedOut
 from embedlog.runtime.forks import stays_in_parent
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from embedlog.client.connect import Target
     from embedlog.client.group.group_offsets import ConsumerGroupMetadata
     from embedlog.client.metadata import PartitionInfo
-    from embedlog.client.producer.batch import BatchMetadata, Headers, RecordMetadata
+    from embedlog.client.producer.batch import BatchMetadata, RecordMetadata
+    from embedlog.client.producer.sizes import Headers
     from embedlog.client.producer.transactions.prepared import PreparedTransaction
     from embedlog.client.producer.transactions.transactional import GivenOffsets
 

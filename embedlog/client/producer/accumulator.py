@@ -14,11 +14,8 @@ from _thread import get_ident
 from itertools import islice
 
 from embedlog.client.errors import BufferExhausted
-from embedlog.client.producer.batch import (
-    BatchRecords,
-    DeliveryFuture,
-    ProducerBatch,
-)
+from embedlog.client.producer.batch import DeliveryFuture, ProducerBatch
+from embedlog.client.producer.columns import Columns
 from embedlog.client.producer.sizes import BATCH_OVERHEAD, SMALL_VALUE_MAX
 from embedlog.common import deque
 from embedlog.errors import ClosedError
@@ -31,8 +28,9 @@ if TYPE_CHECKING:
 
     from embedlog.client.driver import Driver
     from embedlog.client.metadata import PartitionInfo, TopicInfo
-    from embedlog.client.producer.batch import Delivery, DeliveryCallback, Headers
+    from embedlog.client.producer.batch import Delivery, DeliveryCallback
     from embedlog.client.producer.destinations import PartitionQueue, TopicQueues
+    from embedlog.client.producer.sizes import Headers
     from embedlog.client.settings import Settings
     from embedlog.runtime import Clock
 
@@ -145,7 +143,7 @@ class RecordAccumulator:
                 batch = queue.open
             if batch is None:
                 index = 0
-                records = BatchRecords(
+                records = Columns(
                     [value],
                     [timestamp],
                     None if key is None else [key],
@@ -347,9 +345,7 @@ class RecordAccumulator:
         if queue.topic.has_choice:
             queue.topic.produced(queue, size)
 
-    def _begin(
-        self, queue: PartitionQueue, records: BatchRecords, size: int
-    ) -> ProducerBatch | None:
+    def _begin(self, queue: PartitionQueue, records: Columns, size: int) -> ProducerBatch | None:
         if self._is_closed:
             raise ClosedError("the producer was closed while a record was on its way into it")
         memory = self._batch_size

@@ -6,12 +6,12 @@ that costs 35-165 ns a record, while encoding one by one costs 600.
 
 from __future__ import annotations
 
+from embedlog.client.producer.columns import Columns
 from embedlog.client.producer.sizes import (
     BATCH_OVERHEAD,
     SMALL_SLACK,
     SMALL_VALUE_MAX,
     exact_record_size,
-    exact_size,
 )
 from embedlog.common import deque
 from wire.records.encode.builder import build_batch, renumbered
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, Final, Protocol
 
     from embedlog.client.metadata import PartitionInfo
+    from embedlog.client.producer.sizes import Headers
 
     class Delivery(Protocol):
         """Who sends the batches of a producer, as far as a future needs it."""
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
         def wait_for(self, batch: Any, timeout: float | None) -> None:
             """Return when `batch` is done; raise TimedOut after `timeout` seconds."""
 
-    Headers = Sequence[tuple[str, bytes | None]]
     DeliveryCallback = Callable[["RecordMetadata", Exception | None], object]
     _RecordMetadataBase = tuple[str, int, int, int, int, int]
     _BatchMetadataBase = tuple[str, int, int, int, int]
@@ -208,7 +208,7 @@ class Written:
             self.timestamps = records.timestamps
             self.key_sizes = None if records.keys is None else _sizes(records.keys)
             try:
-                self.value_sizes = list(map(len, records.values))  # type: ignore[arg-type]
+                self.value_sizes = list(map(len, records.values))
             except TypeError:  # null
                 self.value_sizes = _sizes(records.values)
 
@@ -314,74 +314,7 @@ class InParts:
         raise IndexError(index)
 
 
-class BatchRecords:
-    """The records of a batch, as columns. The accumulator's lock guards what is open."""
-
-    measured_count = 0
-    """How many records `measured_size` counts."""
-    measured_size = 0
-
-    def __init__(
-        self,
-        values: list[bytes | None],
-        timestamps: list[int],
-        keys: list[bytes | None] | None = None,
-        headers: list[Headers] | None = None,
-    ) -> None:
-        self.values = values
-        self.timestamps = timestamps
-        """One for each record; a bulk batch may have one for all."""
-        self.keys = keys
-        self.headers = headers
-
-    def append(
-        self, value: bytes | None, timestamp: int, key: bytes | None, headers: Headers | None
-    ) -> None:
-        """Add a record, or nothing of it when Ctrl-C comes."""
-        count = len(self.values)
-        try:
-            self.values.append(value)
-            self.timestamps.append(timestamp)
-            if key is not None and self.keys is None:
-                self.keys = [None] * count
-            if self.keys is not None:
-                self.keys.append(key)
-            if headers is not None and self.headers is None:
-                self.headers = [()] * count
-            if self.headers is not None:
-                self.headers.append(headers or ())
-        except BaseException:
-            self.trim(count)
-            raise
-
-    def trim(self, count: int) -> None:
-        """Keep `count` records: a KeyboardInterrupt left a part of the next one."""
-        for column in (self.values, self.timestamps, self.keys, self.headers):
-            if column is not None:
-                del column[count:]
-
-    def part(self, start: int, end: int) -> BatchRecords:
-        """Records [start, end)."""
-        stamps = self.timestamps
-        return BatchRecords(
-            self.values[start:end],
-            stamps[start:end] if len(stamps) == len(self.values) else stamps,
-            None if self.keys is None else self.keys[start:end],
-            None if self.headers is None else self.headers[start:end],
-        )
-
-    def measure(self) -> int:
-        """The bytes that they take in their batch; those counted before are not counted again."""
-        start, count = self.measured_count, len(self.values)
-        if start < count:
-            self.measured_size += exact_size(
-                self.values, self.keys, self.timestamps, self.headers, start
-            )
-            self.measured_count = count
-        return self.measured_size
-
-
-_NO_RECORDS = BatchRecords([], [])
+_NO_RECORDS = Columns([], [])
 
 
 class ProducerBatch:
@@ -435,7 +368,7 @@ class ProducerBatch:
         topic: str,
         partition: int,
         delivery: Delivery,
-        records: BatchRecords,
+        records: Columns,
         *,
         created_ms: int,
         size: int,
@@ -532,11 +465,8 @@ class ProducerBatch:
             )
         return encoded
 
-    def encode_built(self, value_sizes: Sequence[int] = ()) -> BuiltBatch | None:
-        """The record batch as one that need not be checked; None if it cannot be one.
-
-        `value_sizes` are the lengths of the values, where they are known.
-        """
+    def encode_built(self) -> BuiltBatch | None:
+        """The record batch as one that need not be checked; None if it cannot be one."""
         records = self.records
         if records.headers is not None or self.is_transactional:
             return None
@@ -547,7 +477,7 @@ class ProducerBatch:
                 keys=records.keys,
                 timestamps=stamps[0] if len(stamps) == 1 else stamps,
                 producer=self.numbers,
-                sizes=value_sizes,
+                sizes=records.value_sizes,
             )
         except NotPlain:
             return None

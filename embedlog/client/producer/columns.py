@@ -1,7 +1,8 @@
-"""Many records at once, as columns: they become record batches without touching each one.
+"""Records as columns: they become record batches without touching each one.
 
-Records are counted and cut by C loops; what is looked at one by one are keys, when they decide
-the partition.
+Those of `send` join the columns of an open batch one by one. Those of `send_batch` come as columns,
+and are counted and cut by C loops; what is looked at one by one are keys, when they decide the
+partition.
 """
 
 from __future__ import annotations
@@ -10,111 +11,122 @@ from _bisect import bisect_right
 from _operator import add
 from itertools import accumulate
 
-from embedlog.client.arguments import several, timestamp_ms
-from embedlog.client.producer.batch import BatchRecords, ProducerBatch
-from embedlog.client.producer.records import checked_headers
-from embedlog.client.producer.sizes import BATCH_OVERHEAD, RECORD_OVERHEAD, headers_size
+from embedlog.client.producer.sizes import (
+    BATCH_OVERHEAD,
+    RECORD_OVERHEAD,
+    exact_size,
+    headers_size,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from embedlog.client.producer.batch import Delivery, Headers
-    from embedlog.client.producer.records import Given
+    from embedlog.client.producer.sizes import Headers
 
 
 _TYPICAL_OVERHEAD = 16
 _PLAIN = {bytes, type(None)}
-_INT = {int}
-
-
-def own_columns(
-    values: Any, keys: Any, timestamps: Any, headers: Any, *, wall_ms: Callable[[], int]
-) -> Given:
-    """What `send_batch` was given, checked, as lists that the caller cannot change any more.
-
-    Values and keys themselves are looked at when they have been serialized. Copying the lists
-    takes 4 ns a record.
-
-    Raises:
-        TypeError, ValueError: an argument is of the wrong kind, or out of range.
-    """
-    call = "send_batch"
-    values = several(values, call, "values", "values")
-    if keys is not None:
-        keys = several(keys, call, "keys", "keys")
-    if timestamps is None:
-        timestamps = wall_ms()
-    elif hasattr(timestamps, "__index__") or not hasattr(timestamps, "__iter__"):
-        timestamps = timestamp_ms(timestamps, call, "timestamps")
-    else:
-        timestamps = several(timestamps, call, "timestamps", "timestamps, or one for all")
-        if not _INT.issuperset(map(type, timestamps)) or min(timestamps, default=0) < 0:
-            stamps = enumerate(timestamps)
-            timestamps = [timestamp_ms(each, call, f"timestamps[{i}]") for i, each in stamps]
-    if headers is not None:
-        rows = several(headers, call, "headers", "headers, a list of pairs for each value")
-        headers = [checked_headers(row) if row else () for row in rows]
-    return values, keys, timestamps, headers
-
-
-def unchanging(data: Any) -> Any:
-    """A copy of a buffer that could be written to; anything else itself."""
-    return bytes(data) if isinstance(data, bytearray | memoryview) else data
 
 
 class Columns:
-    """Records of one partition, as parallel sequences. `timestamps` is one number for all or one
-    for each."""
+    """Records of one partition, as parallel sequences.
 
-    __slots__ = ("headers", "keys", "payload_size", "timestamps", "value_sizes", "values")
+    The accumulator's lock guards those of an open batch, which are lists.
+    """
+
+    value_sizes: Sequence[int] = ()
+    """The lengths of the values, 0 for null, as they themselves say; once `count` was called."""
+    payload_size = 0
+    """Bytes of all keys, values and headers; as above."""
+    measured_count = 0
+    """How many records `measured_size` counts."""
+    measured_size = 0
 
     def __init__(
         self,
         values: Sequence[Any],
-        keys: Sequence[Any] | None,
-        timestamps: int | Sequence[int],
-        headers: Sequence[Headers] | None,
+        timestamps: Sequence[int],
+        keys: Sequence[Any] | None = None,
+        headers: Sequence[Headers] | None = None,
     ) -> None:
-        self.values = values
-        self.keys = keys
-        self.timestamps = timestamps
-        self.headers = headers
-        count = len(values)
-        for name, column in (("keys", keys), ("timestamps", timestamps), ("headers", headers)):
-            if column is not None and not isinstance(column, int) and len(column) != count:
-                raise ValueError(f"{len(column)} {name} for {count} values")
-        self.value_sizes = sizes = _sizes(values, "value")
-        """Their lengths, 0 for null, as the values themselves say."""
-        # Counting equal ones takes a tenth of adding them up.
-        is_uniform = count > 0 and sizes.count(sizes[0]) == count
-        self.payload_size = count * sizes[0] if is_uniform else sum(sizes)
-        """Bytes of all keys, values and headers."""
-        if keys is not None:
-            self.payload_size += sum(_sizes(keys, "key"))
-        if headers is not None:
-            self.payload_size += sum(map(headers_size, headers))
+        self.values: Any = values
+        self.timestamps: Any = timestamps
+        """One for each record; or one for all, if they came as columns."""
+        self.keys: Any = keys
+        self.headers: Any = headers
+
+    def append(
+        self, value: bytes | None, timestamp: int, key: bytes | None, headers: Headers | None
+    ) -> None:
+        """Add a record, or nothing of it when Ctrl-C comes."""
+        count = len(self.values)
+        try:
+            self.values.append(value)
+            self.timestamps.append(timestamp)
+            if key is not None and self.keys is None:
+                self.keys = [None] * count
+            if self.keys is not None:
+                self.keys.append(key)
+            if headers is not None and self.headers is None:
+                self.headers = [()] * count
+            if self.headers is not None:
+                self.headers.append(headers or ())
+        except BaseException:
+            self.trim(count)
+            raise
+
+    def trim(self, count: int) -> None:
+        """Keep `count` records: a KeyboardInterrupt left a part of the next one."""
+        for column in (self.values, self.timestamps, self.keys, self.headers):
+            if column is not None:
+                del column[count:]
+
+    def measure(self) -> int:
+        """The bytes that they take in their batch; those counted before are not counted again."""
+        start, count = self.measured_count, len(self.values)
+        if start < count:
+            self.measured_size += exact_size(
+                self.values, self.keys, self.timestamps, self.headers, start
+            )
+            self.measured_count = count
+        return self.measured_size
 
     def part(self, start: int, end: int) -> Columns:
         """Records [start, end)."""
-        return Columns(
-            self.values[start:end],
-            None if self.keys is None else self.keys[start:end],
-            self.timestamps if isinstance(self.timestamps, int) else self.timestamps[start:end],
-            None if self.headers is None else self.headers[start:end],
-        )
+        return self._cut(lambda column: column[start:end])
 
     def pick(self, indexes: Sequence[int]) -> Columns:
         """The records at `indexes`, in that order."""
+        return self._cut(lambda column: [column[i] for i in indexes])
+
+    def _cut(self, of: Callable[[Any], Any]) -> Columns:
+        stamps = self.timestamps
         return Columns(
-            [self.values[i] for i in indexes],
-            None if self.keys is None else [self.keys[i] for i in indexes],
-            self.timestamps
-            if isinstance(self.timestamps, int)
-            else [self.timestamps[i] for i in indexes],
-            None if self.headers is None else [self.headers[i] for i in indexes],
+            of(self.values),
+            of(stamps) if len(stamps) == len(self.values) else stamps,
+            None if self.keys is None else of(self.keys),
+            None if self.headers is None else of(self.headers),
         )
+
+    def count(self) -> int:
+        """About the bytes of the record batch, before compression.
+
+        Raises:
+            TypeError: a key or value is not bytes.
+        """
+        count = len(self.values)
+        if not self.value_sizes:
+            self.value_sizes = sizes = _sizes(self.values, "value")
+            # Counting equal ones takes a tenth of adding them up.
+            is_uniform = count > 0 and sizes.count(sizes[0]) == count
+            self.payload_size = count * sizes[0] if is_uniform else sum(sizes)
+            if self.keys is not None:
+                self.payload_size += sum(_sizes(self.keys, "key"))
+            if self.headers is not None:
+                self.payload_size += sum(map(headers_size, self.headers))
+        return self.payload_size + count * _TYPICAL_OVERHEAD + BATCH_OVERHEAD
 
     def by_partition(self, partition_of: Callable[[Any, Any], int]) -> dict[int, Columns]:
         """The records of each partition; `partition_of(key, value)` says which."""
@@ -128,6 +140,7 @@ class Columns:
 
     def pieces(self, size_max: int) -> list[Columns]:
         """Cut so that no piece takes more than `size_max` bytes, unless one record does."""
+        self.count()
         count = len(self.values)
         if count * RECORD_OVERHEAD + self.payload_size + BATCH_OVERHEAD <= size_max:
             return [self]
@@ -140,18 +153,16 @@ class Columns:
             start, done = end, ends[end - 1]
         return pieces
 
-    def estimated_size(self) -> int:
-        """About the bytes of the record batch, before compression."""
-        return self.payload_size + len(self.values) * _TYPICAL_OVERHEAD + BATCH_OVERHEAD
-
-    def frozen(self) -> tuple[Sequence[bytes | None], Sequence[bytes | None] | None]:
-        """The values and the keys; of buffers that are not bytes, copies that cannot change.
+    def freeze(self) -> None:
+        """Put copies in place of keys and values that are neither bytes nor None.
 
         Raises:
-            TypeError: one is neither bytes, another buffer, nor None.
+            TypeError: one is no buffer.
         """
-        keys = self.keys
-        return _frozen(self.values, "value"), None if keys is None else _frozen(keys, "key")
+        self.values = _frozen(self.values, "value")
+        if self.keys is not None:
+            self.keys = _frozen(self.keys, "key")
+        self.value_sizes = ()
 
     def _record_sizes(self) -> Iterable[int]:
         sizes: Iterable[int] = self.value_sizes
@@ -160,43 +171,6 @@ class Columns:
         if self.headers is not None:
             sizes = map(add, sizes, [headers_size(each) for each in self.headers])
         return sizes
-
-
-def make_batch(
-    columns: Columns,
-    topic: str,
-    partition: int,
-    delivery: Delivery,
-    created_ms: int,
-    *,
-    is_built: bool,
-) -> ProducerBatch:
-    """A closed batch of these records, encoded already if `is_built` and they allow it.
-
-    Raises:
-        TypeError: a key or value is not bytes.
-    """
-    stamps = columns.timestamps
-    records = BatchRecords(
-        columns.values,  # type: ignore[arg-type]
-        [stamps] if isinstance(stamps, int) else stamps,  # type: ignore[arg-type]
-        columns.keys,  # type: ignore[arg-type]
-        columns.headers,  # type: ignore[arg-type]
-    )
-    batch = ProducerBatch(
-        topic,
-        partition,
-        delivery,
-        records,
-        created_ms=created_ms,
-        size=columns.estimated_size(),
-        size_limit=0,
-    )
-    batch.is_bulk = True
-    batch.close()
-    if not is_built or batch.encode_built(columns.value_sizes) is None:
-        records.values, records.keys = columns.frozen()  # type: ignore[assignment]
-    return batch
 
 
 def _frozen(column: Sequence[Any], what: str) -> Sequence[bytes | None]:

@@ -24,10 +24,10 @@ from __future__ import annotations
 from embedlog.client.connect import connect
 from embedlog.client.parse_settings import close_converters, parse
 from embedlog.client.producer.batch import DeliveryFuture
-from embedlog.client.producer.columns import own_columns
 from embedlog.client.producer.in_process_sender import DirectAppend
 from embedlog.client.producer.parts import ProducerParts
 from embedlog.client.producer.passes import Endings, milliseconds
+from embedlog.client.producer.records import own_columns
 from embedlog.client.producer.sends import ColumnSends, RecordSends
 from embedlog.client.producer.settings import PRODUCER, SenderSettings, complete
 from embedlog.client.producer.sizes import SMALL_OVERHEAD, SMALL_VALUE_MAX
@@ -43,12 +43,8 @@ if TYPE_CHECKING:
 
     from embedlog.client.connect import Target
     from embedlog.client.metadata import PartitionInfo
-    from embedlog.client.producer.batch import (
-        BatchFuture,
-        DeliveryCallback,
-        Headers,
-        RecordMetadata,
-    )
+    from embedlog.client.producer.batch import BatchFuture, DeliveryCallback, RecordMetadata
+    from embedlog.client.producer.sizes import Headers
     from embedlog.client.producer.transactions.transaction import Transaction
 
 _LEAST_USUAL_SIZE = 16_384

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from embedlog.client.arguments import shown
+from embedlog.client.arguments import several, shown, timestamp_ms
 from embedlog.client.errors import SerializationError
 from wire.records.record import item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, Final
 
     from embedlog.client.interceptors import InterceptorChain
-    from embedlog.client.producer.batch import DeliveryCallback, Headers, RecordMetadata
+    from embedlog.client.producer.batch import DeliveryCallback, RecordMetadata
+    from embedlog.client.producer.sizes import Headers
     from embedlog.client.serializers import Converter
 
     Given = tuple[
@@ -24,6 +25,7 @@ else:
     _RecordBase = tuple
 
 _PAIR = 2
+_INT = {int}
 _FIELDS = ("topic", "value", "key", "partition", "timestamp_ms", "headers")
 
 
@@ -78,6 +80,40 @@ class Acknowledgement:
 def tells_user(callback: DeliveryCallback) -> bool:
     """Is it the user's own, or has it the user's own behind it? Interceptors are somebody else."""
     return type(callback) is not Acknowledgement or callback.func is not None
+
+
+def own_columns(
+    values: Any, keys: Any, timestamps: Any, headers: Any, *, wall_ms: Callable[[], int]
+) -> Given:
+    """What `send_batch` was given, checked, as lists that the caller cannot change any more.
+
+    Values and keys themselves are looked at when they have been serialized. Copying the lists
+    takes 4 ns a record.
+
+    Raises:
+        TypeError, ValueError: an argument is of the wrong kind, or out of range, or a column is not
+            as long as the values.
+    """
+    call = "send_batch"
+    values = several(values, call, "values", "values")
+    if keys is not None:
+        keys = several(keys, call, "keys", "keys")
+    if timestamps is None:
+        timestamps = wall_ms()
+    elif hasattr(timestamps, "__index__") or not hasattr(timestamps, "__iter__"):
+        timestamps = timestamp_ms(timestamps, call, "timestamps")
+    else:
+        timestamps = several(timestamps, call, "timestamps", "timestamps, or one for all")
+        if not _INT.issuperset(map(type, timestamps)) or min(timestamps, default=0) < 0:
+            stamps = enumerate(timestamps)
+            timestamps = [timestamp_ms(each, call, f"timestamps[{i}]") for i, each in stamps]
+    if headers is not None:
+        rows = several(headers, call, "headers", "headers, a list of pairs for each value")
+        headers = [checked_headers(row) if row else () for row in rows]
+    for name, column in (("keys", keys), ("timestamps", timestamps), ("headers", headers)):
+        if isinstance(column, list) and len(column) != len(values):
+            raise ValueError(f"{len(column)} {name} for {len(values)} values")
+    return values, keys, timestamps, headers
 
 
 def intercepted(
@@ -140,6 +176,11 @@ def as_bytes(value: Any, what: str) -> bytes:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     raise TypeError(f"{what} is {type(value).__name__}, not bytes: give a {what}.serializer")
+
+
+def unchanging(data: Any) -> Any:
+    """A copy of a buffer that could be written to; anything else itself."""
+    return bytes(data) if isinstance(data, bytearray | memoryview) else data
 
 
 def checked_headers(headers: Headers) -> Headers:

@@ -6,7 +6,7 @@ from embedlog.client.arguments import LONG_MAX, partition_number, topic_name
 from embedlog.client.arguments import callback as checked_callback
 from embedlog.client.arguments import timestamp_ms as checked_timestamp
 from embedlog.client.producer.batch import BatchFuture, DeliveryFuture, ProducerBatch
-from embedlog.client.producer.columns import Columns, make_batch
+from embedlog.client.producer.columns import Columns
 from embedlog.client.producer.records import (
     Acknowledgement,
     ProducerRecord,
@@ -23,10 +23,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from embedlog.client.producer.batch import DeliveryCallback, Headers
+    from embedlog.client.producer.batch import DeliveryCallback
     from embedlog.client.producer.destinations import PartitionQueue
     from embedlog.client.producer.parts import ProducerParts
     from embedlog.client.producer.records import Given
+    from embedlog.client.producer.sizes import Headers
 
 
 class RecordSends:
@@ -201,10 +202,12 @@ class ColumnSends:
     def _queue(
         self, batches: list[ProducerBatch], topic: str, given: Given, partition: int | None
     ) -> None:
-        columns = Columns(*self._serialized(topic, given))
-        before = (given[1], given[0])
-        if len(columns.values) == 0:
+        values, keys, stamps, headers = self._serialized(topic, given)
+        if len(values) == 0:
             return
+        columns = Columns(values, [stamps] if isinstance(stamps, int) else stamps, keys, headers)
+        columns.count()
+        before = (given[1], given[0])
         queued_count = 0
         divide = self._parts.destinations.divide
         try:
@@ -237,14 +240,19 @@ class ColumnSends:
                 columns.values[0],
                 None if columns.headers is None else columns.headers[0],
             )
-        batch = make_batch(
-            columns,
+        batch = ProducerBatch(
             queue.topic.name,
             queue.partition,
             self._parts.passes,
-            self._parts.clock.monotonic_ms(),
-            is_built=self._is_built,
+            columns,
+            created_ms=self._parts.clock.monotonic_ms(),
+            size=columns.count(),
+            size_limit=0,
         )
+        batch.is_bulk = True
+        batch.close()
+        if not self._is_built or batch.encode_built() is None:
+            columns.freeze()
         if self._parts.interceptors is not None:
             batch.is_bulk = False  # each record's metadata is asked for
             told = Acknowledgement(self._parts.interceptors, None)

@@ -8,7 +8,8 @@ import pytest
 
 from embedlog import errors
 from embedlog.client.parse_settings import parse
-from embedlog.client.producer.batch import BatchRecords, ProducerBatch
+from embedlog.client.producer.batch import ProducerBatch
+from embedlog.client.producer.columns import Columns
 from embedlog.client.producer.settings import PRODUCER, complete
 from embedlog.client.producer.transactions.idempotence import IdempotentSequences
 from embedlog.errors import KafkaError
@@ -52,7 +53,7 @@ class Bench:
         return self.manager.advance(self.ids.runtime.clock.monotonic_ms())
 
     def batch(self, count: int = 1, partition: int = 0) -> ProducerBatch:
-        records = BatchRecords([b""], [0])
+        records = Columns([b""], [0])
         made = ProducerBatch("t", partition, None, records, created_ms=0, size=0, size_limit=0)
         made.close()
         made.record_count = count
