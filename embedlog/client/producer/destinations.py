@@ -196,68 +196,6 @@ class NodeLatencies:
         return ready_ms is not None and ready_ms - self._drained_ms[node_id] > self._timeout_ms
 
 
-class StickyRules:
-    """How the topics of one producer choose the partition of records without a key."""
-
-    __slots__ = ("adaptive", "below", "compresses", "latencies", "switch_size")
-
-    def __init__(self, settings: Settings, below: Callable[[int], int]) -> None:
-        """`below(n)` draws a number of [0, n)."""
-        self.below = below
-        self.switch_size: int = max(min(settings["batch.size"], settings["buffer.memory"]), 1)
-        """Bytes after which another is chosen, at the end of a batch."""
-        self.adaptive: bool = settings["partitioner.adaptive.partitioning.enable"]
-        """Rather one with a short queue, and none whose leader does not keep up?"""
-        self.compresses: bool = settings["compression.type"] != "none"
-        self.latencies = NodeLatencies(settings["partitioner.availability.timeout.ms"])
-
-
-class StickyPartition:
-    """The partition of one topic that records without a key go to at this time.
-
-    Not thread-safe: it is used under the accumulator's lock.
-    """
-
-    __slots__ = ("_below", "_produced_size", "_switch_size", "partition")
-
-    def __init__(self, switch_size: int, below: Callable[[int], int]) -> None:
-        """As `StickyRules` names them."""
-        self._switch_size = switch_size
-        self._below = below
-        self._produced_size = 0
-        self.partition = -1
-        """-1 before the first choice."""
-
-    def produced(self, size: int) -> bool:
-        """Count a batch of `size` bytes; True when it is time to choose another partition."""
-        self._produced_size += size
-        return self._produced_size >= self._switch_size
-
-    def choose(self, available: Sequence[int], queue_sizes: Sequence[int] | None = None) -> int:
-        """Choose a partition of `available`, at least one, at random.
-
-        `queue_sizes`, when given, are batches waiting for each of them: a shorter queue is more
-        likely (weight: longest + 1 - size), equal queues are equally likely.
-        """
-        self._produced_size = 0
-        if len(available) == 1:
-            self.partition = available[0]
-        elif queue_sizes is None or min(queue_sizes) == max(queue_sizes):
-            self.partition = available[self._below(len(available))]
-        else:
-            self.partition = self._weighted(available, queue_sizes)
-        return self.partition
-
-    def _weighted(self, available: Sequence[int], queue_sizes: Sequence[int]) -> int:
-        longest = max(queue_sizes)
-        drawn = self._below(sum(longest + 1 - size for size in queue_sizes))
-        for partition, size in zip(available, queue_sizes, strict=True):
-            drawn -= longest + 1 - size
-            if drawn < 0:
-                return partition
-        raise AssertionError(f"weights of {queue_sizes} ended before the draw")
-
-
 _CACHED_KEYS_MAX = 65_536
 _RATIO_WORSE_STEP = 0.05
 _RATIO_BETTER_STEP = 0.005
@@ -308,11 +246,11 @@ class TopicQueues:
         "name",
         "queues",
         "rules",
-        "sticky",
         "sticky_queue",
+        "sticky_size",
     )
 
-    def __init__(self, info: TopicInfo, rules: StickyRules) -> None:
+    def __init__(self, info: TopicInfo, rules: Topics) -> None:
         self.name = info.name
         self.info = info
         """The topic as metadata last described it."""
@@ -322,9 +260,10 @@ class TopicQueues:
         self.queues: dict[int, PartitionQueue] = {}
         self.by_key: dict[bytes, PartitionQueue] = {}
         """Where records with these keys go, as long as the topic has so many partitions."""
-        self.sticky = StickyPartition(rules.switch_size, rules.below)
         self.sticky_queue: PartitionQueue | None = None
         """The queue of the sticky partition; None when another is to be chosen."""
+        self.sticky_size = 0
+        """Bytes of the batches that went there."""
         self.compression_ratio = 1.0
         """Estimate of compressed to plain size."""
 
@@ -360,18 +299,25 @@ class TopicQueues:
         """Choose the next partition for records without a key. Requires: the accumulator's lock.
 
         At random among those that have a leader. By the adaptive rules once each partition of the
-        topic has had a batch.
+        topic has had a batch: then a shorter queue is more likely (weight: longest + 1 - batches).
         """
         info, rules = self.info, self.rules
         available = info.available or [each.partition for each in info.partitions]
-        sizes = None
+        sizes: list[int] = []
         if rules.adaptive and len(self.queues) >= len(info.partitions):
             if rules.latencies.is_watching:
                 is_slow = rules.latencies.is_slow
                 quick = [n for n in available if not is_slow(info.partitions[n].leader)]
                 available = quick or available
             sizes = [len(self.queue(number).batches) for number in available]
-        chosen = self.sticky_queue = self.queue(self.sticky.choose(available, sizes))
+        self.sticky_size = 0
+        if len(available) == 1:
+            number = available[0]
+        elif sizes and min(sizes) < max(sizes):
+            number = _weighted(available, sizes, rules.below)
+        else:
+            number = available[rules.below(len(available))]
+        chosen = self.sticky_queue = self.queue(number)
         return chosen
 
     def produced(self, queue: PartitionQueue, size: int) -> None:
@@ -382,8 +328,21 @@ class TopicQueues:
         if queue is self.sticky_queue:
             if self.rules.compresses:
                 size = int(size * self.compression_ratio)
-            if self.sticky.produced(size):
+            self.sticky_size += size
+            if self.sticky_size >= self.rules.switch_size:
                 self.sticky_queue = None
+
+
+def _weighted(
+    available: Sequence[int], queue_sizes: Sequence[int], below: Callable[[int], int]
+) -> int:
+    longest = max(queue_sizes)
+    drawn = below(sum(longest + 1 - size for size in queue_sizes))
+    for partition, size in zip(available, queue_sizes, strict=True):
+        drawn -= longest + 1 - size
+        if drawn < 0:
+            return partition
+    raise AssertionError(f"weights of {queue_sizes} ended before the draw")
 
 
 def _is_before(waiting: ProducerBatch, batch: ProducerBatch) -> bool:
@@ -394,22 +353,37 @@ def _is_before(waiting: ProducerBatch, batch: ProducerBatch) -> bool:
 
 
 class Topics:
-    """The queues of all topics that one producer has sent to."""
+    """The queues of all topics that one producer has sent to, and how each of them chooses the
+    partition of records without a key."""
 
-    __slots__ = ("_found", "_lock", "_rules")
+    __slots__ = (
+        "_found",
+        "_lock",
+        "adaptive",
+        "below",
+        "compresses",
+        "latencies",
+        "switch_size",
+    )
 
-    def __init__(self, rules: StickyRules, lock: RLock) -> None:
-        """`lock` is the accumulator's."""
-        self._rules = rules
+    def __init__(self, settings: Settings, below: Callable[[int], int], lock: RLock) -> None:
+        """`below(n)` draws a number of [0, n). `lock` is the accumulator's."""
         self._lock = lock
         self._found: dict[str, TopicQueues] = {}
+        self.below = below
+        self.switch_size: int = max(min(settings["batch.size"], settings["buffer.memory"]), 1)
+        """Bytes after which another is chosen, at the end of a batch."""
+        self.adaptive: bool = settings["partitioner.adaptive.partitioning.enable"]
+        """Rather one with a short queue, and none whose leader does not keep up?"""
+        self.compresses: bool = settings["compression.type"] != "none"
+        self.latencies = NodeLatencies(settings["partitioner.availability.timeout.ms"])
 
     def queues(self, info: TopicInfo) -> TopicQueues:
         """The queues of a topic that is now as `info` says, made when first asked for."""
         found = self._found.get(info.name)
         if found is None:
             with self._lock:
-                found = self._found.setdefault(info.name, TopicQueues(info, self._rules))
+                found = self._found.setdefault(info.name, TopicQueues(info, self))
         is_resized = len(info.partitions) != len(found.info.partitions)
         found.info = info
         if is_resized:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from embedlog.client.metadata import Metadata
 from embedlog.client.parse_settings import converters
 from embedlog.client.producer.accumulator import MemoryWait, RecordAccumulator
-from embedlog.client.producer.destinations import Destinations, StickyRules, Topics
+from embedlog.client.producer.destinations import Destinations, Topics
 from embedlog.client.producer.in_process_sender import InProcessSender
 from embedlog.client.producer.passes import Passes
 from embedlog.client.producer.settings import interceptors
@@ -42,15 +42,15 @@ class ProducerParts:
         self.accumulator = accumulator = RecordAccumulator(
             settings, runtime.clock, is_exact=not transport.in_process
         )
-        rules = StickyRules(settings, runtime.random.below)
+        topics = Topics(settings, runtime.random.below, accumulator.lock)
         numbers, manager = _numbers(transport, settings, accumulator)
-        self.sender = _sender(transport, self.metadata, accumulator, settings, rules, numbers)
+        self.sender = _sender(transport, self.metadata, accumulator, settings, topics, numbers)
         self.passes = Passes(
             transport, self.sender, accumulator, settings, owner=owner, is_attended=is_attended
         )
         self.destinations = Destinations(
             self.metadata,
-            Topics(rules, accumulator.lock),
+            topics,
             self.passes.driver,
             settings,
             transport,
@@ -101,7 +101,7 @@ def _sender(  # noqa: PLR0917  the parts of a sender, each of its own kind
     metadata: Metadata,
     accumulator: RecordAccumulator,
     settings: Settings,
-    rules: StickyRules,
+    topics: Topics,
     numbers: Numbering | None,
 ) -> InProcessSender | RequestSender:
     """The sender for what is behind the transport."""
@@ -111,7 +111,7 @@ def _sender(  # noqa: PLR0917  the parts of a sender, each of its own kind
     from embedlog.client.producer.request_sender import RequestSender
 
     return RequestSender(
-        transport, metadata, accumulator, settings, rules.latencies, transactions=numbers
+        transport, metadata, accumulator, settings, topics.latencies, transactions=numbers
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from _thread import RLock
 from typing import Any
 
 import pytest
@@ -13,9 +14,8 @@ from embedlog.client.producer.destinations import (
     ChosenPartitioner,
     NodeLatencies,
     RoundRobinPartitioner,
-    StickyPartition,
-    StickyRules,
     TopicQueues,
+    Topics,
     murmur2,
 )
 from embedlog.client.producer.settings import PRODUCER, complete
@@ -64,29 +64,6 @@ def test_the_memory_of_keys_is_bounded() -> None:
 def _queue_numbers(partition_count: int, key: bytes) -> list[int]:
     queues = _queues([1] * partition_count)
     return [queues.queue_of(key).partition for _ in range(2)]
-
-
-def test_a_sticky_partition_switches_at_the_end_of_the_batch_that_makes_batch_size_full() -> None:
-    sticky = StickyPartition(100, lambda count: 0)
-    for _ in range(2):
-        sticky.choose([0, 1])
-        assert not sticky.produced(60)
-        assert not sticky.produced(39)
-        assert sticky.produced(1)
-
-
-def test_a_shorter_queue_is_chosen_more_often() -> None:
-    # Weights (longest + 1 - size): 3 for partition 4, 1 for partition 7.
-    drawn = []
-    for number in range(4):
-        sticky = StickyPartition(100, lambda count, number=number: number % count)
-        drawn.append(sticky.choose([4, 7], [0, 2]))
-    assert drawn == [4, 4, 4, 7]
-
-
-def test_equal_queues_are_chosen_evenly() -> None:
-    sticky = StickyPartition(100, lambda count: count - 1)
-    assert sticky.choose([4, 7], [2, 2]) == 7
 
 
 def _topic(leaders: list[int]) -> TopicInfo:
@@ -166,7 +143,41 @@ def _queues(
 ) -> TopicQueues:
     given = {"partitioner.availability.timeout.ms": availability_timeout_ms, "batch.size": 100}
     known = complete(parse(PRODUCER, given), in_process=False)
-    return TopicQueues(_topic(leaders), StickyRules(known, (draws or Draws()).below))
+    return TopicQueues(_topic(leaders), Topics(known, (draws or Draws()).below, RLock()))
+
+
+def test_a_sticky_partition_switches_at_the_end_of_the_batch_that_makes_batch_size_full() -> None:
+    queues = _queues([1, 1])
+    for _ in range(2):
+        chosen = queues.choose_sticky()
+        queues.produced(chosen, 60)
+        queues.produced(chosen, 39)
+        assert queues.sticky_queue is chosen
+        queues.produced(queues.queue(1 - chosen.partition), 100)
+        assert queues.sticky_queue is chosen, "only what went there counts"
+        queues.produced(chosen, 1)
+        assert queues.sticky_queue is None
+
+
+def test_a_shorter_queue_is_chosen_more_often() -> None:
+    # Weights (longest + 1 - size): 3 for partition 0, 1 for partition 1.
+    draws = Draws()
+    queues = _queues([1, 1], draws)
+    queues.queue(0)
+    queues.queue(1).batches.extend([object()] * 2)
+    drawn = []
+    for draws.drawn in range(4):
+        drawn.append(queues.choose_sticky().partition)
+    assert drawn == [0, 0, 0, 1]
+
+
+def test_equal_queues_are_chosen_evenly() -> None:
+    draws = Draws()
+    queues = _queues([1, 1], draws)
+    for number in range(2):
+        queues.queue(number).batches.extend([object()] * 2)
+    draws.drawn = 1
+    assert queues.choose_sticky().partition == 1
 
 
 def test_adaptive_begins_when_every_partition_has_had_a_batch() -> None:
