@@ -40,7 +40,6 @@ class Known:
         "layouts",
         "offset_columns",
         "offset_deltas",
-        "offsets_templates",
         "ready_parts",
         "shape_readers",
         "shape_sightings",
@@ -51,10 +50,9 @@ class Known:
 
     def __init__(self) -> None:
         # Encoding.
-        self.templates: Kept[tuple[int, int], list[bytes]] = Kept(64)
-        """By the sizes of key and value: what stands before records. 48 B a record."""
-        self.offsets_templates: Kept[tuple[int, int], list[bytes]] = Kept(64)
-        """The part of these that begins with the offset delta."""
+        self.templates: Kept[tuple[int, int, bool], list[bytes]] = Kept(128)
+        """By the sizes of key and value: what stands before records, with the end of the record
+        before it or from the offset delta on. 48 B a record."""
         self.ready_parts: Kept[int, tuple[list[Any], int]] = Kept(8)
         """By the size of the values: the parts of the count that was last. 16 B a record."""
         self.offset_deltas: list[bytes] = []
