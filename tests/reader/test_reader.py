@@ -103,6 +103,15 @@ def test_a_published_offset_that_is_damaged_is_replaced_by_the_recovery_point() 
     assert _values(_reader(disk).partition("events", 0)) == [b"a", b"b"]
 
 
+def test_an_owner_that_dies_before_it_has_published_anything_hides_nothing() -> None:
+    """Its file is made, and empty, before it appends anything."""
+    disk = SimFiles()
+    log = manager(disk, config=LogConfig(durability="os")).get_or_create(PARTITION)
+    _append(log, b"a")
+    disk.open(f"{log.directory}/{paths.PUBLISHED_OFFSET}", create=True)
+    assert _values(_reader(disk).partition("events", 0)) == [b"a"]
+
+
 def test_a_log_that_syncs_no_more_is_read_to_its_end() -> None:
     disk = SimFiles()
     owner = manager(disk, config=LogConfig(durability="fsync"))

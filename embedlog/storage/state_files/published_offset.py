@@ -8,6 +8,9 @@ commit, which has just waited for the disk, stores its offset in a file of 16 by
     0   int64    high watermark: every record below is synced
     8   int64    its complement, which tells a half-written offset and a damaged one
 
+An empty file is one whose owner died before the first commit stored its offset, which comes before
+the first append: all is published, as without the file.
+
 Measured: 2 us a commit, beside 200 us of a sync; an append at `os` pays nothing. A page mapped for
 writing would be SIGBUS on a full disk. The file is never synced: only processes of the same boot
 read it, after a restart of the machine every whole batch is synced or cut.
@@ -87,6 +90,8 @@ def read_published(files: Files, directory: str) -> int | None:
         try:
             content = files.read(path)
         except FileNotFoundError:
+            return None
+        if not content:
             return None
         if len(content) == _CONTENT.size:
             offset, complement = _CONTENT.unpack(content)
