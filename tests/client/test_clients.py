@@ -259,8 +259,13 @@ def test_settings_are_described_and_altered(connect: Connect) -> None:
     topic = ConfigResource(ResourceType.TOPIC, "set")
     missing = ConfigResource(ResourceType.TOPIC, "missing")
     with Admin(connect()) as admin:
+
+        def retention() -> str | None:
+            return admin.describe_configs([topic])[topic]["retention.ms"].value
+
         admin.create_topics(["set"]).check()
         eventually(lambda: list(admin.describe_configs([topic]).values), [topic])
+        by_default = retention()
         described = admin.describe_configs([topic, missing], include_synonyms=True)
         assert described[topic]["retention.ms"].is_default
         assert isinstance(described.errors[missing], errors.UnknownTopicOrPartition)
@@ -269,11 +274,12 @@ def test_settings_are_described_and_altered(connect: Connect) -> None:
             "cleanup.policy": (AlterOperation.APPEND, "compact"),
         }
         admin.incremental_alter_configs({topic: changes}).check()
+        eventually(retention, "7000")
         entries = admin.describe_configs([topic], names=["retention.ms", "cleanup.policy"])[topic]
-        assert entries["retention.ms"].value == "7000"
         assert entries["cleanup.policy"].value == "delete,compact"
         assert set(entries) == {"retention.ms", "cleanup.policy"}
         admin.alter_configs({topic: {"segment.bytes": 1 << 20}}).check()
+        eventually(retention, by_default)
         entries = admin.describe_configs([topic])[topic]
         assert entries["retention.ms"].is_default
         assert entries["segment.bytes"].value == str(1 << 20)
