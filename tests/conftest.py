@@ -37,13 +37,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests come first: the last to end are then short ones, on every core."""
-    slow = {
-        item.path
-        for item in items
-        if item.get_closest_marker("slow") or item.get_closest_marker("interop")
-    }
-    items.sort(key=lambda item: item.path not in slow)
+    """Files with slow tests come first, from the last to the first of them: those of Spark, which
+    are the longest, are begun early, and what ends a run is short, on every core.
+    """
+    slow: dict[Path, int] = {}
+    for item in items:
+        if item.get_closest_marker("slow") or item.get_closest_marker("interop"):
+            slow.setdefault(item.path, -1 - len(slow))
+    items.sort(key=lambda item: slow.get(item.path, 0))
 
 
 def pytest_collection_finish() -> None:
