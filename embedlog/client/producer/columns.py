@@ -37,7 +37,7 @@ class Columns:
     """
 
     value_sizes: Sequence[int] = ()
-    """The lengths of the values, 0 for null, as they themselves say; once `count` was called."""
+    """The lengths of the values, 0 for null, as they say; once `estimated_size` was called."""
     payload_size = 0
     """Bytes of all keys, values and headers; as above."""
     measured_count = 0
@@ -110,7 +110,7 @@ class Columns:
             None if self.headers is None else of(self.headers),
         )
 
-    def count(self) -> int:
+    def estimated_size(self) -> int:
         """About the bytes of the record batch, before compression.
 
         Raises:
@@ -140,7 +140,7 @@ class Columns:
 
     def pieces(self, size_max: int) -> list[Columns]:
         """Cut so that no piece takes more than `size_max` bytes, unless one record does."""
-        self.count()
+        self.estimated_size()
         count = len(self.values)
         if count * RECORD_OVERHEAD + self.payload_size + BATCH_OVERHEAD <= size_max:
             return [self]

@@ -206,7 +206,7 @@ class ColumnSends:
         if len(values) == 0:
             return
         columns = Columns(values, [stamps] if isinstance(stamps, int) else stamps, keys, headers)
-        columns.count()
+        columns.estimated_size()
         before = (given[1], given[0])
         queued_count = 0
         divide = self._parts.destinations.divide
@@ -246,7 +246,7 @@ class ColumnSends:
             self._parts.passes,
             columns,
             created_ms=self._parts.clock.monotonic_ms(),
-            size=columns.count(),
+            size=columns.estimated_size(),
             size_limit=0,
         )
         batch.is_bulk = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from tests.interop.chains.story import Commands
@@ -26,17 +27,15 @@ def main() -> int:
     given = parser.parse_args()
     broken_count = 0
     with tempfile.TemporaryDirectory() as compiled:
-        folder_of_classes = Path(compiled)
-        commands = None if given.streams else Commands(folder_of_classes)
-        programs = Programs(folder_of_classes) if given.streams else None
+        classes = Path(compiled)
+        play = (
+            partial(tell_of_streams, programs=Programs(classes))
+            if given.streams
+            else partial(tell, commands=Commands(classes))
+        )
         for seed in range(given.seed, given.seed + given.count):
             with tempfile.TemporaryDirectory() as folder:
-                arguments = seed, Path(folder)
-                rest = given.only, given.seconds
-                if commands is not None:
-                    story = tell(*arguments, commands, *rest)
-                if programs is not None:
-                    story = tell_of_streams(*arguments, programs, *rest)
+                story = play(seed, Path(folder), names=given.only, seconds=given.seconds)
             broken_count += bool(story.broken)
             faults = ", ".join(f"{count} x {name}" for name, count in sorted(story.faults.items()))
             print(

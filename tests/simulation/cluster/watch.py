@@ -8,7 +8,6 @@ an unclean election        only where it is allowed, or nobody was left who had 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +30,7 @@ class Election:
     leader: int
     epoch: int
     is_unclean: bool
+    """Was it, or one just before it that was over before anybody had seen its leader?"""
     began_with: list[Batch] | None = None
     """None while nobody has seen it lead."""
 
@@ -140,8 +140,11 @@ class Watch:
                 if known.leader != found.leader:
                     self.break_(f"{place}: {known.leader} and {found.leader} lead in one epoch")
                 continue
-            election = Election(found.leader, found.leader_epoch, found.is_recovering)
-            watched.elections[found.leader_epoch] = election
+            latest = watched.elections.get(max(watched.elections, default=-1))
+            was_unseen = latest is not None and latest.is_unclean and latest.began_with is None
+            watched.elections[found.leader_epoch] = Election(
+                found.leader, found.leader_epoch, found.is_recovering or was_unseen
+            )
 
     # What the brokers do
 
@@ -185,13 +188,7 @@ class Watch:
         kept = common(watched.committed, election.began_with)
         if kept == len(watched.committed):
             return
-        # Of terms that nobody has seen, too: they were over before the next look.
-        terms = [each for each in watched.elections.values() if each.epoch <= election.epoch]
-        unseen = itertools.takewhile(
-            lambda each: each is election or each.began_with is None,
-            sorted(terms, key=lambda each: -each.epoch),
-        )
-        if not (self.may_lose and any(each.is_unclean for each in unseen)):
+        if not (election.is_unclean and self.may_lose):
             self.break_(
                 f"{place}: {watched.committed[kept:]} were committed, and leader {election.leader}"
                 f"@{election.epoch} has {election.began_with[kept:]} there"
