@@ -8,7 +8,7 @@ import pytest
 
 from tests.interop.chains.story import Commands, tell
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -10,7 +10,7 @@ from tests.interop.chains.story import Commands
 from tests.interop.cluster.story import tell, tell_of_streams
 from tests.interop.cluster.streams import Programs
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 SECONDS = 8
 
 

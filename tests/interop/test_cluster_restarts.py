@@ -10,7 +10,7 @@ import embedlog
 from tests.interop.cluster.story import FAST, wait_until_in_sync
 from tests.interop.cluster.streams import Programs, begin, end
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def test_no_error_reaches_a_producer_or_a_group_member(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ import random
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import embedlog
-from embedlog import NewTopic
+from embedlog import NewTopic, OffsetSpec, TopicPartition
 from tests.interop.chains.workers import WORKERS
 from tests.support.kafka import free_port
 from tests.support.tools import compiled_java, need_franz_go, need_kafkajs
@@ -22,8 +23,9 @@ COUNT = 2_000
 KILLING_S = 12.0
 PAUSES_S = (0.15, 0.9)
 BROKER_SHARE = 0.25
-END_S_MAX = 90.0
 STUCK_S = 25.0
+"""A copier that has written nothing for so long is killed and started anew, so often:"""
+STUCK_MAX = 3
 READ_MS = 5_000
 
 
@@ -115,7 +117,7 @@ def tell(seed: int, folder: Path, commands: Commands, names: Sequence[str] = ())
             for name in wanted
         }
         killed_brokers, killed_copiers = _kill(chance, broker, copiers)
-        broken, stuck = wait_for(copiers)
+        broken, stuck = wait_for(address, copiers)
         failed = sum(copier.failures for copier in copiers.values())
         broken += [text for name in wanted for text in check(address, name)]
         return Story(killed_brokers, killed_copiers, failed, stuck, broken)
@@ -163,22 +165,30 @@ def _kill(chance: random.Random, broker: Program, copiers: dict[str, Program]) -
     return killed_brokers, killed_copiers
 
 
-def wait_for(copiers: dict[str, Program]) -> tuple[list[str], int]:
-    """Who does not end in peace, and how often one had to be killed once more."""
-    began = now = time.monotonic()
-    late = dict(copiers)
-    stuck, checked = 0, began
-    while late and now < began + END_S_MAX:
-        late = {name: copier for name, copier in late.items() if not copier.is_done}
-        if now > checked + STUCK_S:
-            checked = now
-            for copier in late.values():
-                copier.kill()
-                copier.start()
-                stuck += 1
-        time.sleep(0.1)
-        now = time.monotonic()
-    return [f"{name} does not end" for name in late], stuck
+def wait_for(address: str, copiers: dict[str, Program]) -> tuple[list[str], int]:
+    """Who does not end in peace, and how often one that stood still was killed once more."""
+    late, ends = dict(copiers), dict.fromkeys(copiers, -1)
+    moved = dict.fromkeys(copiers, time.monotonic())
+    kills: Counter[str] = Counter()
+    broken = []
+    with embedlog.Admin(address) as admin:
+        while late := {name: copier for name, copier in late.items() if not copier.is_done}:
+            places = {TopicPartition(name, 0): OffsetSpec.LATEST for name in late}
+            for place, found in admin.list_offsets(places).items():
+                name, now = place.topic, time.monotonic()
+                if found is not None and found.offset != ends[name]:
+                    ends[name], moved[name] = found.offset, now
+                elif now > moved[name] + STUCK_S:
+                    late[name].kill()
+                    if kills[name] == STUCK_MAX:
+                        broken.append(f"{name} does not end")
+                        del late[name]
+                        continue
+                    late[name].start()
+                    kills[name] += 1
+                    moved[name] = now
+            time.sleep(0.5)
+    return broken, kills.total()
 
 
 def check(address: str, name: str) -> list[str]:

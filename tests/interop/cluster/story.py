@@ -87,7 +87,7 @@ def tell(
                     _ = copier.is_done  # one that failed starts anew
 
             faults = _fail(chance, cluster, seconds, watch)
-            broken, stuck = wait_for(copiers)
+            broken, stuck = wait_for(address, copiers)
             failed = sum(copier.failures for copier in copiers.values())
             broken += [text for name in wanted for text in check(address, name)]
             return Story(faults, failed, stuck, broken)

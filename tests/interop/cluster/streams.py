@@ -106,10 +106,10 @@ class Stream:
         ]
 
     @property
-    def acknowledged(self) -> list[tuple[int, int, int]]:
-        """Number, partition, offset."""
+    def acknowledged(self) -> list[tuple[int, int, int | None]]:
+        """Number, partition, offset; None where the client was told only that it is there."""
         return [
-            (int(number), int(partition), int(offset))
+            (int(number), int(partition), int(offset) if offset.isdecimal() else None)
             for number, partition, offset in self.producer.lines("acked")
         ]
 
@@ -175,7 +175,7 @@ class Stream:
         lost = [
             number
             for number, partition, offset in acknowledged
-            if log[partition].get(offset) != number
+            if not _has(log[partition], number, offset)
         ]
         if lost:
             broken.append(f"{self.name}: {len(lost)} of {len(acknowledged)} lost: {lost[:5]}")
@@ -185,6 +185,11 @@ class Stream:
                 if numbers != list(range(partition, partition + 3 * len(numbers), 3)):
                     broken.append(f"{self.name}: partition {partition} is out of order")
         return broken
+
+
+def _has(records: dict[int, int], number: int, offset: int | None) -> bool:
+    """Is it there, or anywhere if nobody has told where?"""
+    return number in records.values() if offset is None else records.get(offset) == number
 
 
 def begin(cluster: Cluster, names: Iterable[str], programs: Programs, folder: Path) -> list[Stream]:
