@@ -15,6 +15,7 @@ from embedlog.client.errors import RecordUnreadable
 from embedlog.common import TopicPartition
 from wire.records import RecordBatch, build_batch, iter_batches, tuples
 from wire.records.control import control_key
+from wire.records.known import KNOWN
 from wire.schemas.fetch import PartitionData
 
 NOW = 1_700_000_000_000
@@ -93,6 +94,7 @@ def test_it_is_handed_out_as_written_however_it_is_taken(
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("kind", ["plain", "later", "keyed"])
 def test_a_batch_with_a_wrong_checksum_is_not_handed_out(kind: str, many: bool) -> None:
+    KNOWN.forget()  # or batches of one size that are laid out differently may have been met
     good = b"".join(batch_of(kind, number * 10, 0) for number in range(4))
     bad = bytearray(batch_of(kind, 40, 0))
     bad[-3] ^= 1  # in the last value
