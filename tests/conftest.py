@@ -19,6 +19,10 @@ VIOLATIONS = Path(tempfile.mkdtemp(prefix="embedlog-locks-"))
 # Before anything of the package is imported: some locks are made then.
 os.environ["EMBEDLOG_CHECK_LOCKS"] = str(VIOLATIONS)
 
+# The many short-lived JVMs of Spark: what they would win by optimising, they do not live to see.
+for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+    os.environ.setdefault(name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto")
+
 from embedlog.runtime.locks import Rank, ranked_rlock  # noqa: E402
 from wire.net import poller  # noqa: E402
 

@@ -37,8 +37,8 @@ from tests.crash.simulated import (
 if TYPE_CHECKING:
     from embedlog.storage.log import Log
 
-CI_COUNT = 7_000
-"""At most so many bits of each of the four directories: evenly spread, every third or so. The soak
+CI_COUNT = 3_500
+"""At most so many bits of each of the four directories: evenly spread, every sixth or so. The soak
 flips each one, and of larger directories."""
 SOAK_COUNT = 1 << 30
 

@@ -57,7 +57,7 @@ def run(options: Options) -> Report:
 
 def _search(part: str, options: Options) -> tuple[str | None, int]:
     """(the first failure, how many cases it took) of one part of a program."""
-    report = _Searching(part, options._replace(count=flips.CI_COUNT))
+    report = _Searching(part, options._replace(count=2 * flips.CI_COUNT))
     try:
         _run_part(report, part)
     except Found:

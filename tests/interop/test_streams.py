@@ -54,7 +54,8 @@ def test_every_word_is_counted_once_whoever_is_killed(seed: int, tmp_path: Path)
     counter = None
     try:
         counts = fill(address, chance)
-        command = ["java", "-Xmx256m", "-cp", path, "WordCount", address, "lines", "counts"]
+        command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", path, "WordCount"]
+        command += [address, "lines", "counts"]
         counter = Program([*command, str(tmp_path / "state")], None, tmp_path / "counter.log")
         updates: dict[str, list[int]] = defaultdict(list)
         with embedlog.Consumer(address, {"isolation.level": "read_committed"}) as consumer:

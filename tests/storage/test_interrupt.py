@@ -78,7 +78,7 @@ SETTINGS: list[dict[str, object]] = [{}, {"segment_bytes": 200}, {"durability": 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize("step", [41, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [41, pytest.param(7, marks=pytest.mark.slow)])
 def test_an_append_is_done_or_not_done(settings: dict[str, object], step: int) -> None:
     def prepare() -> Log:
         log = new_log(index_interval_bytes=0, **settings)

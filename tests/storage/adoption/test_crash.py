@@ -18,7 +18,7 @@ CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "sync_direct
 
 both = pytest.mark.parametrize("smallest", [EVERYTHING, NOTHING], ids=["renamed", "appended"])
 levels = pytest.mark.parametrize("durability", ["os", "fsync"])
-every = pytest.mark.parametrize("step", [19, pytest.param(1, marks=pytest.mark.slow)])
+every = pytest.mark.parametrize("step", [19, pytest.param(2, marks=pytest.mark.slow)])
 
 
 class Story:

@@ -19,7 +19,7 @@ RULES = Rules(erased=[ERASED], codec=Codec.GZIP, batch_size=1 << 14)
 CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "sync_directory")
 
 levels = pytest.mark.parametrize("durability", ["os", "fsync"])
-every = pytest.mark.parametrize("step", [31, pytest.param(1, marks=pytest.mark.slow)])
+every = pytest.mark.parametrize("step", [31, pytest.param(2, marks=pytest.mark.slow)])
 
 
 class Story:
