@@ -75,7 +75,11 @@ class Story:
 
     def _freeze(self) -> None:
         # VerifiableConsumer calls a loss a revocation: to the checker it would be a liar.
-        members = [member for member in self._run.alive() if member.client != "java"]
+        members = [
+            member
+            for member in self._run.alive()
+            if member.client != "java" and not _may_look_for_the_beginning(member)
+        ]
         for member in self._one_of(members):
             self._say("freeze", member)
             member.freeze()
@@ -100,6 +104,18 @@ class Story:
 
     def _say(self, what: str, member: Member) -> None:
         self.told.append(f"{what}: {member.name}")
+
+
+def _may_look_for_the_beginning(member: Member) -> bool:
+    """May librdkafka be asking where partitions begin, as nothing was committed?
+
+    Frozen then, it asks again when it wakes: by a timer that does not know that the partitions were
+    lost meanwhile, and assigned anew. It goes back to the beginning then, whatever was committed.
+    """
+    if member.client != "confluent":
+        return False
+    last = next((event for event in reversed(member.read()) if event.partitions), None)
+    return last is None or last.kind != "records"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
