@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from embedlog.broker.data_path import existing_directory
 from embedlog.broker.meta_properties import node_id_of
-from embedlog.errors import ConfigError, DirectoryLocked, TimedOut
+from embedlog.errors import DirectoryLocked, TimedOut
 from embedlog.pending import Pending
 from embedlog.runtime import real_runtime
 from embedlog.storage.adoption import exchange
@@ -48,7 +49,7 @@ def commit(
     What it names is committed when this returns, and nothing of it when it raises; see TimedOut.
 
     Raises:
-        ConfigError: `path` is no directory.
+        ConfigError: `path` is no directory, or that of several brokers.
         TimedOut: the owner has not taken it; it was withdrawn. Or it has taken it and not answered:
             then the message says that the outcome is open, and the same version of the application
             may be committed again.
@@ -57,9 +58,7 @@ def commit(
     """
     runtime = runtime or real_runtime()
     files = runtime.files
-    found = files.stat(path)
-    if found is None or not found.is_directory:
-        raise ConfigError(f"{path}: not a directory")
+    path = existing_directory(files, path)
     exchange.leave(files, path, manifest)
     try:
         answer = _Waiting(runtime, path, manifest.id).wait(timeout_ms)

@@ -64,7 +64,7 @@ def open_reader(path: str | Path) -> LogDirectoryReader:
     [b'value']
 
     Raises:
-        ConfigError: `path` is not a directory.
+        ConfigError: `path` is not a directory, or that of several brokers.
     """
     return LogDirectoryReader(path)
 
@@ -74,14 +74,10 @@ class LogDirectoryReader:
 
     def __init__(self, path: str | Path, *, runtime: Runtime | None = None) -> None:
         """See `open_reader`; `runtime` replaces clock and files: see `embedlog.testing`."""
-        from embedlog.broker.data_path import data_directory
+        from embedlog.broker.data_path import existing_directory
 
-        directory = data_directory(path)
         self._runtime = runtime or real_runtime()
-        found = None if directory is None else self._runtime.files.stat(directory)
-        if directory is None or found is None or not found.is_directory:
-            raise ConfigError(f"{path}: not a directory")
-        self.path = directory
+        self.path = existing_directory(self._runtime.files, path)
         self._is_closed = False
 
     def topics(self) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
+from embedlog.storage import paths
 from embedlog.storage.log_config import DURABILITIES
 
 TYPE_CHECKING = False
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from embedlog.config.broker_config import BrokerConfig
     from embedlog.runtime import Runtime
+    from embedlog.runtime.files import Files
 
     class Path(Protocol):
         """Anything that `open` of Python takes as a path and is not text."""
@@ -52,6 +54,23 @@ def data_directory(path: str | Path | None) -> str | None:
 
     text = with_slashes(expand_home(text) if text.startswith("~") else text)
     return text.rstrip("/") or "/"
+
+
+def existing_directory(files: Files, path: str | Path) -> str:
+    """The data directory of one broker that is there.
+
+    Raises:
+        ConfigError: it is none, or that of several brokers.
+    """
+    directory = data_directory(path)
+    found = None if directory is None else files.stat(directory)
+    if directory is None or found is None or not found.is_directory:
+        raise ConfigError(f"{path}: not a directory")
+    if files.stat(f"{directory}/{paths.CLUSTER_PROPERTIES}") is not None:
+        raise ConfigError(
+            f"{path} is of several brokers: name the directory of one, {path}/broker-1"
+        )
+    return directory
 
 
 def looks_like_address(text: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from embedlog.errors import ConfigError
 from embedlog.runtime.files import make_directory, write_whole
+from embedlog.storage import paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from embedlog.runtime.files import Files
 
-CLUSTER_PROPERTIES = "cluster.properties"
 _OF_ONE = "meta.properties"
 
 
@@ -59,12 +59,12 @@ def mark_several(files: Files, directory: str, count: int, *, mode: int, sync: b
             "that is empty or does not exist"
         )
     content = f"version=1\nbrokers={count}\n".encode()
-    write_whole(files, f"{directory}/{CLUSTER_PROPERTIES}", content, sync=sync)
+    write_whole(files, f"{directory}/{paths.CLUSTER_PROPERTIES}", content, sync=sync)
 
 
 def _present(files: Files, directory: str) -> int | None:
     """How many brokers the directory was made for; None for a new one."""
-    path = f"{directory}/{CLUSTER_PROPERTIES}"
+    path = f"{directory}/{paths.CLUSTER_PROPERTIES}"
     if files.stat(path) is not None:
         for line in files.read(path).decode("utf-8", "replace").splitlines():
             name, _, value = line.partition("=")

@@ -59,7 +59,7 @@ class Node:
             config,
             durability,
             waits_for_committer=waits_for_committer,
-            begins_epochs=self._is_alone,
+            is_replicated=not self._is_alone,
         )
         try:
             properties = meta_properties.read(runtime, directory, config.node_id)
@@ -145,7 +145,7 @@ def _take(
     durability: str,
     *,
     waits_for_committer: bool,
-    begins_epochs: bool,
+    is_replicated: bool,
 ) -> LogManager:
     """The logs of a directory, which is this process's from here on."""
 
@@ -157,7 +157,7 @@ def _take(
             retention_first_ms=config.log_initial_task_delay_ms,
             retention_interval_ms=config.log_retention_check_interval_ms,
             cleaner_settings=config,
-            begins_epochs=begins_epochs,
+            is_replicated=is_replicated,
         )
 
     return after_committers(runtime, directory, take) if waits_for_committer else take()

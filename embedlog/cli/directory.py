@@ -19,12 +19,9 @@ def data_directory(files: Files, path: str) -> str:
     Raises:
         ConfigError: it is none.
     """
-    from embedlog.broker import data_path
+    from embedlog.broker.data_path import existing_directory
 
-    directory = data_path.data_directory(path)
-    found = None if directory is None else files.stat(directory)
-    if directory is None or found is None or not found.is_directory:
-        raise ConfigError(f"{path}: not a directory")
+    directory = existing_directory(files, path)
     names = files.list(directory)
     if paths.META_PROPERTIES not in names and not any(map(paths.parse_log_directory, names)):
         raise ConfigError(f"{path}: not a data directory")

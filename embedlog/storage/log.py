@@ -96,8 +96,12 @@ class Log:
         high_watermark: int,
         synced_offset: int,
         checkpoint: Callable[[], object],
+        is_replicated: bool = False,
     ) -> None:
-        """Take over loaded state; `checkpoint` stores every log's synced and start offset."""
+        """Take over loaded state; `checkpoint` stores every log's synced and start offset.
+
+        `is_replicated`: see `LogManager`.
+        """
         self.topic_partition = topic_partition
         self.directory = directory
         self.topic_id: bytes | None = None
@@ -123,6 +127,7 @@ class Log:
             log_start_offset=log_start_offset,
             high_watermark=high_watermark,
             checkpoint=checkpoint,
+            is_replicated=is_replicated,
         )
         self.reader = LogReader(
             topic_partition, chain=chain, offsets=self.offsets, epochs=self.epochs, health=health
@@ -137,7 +142,7 @@ class Log:
         self.offsets.published = None
         if config.durability != "memory":
             published = PublishedOffset(self._open_files, self.directory)
-            if config.durability == "fsync":
+            if config.durability == "fsync" or self.offsets.is_replicated:
                 self.offsets.published = published
             else:
                 published.remove()

@@ -49,12 +49,13 @@ class LogManager:
         retention_first_ms: int = RETENTION_FIRST_MS,
         retention_interval_ms: int = RETENTION_INTERVAL_MS,
         cleaner_settings: Settings | None = None,
-        begins_epochs: bool = True,
+        is_replicated: bool = False,
     ) -> None:
         """Take the directory, making it when it is missing.
 
-        `begins_epochs`: after an unclean stop each log begins a leader epoch, as it may have lost
-        records. Not where logs follow others: their leaders decide.
+        `is_replicated`: other brokers have these logs, too. After an unclean stop a log begins no
+        leader epoch of its own, though it may have lost records: who leads it next does. And what
+        is written need not be committed: other processes are told how far it is.
 
         Old segments are looked for after `retention_first_ms`, then every interval. Compaction
         follows `cleaner.settings`, Kafka's defaults if there are none.
@@ -81,7 +82,7 @@ class LogManager:
             self.directory,
             self.checkpoints,
             OpenFiles(runtime.files, open_files_max),
-            begins_epochs=begins_epochs,
+            is_replicated=is_replicated,
         )
         self.leftovers = Leftovers(self.directory, runtime.random)
         self.pins = Pins(self.directory, self._logs)

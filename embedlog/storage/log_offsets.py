@@ -38,6 +38,7 @@ class LogOffsets:
         "cleaned_offset",
         "gaps_below",
         "high_watermark",
+        "is_replicated",
         "log_start_offset",
         "published",
     )
@@ -54,14 +55,16 @@ class LogOffsets:
         log_start_offset: int,
         high_watermark: int,
         checkpoint: Callable[[], object],
+        is_replicated: bool,
     ) -> None:
-        """`checkpoint` stores every log's offsets."""
+        """`checkpoint` stores every log's offsets. `is_replicated`: see `LogManager`."""
         self.log_start_offset = log_start_offset
         self.high_watermark = high_watermark
         self.cleaned_offset = -1
         """Compaction has seen what lies below; -1 for never."""
         self.gaps_below = 0
         """Offsets below need not be contiguous, see `gaps`."""
+        self.is_replicated = is_replicated
         self.published: PublishedOffset | None = None
         """Tells other processes the high watermark, where the files do not."""
         self._topic_partition = topic_partition

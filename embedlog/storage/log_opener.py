@@ -27,9 +27,9 @@ class LogOpener:
     """Opens the logs of one data directory, one at a time."""
 
     __slots__ = (
-        "_begins_epochs",
         "_checkpoints",
         "_directory",
+        "_is_replicated",
         "_runtime",
         "cut_size",
         "found",
@@ -44,10 +44,10 @@ class LogOpener:
         checkpoints: LogCheckpoints,
         open_files: OpenFiles,
         *,
-        begins_epochs: bool = True,
+        is_replicated: bool = False,
     ) -> None:
-        """`begins_epochs`: a log that is recovered begins a leader epoch of its own."""
-        self._begins_epochs = begins_epochs
+        """`is_replicated`: see `LogManager`."""
+        self._is_replicated = is_replicated
         self._runtime = runtime
         self._directory = directory
         self._checkpoints = checkpoints
@@ -152,12 +152,12 @@ class LogOpener:
             config=config,
             runtime=self._runtime,
             open_files=self.open_files,
+            is_replicated=self._is_replicated,
         )
 
     def _known(self, topic_partition: TopicPartition, config: LogConfig) -> Opening:
         """What is known of a log that is there."""
         opening = self._opening(topic_partition, config)
-        opening.begins_epochs = self._begins_epochs
         opening.clean = self._directory.clean
         opening.same_boot = self._directory.same_boot
         self._checkpoints.fill(opening)

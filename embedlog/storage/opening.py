@@ -44,13 +44,12 @@ class Opening:
     `gaps_below` need not be contiguous (`gaps`). The start offset is
     that of the sealed checkpoint, `told_start_offset` that of the text, -1 for an unknown one,
     until `start_offset` has decided.
-    `begins_epochs`: a recovery begins a leader epoch, as nobody else will.
+    `is_replicated`: see `LogManager`.
     `clean`: it was closed, and everything is there. `same_boot`: the machine has not restarted
     since the log was written, so no write is missing but the end of the last one.
     """
 
     __slots__ = (
-        "begins_epochs",
         "clean",
         "cleaned_offset",
         "config",
@@ -58,6 +57,7 @@ class Opening:
         "found",
         "gaps_below",
         "high_watermark",
+        "is_replicated",
         "log_start_offset",
         "open_files",
         "recovery_point",
@@ -82,13 +82,14 @@ class Opening:
         cleaned_offset: int = -1,
         gaps_below: int = 0,
         same_boot: bool = False,
+        is_replicated: bool = False,
     ) -> None:
         self.topic_partition = topic_partition
         self.directory = directory
         self.config = config
         self.runtime = runtime
         self.open_files = open_files
-        self.begins_epochs = True
+        self.is_replicated = is_replicated
         self.clean = clean
         self.recovery_point = recovery_point
         self.log_start_offset = log_start_offset
@@ -143,6 +144,7 @@ def make_log(
         high_watermark=min(max(opening.high_watermark, start), end),
         synced_offset=min(opening.recovery_point, end),
         checkpoint=checkpoint,
+        is_replicated=opening.is_replicated,
     )
     log.offsets.cleaned_offset = opening.cleaned_offset
     log.offsets.gaps_below = min(opening.gaps_below, end)  # what is appended continues there

@@ -9,6 +9,7 @@ In the data directory:
     *-checkpoint                  one offset per partition
     *-checkpoint.sealed           the same with a checksum
     gaps-below-checkpoint.sealed  below which offsets logs may have gaps, see `gaps`
+    cluster.properties            of several brokers, each in a directory below, and nothing else
     <topic>-<partition>           one log
     <topic>-<partition>.<32 hex>-delete   a log about to be removed
 
@@ -34,6 +35,7 @@ LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 UNRECOVERED = ".embedlog_unrecovered"
 META_PROPERTIES = "meta.properties"
+CLUSTER_PROPERTIES = "cluster.properties"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 SEALED = ".sealed"
 """Behind a checkpoint's name: the same with a checksum."""

@@ -5,6 +5,9 @@ is read is bounded by what it has published (see `published_offset`), and was ch
 segment that it removes stays readable to whoever is at it. Of a log whose owner has died, what a
 recovery would cut is not shown, nor a commit of staged files before it is done (see `adoption`).
 
+After a restart of the machine nothing tells how far a log was committed: until its owner opens it,
+what other replicas had not yet is shown, too.
+
 At durability `os` a batch may be seen some microseconds before the owner's own readers see it. If
 an interrupt or a failing disk takes back the append at just that moment, it was never there.
 """

@@ -76,7 +76,7 @@ def open_log(opening: Opening, checkpoint: Callable[[], object], *, salvage: boo
     log = make_log(opening, segments, epochs, checkpoint)
     mark_opened(
         log,
-        begins_epoch=recovered and opening.begins_epochs,
+        begins_epoch=recovered and not opening.is_replicated,
         failure=failure or opening.found.damage,
     )
     opening.found.is_recovered = recovered

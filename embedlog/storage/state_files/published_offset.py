@@ -1,9 +1,11 @@
 """How far other processes may read a log: the high watermark, where the files do not tell it.
 
-At durability `os` the high watermark is the log's end: every whole batch in the files is published,
-and nothing needs to be written for those who read along. At `fsync` it is behind the end while a
-sync is under way, and a record that a reader has seen must not vanish with the power. So there each
-commit, which has just waited for the disk, stores its offset in a file of 16 bytes beside the log:
+Of one broker's log at durability `os` the high watermark is the end: every whole batch in the files
+is published, and nothing needs to be written for those who read along. At `fsync` it is behind the
+end while a sync is under way, and a record that a reader has seen must not vanish with the power;
+and where there are other replicas it is behind while one of them is, and another leader may take
+back what is not committed. So there each commit stores its offset in a file of 16 bytes beside the
+log:
 
     0   int64    high watermark: every record below is synced
     8   int64    its complement, which tells a half-written offset and a damaged one
@@ -11,9 +13,9 @@ commit, which has just waited for the disk, stores its offset in a file of 16 by
 An empty file is one whose owner died before the first commit stored its offset, which comes before
 the first append: all is published, as without the file.
 
-Measured: 2 us a commit, beside 200 us of a sync; an append at `os` pays nothing. A page mapped for
-writing would be SIGBUS on a full disk. The file is never synced: only processes of the same boot
-read it, after a restart of the machine every whole batch is synced or cut.
+Measured: 2 us a commit, beside 200 us of a sync; an append of one broker at `os` pays nothing. A
+page mapped for writing would be SIGBUS on a full disk. The file is never synced: only processes of
+the same boot read it, after a restart of the machine every whole batch is synced or cut.
 """
 
 from __future__ import annotations
