@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import shutil
 import tempfile
@@ -46,3 +47,18 @@ def spark() -> Iterator[Any]:
             settings["spark.jars"] = ",".join(jar_files(KAFKA))
         with session_for_tests(settings) as session:
             yield session
+
+
+@pytest.fixture(autouse=True)
+def pytests_log_stays_text(request: pytest.FixtureRequest) -> Iterator[None]:
+    """PySpark's loggers do not propagate, so pytest adds its handlers to them, and they give each
+    handler they get a formatter of JSON: for good, also in the tests of others.
+    """
+    yield
+    for logger in list(logging.root.manager.loggerDict.values()):
+        if type(logger).__name__ == "PySparkLogger":
+            logger.propagate = True  # type: ignore[union-attr]
+    plugin = request.config.pluginmanager.get_plugin("logging-plugin")
+    if plugin is not None:
+        for handler in (plugin.caplog_handler, plugin.report_handler):
+            handler.setFormatter(plugin.formatter)
