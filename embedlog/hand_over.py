@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from embedlog.broker.data_path import existing_directory
 from embedlog.broker.meta_properties import node_id_of
-from embedlog.errors import DirectoryLocked, TimedOut
+from embedlog.errors import ConfigError, DirectoryLocked, TimedOut
 from embedlog.pending import Pending
 from embedlog.runtime import real_runtime
 from embedlog.storage.adoption import exchange
@@ -114,9 +114,15 @@ class _Waiting:
             self._runtime.scheduler.wait(Pending(), _LOOK_MS)
 
     def _try_to_own(self) -> None:
-        """Where nobody owns the directory do the owner's work."""
+        """Where nobody owns the directory do the owner's work; not of one broker of several."""
+        from embedlog.brokers.layout import refuse_one_of_several
         from embedlog.cluster import Cluster
 
+        try:
+            refuse_one_of_several(self._files, self._path)
+        except ConfigError as error:
+            self._owner = str(error)
+            return
         try:
             cluster = Cluster(self._path, self._settings(), waits_for_committer=False)
         except DirectoryLocked as error:

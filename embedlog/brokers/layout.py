@@ -23,12 +23,14 @@ def broker_count(files: Files, directory: str, asked: int | None, racks: Sequenc
     """How many brokers to open in `directory`, where `asked` were asked for (None: as it is).
 
     Raises:
-        ConfigError: the directory is of another number of brokers, or there is no such number.
+        ConfigError: the directory is of another number of brokers, or of one of several, or there
+            is no such number.
     """
     if asked is not None and (not isinstance(asked, int) or asked < 1):
         raise ConfigError(f"brokers={asked!r}: expected a positive number")
     if isinstance(racks, str) or not all(isinstance(rack, str) for rack in racks):
         raise ConfigError(f"racks={racks!r}: expected a list of names, one for each broker")
+    refuse_one_of_several(files, directory)
     present = _present(files, directory)
     count = asked or present or max(1, len(racks))
     if present == 1 and count > 1:
@@ -40,6 +42,17 @@ def broker_count(files: Files, directory: str, asked: int | None, racks: Sequenc
     if len(racks) not in (0, count):
         raise ConfigError(f"{len(racks)} racks for {count} brokers: expected one for each")
     return count
+
+
+def refuse_one_of_several(files: Files, directory: str) -> None:
+    """A broker of several is not opened without the others.
+
+    Raises:
+        ConfigError: it is such a broker's directory.
+    """
+    whole = directory.rpartition("/")[0] or ("/" if directory.startswith("/") else ".")
+    if files.stat(f"{whole}/{paths.CLUSTER_PROPERTIES}") is not None:
+        raise ConfigError(f"{directory} is of one broker of several: open {whole}")
 
 
 def mark_several(files: Files, directory: str, count: int, *, mode: int, sync: bool) -> None:

@@ -1,16 +1,26 @@
-"""Other processes that read the directory of one of several brokers."""
+"""Other processes at the directory of one of several brokers: what they read, and may not write."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import embedlog
+from embedlog import errors
 from embedlog.cluster import Cluster
-from embedlog.errors import ConfigError
+from embedlog.common import TopicPartition
+from embedlog.errors import ConfigError, TimedOut
+from embedlog.hand_over import commit
 from embedlog.reader import LogDirectoryReader
+from embedlog.runtime import real_runtime
+from embedlog.storage.adoption.manifest import Manifest
+from embedlog.storage.adoption.staging import StagedWriter
+from embedlog.storage.replacement.manifest import Replacement
 from embedlog.testing import SimRuntime
 from tests.brokers.conftest import leader_of, until
+from wire.records import build_batch
 
 TOPIC = "events"
 
@@ -89,3 +99,38 @@ def test_what_an_unclean_leader_takes_back_is_not_read(
 def test_the_directory_of_all_brokers_is_refused(cluster: Cluster, runtime: SimRuntime) -> None:
     with pytest.raises(ConfigError, match="name the directory of one, data/broker-1"):
         LogDirectoryReader("data", runtime=runtime)
+
+
+def staged(path: str) -> Manifest:
+    """One record for the topic's partition, staged in a broker's directory."""
+    which = TopicPartition(TOPIC, 0)
+    writer = StagedWriter(real_runtime().files, path, job="j", topic_partition=which, writer="w")
+    writer.write(build_batch([b"staged"], timestamps=1_700_000_000_000))
+    return Manifest("j", writer.finish())
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_files_are_committed_to_logs_of_one_replica(tmp_path: Path, replicas: int) -> None:
+    """Those of several have their records from the leader, by its log's own append."""
+    with embedlog.open(tmp_path / "data", brokers=3, background=True) as several:
+        several.create_topic(TOPIC, 1, replication_factor=replicas)
+        leader = several.partition(TOPIC, 0).leader
+        path = str(tmp_path / "data" / f"broker-{leader}")
+        if replicas == 1:
+            commit(path, staged(path))
+            assert several.partition(TOPIC, 0).high_watermarks == {leader: 1}
+            return
+        for manifest in (staged(path), Replacement("r", TopicPartition(TOPIC, 0), is_roll=True)):
+            with pytest.raises(errors.InvalidRequest, match="events-0 has replicas on brokers"):
+                commit(path, manifest)
+        assert several.partition(TOPIC, 0).end_offsets[leader] == 0
+
+
+def test_one_of_several_is_not_opened_alone(tmp_path: Path) -> None:
+    with embedlog.open(tmp_path / "data", brokers=3) as several:
+        several.create_topic(TOPIC, 1)
+    path = str(tmp_path / "data" / "broker-1")
+    with pytest.raises(ConfigError, match=f"is of one broker of several: open {tmp_path}/data"):
+        embedlog.open(path)
+    with pytest.raises(TimedOut, match="is of one broker of several"):
+        commit(path, staged(path), timeout_ms=300)

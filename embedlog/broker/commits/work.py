@@ -140,6 +140,8 @@ class CommitWork:
         Raises:
             UnknownTopicOrPartition: there is no such partition here.
             InvalidTopic: it is a coordinator's.
+            InvalidRequest: other brokers have replicas of it. They would have none of what is
+                committed here, and keep what is replaced.
             KafkaStorageError: its log cannot be opened.
         """
         image = self._broker.image
@@ -153,5 +155,10 @@ class CommitWork:
                 f"{topic_partition}: the topic has {len(topic.partitions)} partitions"
             )
         partition = self._broker.replica_manager.partition(*topic_partition)
+        if len(partition.replicas) > 1:
+            raise errors.InvalidRequest(
+                f"{topic_partition} has replicas on brokers {list(partition.replicas)}: files are "
+                "committed to logs of one replica; write to the brokers instead"
+            )
         partition.check_leader()
         return Target(partition.log, partition.leader_epoch)
