@@ -53,9 +53,9 @@ class LogManager:
     ) -> None:
         """Take the directory, making it when it is missing.
 
-        `is_replicated`: other brokers have these logs, too. After an unclean stop a log begins no
-        leader epoch of its own, though it may have lost records: who leads it next does. And what
-        is written need not be committed: other processes are told how far it is.
+        `is_replicated`: other brokers may have these logs, too. After an unclean stop a log begins
+        no leader epoch of its own, though it may have lost records: who leads it next does. And
+        what is written need not be committed: other processes are told how far it is.
 
         Old segments are looked for after `retention_first_ms`, then every interval. Compaction
         follows `cleaner.settings`, Kafka's defaults if there are none.

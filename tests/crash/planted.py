@@ -17,6 +17,8 @@ from tests.crash.simulated import silence
 
 CI_COUNT = len(BUGS)
 SOAK_COUNT = CI_COUNT
+BITS = 7_000
+"""At most so many are flipped in the search for one: a bug shows in few of them."""
 
 
 class Found(BaseException):
@@ -57,7 +59,7 @@ def run(options: Options) -> Report:
 
 def _search(part: str, options: Options) -> tuple[str | None, int]:
     """(the first failure, how many cases it took) of one part of a program."""
-    report = _Searching(part, options._replace(count=2 * flips.CI_COUNT))
+    report = _Searching(part, options._replace(count=BITS))
     try:
         _run_part(report, part)
     except Found:

@@ -7,7 +7,7 @@ and where there are other replicas it is behind while one of them is, and anothe
 back what is not committed. So there each commit stores its offset in a file of 16 bytes beside the
 log:
 
-    0   int64    high watermark: every record below is synced
+    0   int64    high watermark: every record below is committed
     8   int64    its complement, which tells a half-written offset and a damaged one
 
 An empty file is one whose owner died before the first commit stored its offset, which comes before
