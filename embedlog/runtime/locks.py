@@ -74,6 +74,8 @@ class Rank:
     """Which shards a coordinator has. A leaf."""
     MARKERS = 36
     """The decided transactions whose partitions have not been told. A leaf."""
+    DATA_DIRECTORIES = 39
+    """Which of several data directories a log lies in. Under it their log managers."""
     CLEANER = 40
     """Compaction: one slice at a time. Under it partitions."""
     LOG_MANAGER = 41

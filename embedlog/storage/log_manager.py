@@ -103,6 +103,16 @@ class LogManager:
         with self._mutex:
             return sorted([*self._logs, *self._unloaded])
 
+    def has(self, topic_partition: TopicPartition) -> bool:
+        """Does the partition have a log here, loaded or not?"""
+        with self._mutex:
+            return topic_partition in self._logs or topic_partition in self._unloaded
+
+    @property
+    def log_count(self) -> int:
+        """How many logs there are, loaded or not."""
+        return len(self._logs) + len(self._unloaded)
+
     def logs(self) -> list[Log]:
         """The logs that are loaded."""
         return list(self._logs.values())

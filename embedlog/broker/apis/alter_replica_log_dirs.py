@@ -69,7 +69,7 @@ def _move(broker: Broker, path: str, topic: str, index: int) -> int:
     if len(f"{topic}-{index}") > _NAME_SIZE_MAX:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     known = broker.image.partition(topic, index)
-    if path != broker.log_manager.directory.path:
+    if path != broker.log_manager.first.directory.path:
         return ErrorCode.LOG_DIR_NOT_FOUND
     if known is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
