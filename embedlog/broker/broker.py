@@ -9,6 +9,8 @@ partitions. The caller's thread does the work; the broker has no thread of its o
 
 from __future__ import annotations
 
+from errno import EIO
+
 from embedlog.broker import dispatch
 from embedlog.broker.coordinator_leaders import note_leaders, open_coordinators
 from embedlog.broker.directory_keeper import heed_cordons
@@ -236,6 +238,11 @@ class Broker:
         """
         found = self.replica_manager.partitions.get((topic, partition))
         if found is None:
+            state = self.image.partition(topic, partition)
+            place = None if state is None else state.directories.get(self.node_id)
+            for gone in self.log_manager.offline:
+                if (topic, partition) in gone.logs or place == gone.id:
+                    return OSError(EIO, f"{gone.path} is offline: {gone.reason}")
             return None
         log = found.log
         if isinstance(log.failure, CorruptRecord):

@@ -2,7 +2,8 @@
 
     a log is made, or moved     the controller is told where it lies
     a disk has failed           its directory is taken offline, and its replicas with it;
-                                the controller hears of it, and lets others lead
+                                the controller hears of it, and lets others lead; without its first
+                                directory one of several brokers ends
     directories are cordoned    the controller hears of it, and places nothing on a broker of which
                                 all are
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import deque
+from embedlog.logs import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 NO_EPOCH = -1
 """Of the only broker of a cluster, which does not register."""
 _RETRY_MS = 50
+
+_log = Log("broker")
 
 
 def heed_cordons(broker: Broker) -> None:
@@ -136,7 +140,11 @@ class DirectoryKeeper:
             return None
         has_failed = bool(self._failed)
         while self._failed:
-            self._take_offline(broker, *self._failed.popleft())
+            path, error = self._failed.popleft()
+            if path == broker.log_manager.first.directory.path:
+                self._give_up(broker, path, error)
+                return None
+            self._take_offline(broker, path, error)
         if broker.peers is None:
             if has_failed:
                 self.report()
@@ -151,6 +159,12 @@ class DirectoryKeeper:
             self._scheduler.remove(failed.tasks)
             for topic_partition in failed.partitions():
                 broker.replica_manager.retire(topic_partition, errors.KafkaStorageError)
+
+    def _give_up(self, broker: Broker, path: str, error: OSError) -> None:
+        """Without its first directory no broker of Kafka runs; others take over."""
+        assert broker.peers is not None, path
+        _log.error("broker %d ends, its first directory %s: %s", broker.node_id, path, error)
+        broker.peers.give_up()
 
     # What the controller has to know
 

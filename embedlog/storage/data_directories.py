@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import TopicPartition
-from embedlog.errors import ConfigError
+from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage import paths
 from embedlog.storage.events import events
+from embedlog.storage.state_files import partition_metadata
 from embedlog.topic_names import METADATA_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Protocol
 
     from embedlog.storage.directory_tasks import DirectoryTasks
@@ -84,11 +85,7 @@ class DataDirectories:
     def __init__(
         self, managers: Sequence[LogManager], offline: Sequence[OfflineDirectory] = ()
     ) -> None:
-        """Take them over from here on, the first one first.
-
-        Raises:
-            ConfigError: a partition has a log in two of them.
-        """
+        """Take them over from here on, the first one first."""
         self._lock = ranked_rlock(Rank.DATA_DIRECTORIES)
         self.managers = tuple(managers)
         """The owners of those that work. Replaced as a whole when one fails."""
@@ -105,7 +102,6 @@ class DataDirectories:
         if len(managers) > 1:
             from embedlog.storage.directory_tasks import DirectoryTasks
 
-            _refuse_duplicates(self.managers)
             self.tasks = DirectoryTasks(self)
 
     # Which directories there are
@@ -126,8 +122,18 @@ class DataDirectories:
             manager.directory.end_recovery()
 
     def is_offline(self, topic_partition: TopicPartition) -> bool:
-        """Is it known that the partition's log lies in a directory that is offline?"""
-        return any(topic_partition in gone.logs for gone in self.offline)
+        """Is it known that the partition's log lies in a directory that is offline, or about to be
+        as its disk has failed?
+        """
+        if self.has_one:
+            return False
+        holder = self.holder(topic_partition)
+        if holder is None:
+            return any(topic_partition in gone.logs for gone in self.offline)
+        from embedlog.storage.watched_files import WatchedFiles
+
+        files = holder.directory.files
+        return isinstance(files, WatchedFiles) and files.failure is not None
 
     def report(self) -> None:
         """Let the controller know where logs lie that were made. Requires: no lock of a later rank
@@ -266,14 +272,41 @@ class DataDirectories:
             raise refusal
 
 
-def _refuse_duplicates(managers: Sequence[LogManager]) -> None:
-    found: dict[TopicPartition, str] = {}
+def refuse_duplicates(managers: Sequence[LogManager], topic_ids: Mapping[str, bytes]) -> None:
+    """Remove logs that are of other topics of their names, which were deleted while their directory
+    was away; `topic_ids` are those of the topics that there are.
+
+    Raises:
+        ConfigError: a partition has a log in two of the directories still.
+    """
+    found: dict[TopicPartition, LogManager] = {}
     for manager in managers:
         for topic_partition in manager.partitions():
-            path = paths.log_directory(manager.directory.path, topic_partition)
-            former = found.setdefault(topic_partition, path)
-            if former is not path:
-                raise ConfigError(f"Duplicate log directories found: {former}, {path}!")
+            former = found.setdefault(topic_partition, manager)
+            if former is manager:
+                continue
+            topic_id = topic_ids.get(topic_partition.topic)
+            if _is_stray(manager, topic_partition, topic_id):
+                manager.delete(topic_partition)
+            elif _is_stray(former, topic_partition, topic_id):
+                former.delete(topic_partition)
+                found[topic_partition] = manager
+            else:
+                both = ", ".join(
+                    paths.log_directory(each.directory.path, topic_partition)
+                    for each in (former, manager)
+                )
+                raise ConfigError(f"Duplicate log directories found: {both}!")
+
+
+def _is_stray(manager: LogManager, topic_partition: TopicPartition, topic_id: bytes | None) -> bool:
+    """Is it known that a log is not of the topic of that id? It is not opened for that."""
+    directory = paths.log_directory(manager.directory.path, topic_partition)
+    path = f"{directory}/{paths.PARTITION_METADATA}"
+    try:
+        return partition_metadata.decode(manager.directory.files.read(path), path) != topic_id
+    except (CorruptRecord, FileNotFoundError):
+        return False
 
 
 def _lies_offline(
