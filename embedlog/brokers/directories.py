@@ -60,6 +60,11 @@ class Opener:
             DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
         """
         files, count = self._runtime.files, 1 + len(log_dirs)
+        cordoned = self._config.cordoned_log_dirs
+        if cordoned:
+            from embedlog.config.cordons import check_cordoned
+
+            check_cordoned(cordoned, (first, *log_dirs))
         self._prepare(first)
 
         runtime = self._runtime

@@ -73,9 +73,9 @@ class DataDirectories:
 
     __slots__ = (
         "_lock",
+        "cordoned",
         "first",
         "has_one",
-        "is_cordoned",
         "keeper",
         "managers",
         "offline",
@@ -95,8 +95,8 @@ class DataDirectories:
         """Is there one, and never was another?"""
         self.keeper: Keeper | None = None
         """Who says where logs lie; None where nobody has to know."""
-        self.is_cordoned: Callable[[str], bool] = _never
-        """Does the directory at a path get no new logs (KIP-1066)?"""
+        self.cordoned: Callable[[], Collection[str]] = tuple
+        """The setting cordoned.log.dirs (KIP-1066)."""
         self.tasks: LogTasks | DirectoryTasks = self.first.tasks
         """The work that waits for its time, as if it were of one directory."""
         if len(managers) > 1:
@@ -120,6 +120,11 @@ class DataDirectories:
         """Every log that anybody uses was loaded since the directories were taken."""
         for manager in self.managers:
             manager.directory.end_recovery()
+
+    def is_cordoned(self, path: str) -> bool:
+        """Does the directory at a path get no new logs?"""
+        named = self.cordoned()
+        return path in named or "*" in named
 
     def is_offline(self, topic_partition: TopicPartition) -> bool:
         """Is it known that the partition's log lies in a directory that is offline, or about to be
@@ -324,7 +329,3 @@ def _lies_offline(
 def _log_count(manager: LogManager) -> int:
     """As Kafka counts: the metadata log is no topic's."""
     return manager.log_count - manager.has(_METADATA)
-
-
-def _never(_path: str) -> bool:
-    return False
