@@ -22,7 +22,7 @@ IMPATIENT = {"retries": 0, "delivery_timeout_ms": 300, "request_timeout_ms": 200
 
 
 def open_both(first: Path, second: Path) -> Cluster:
-    return embedlog.open(first, log_dirs=[second])
+    return embedlog.open(first, log_dirs=[second], durability="os")
 
 
 def places(cluster: Cluster, node_id: int = 1) -> dict[str, list[str]]:

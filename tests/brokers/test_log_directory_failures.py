@@ -187,6 +187,42 @@ def test_a_disk_that_fails_while_the_broker_is_closed_is_told_and_no_error(
         assert [send(cluster, index, b"y") for index in (0, 1)] == [1, 1]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("is_first_time", [False, True])
+def test_whatever_fails_in_a_further_directory_the_broker_opens_and_loses_nothing(
+    *, is_first_time: bool
+) -> None:
+    """Each call in turn that the opening makes there."""
+    before = SimFiles()
+    log_dirs = ["b"]
+    with Cluster("a", runtime=sim_runtime(files=before), log_dirs=log_dirs) as cluster:
+        cluster.create_topic("t", 2)
+        for index in (0, 1):
+            send(cluster, index, b"x")
+    if is_first_time:
+        log_dirs = ["b", "c"]
+    failing = log_dirs[-1]
+    whole = before.survivor()
+    opened = Cluster("a", runtime=sim_runtime(7, files=whole), log_dirs=log_dirs)
+    calls = list(whole.trace)
+    opened.close()
+    numbers = [
+        number
+        for number, (_, path) in enumerate(calls)
+        if path == failing or path.startswith(f"{failing}/")
+    ]
+    assert len(numbers) > 10
+    for number in numbers:
+        files = before.survivor()
+        files.fail(number, EIO)
+        with Cluster("a", runtime=sim_runtime(7, files=files), log_dirs=log_dirs) as cluster:
+            assert send(cluster, 0, b"y") == 1
+        files.heal()
+        with Cluster("a", runtime=sim_runtime(8, files=files), log_dirs=log_dirs) as cluster:
+            assert offline(cluster) == []
+            assert [send(cluster, index, b"z") for index in (0, 1)] == [2, 1]
+
+
 # Three brokers
 
 
