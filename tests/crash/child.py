@@ -30,10 +30,11 @@ class Child:
         reader, writer = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
+        countdown = sys.gettrace()
+        sys.settrace(None)  # it is the parent's; also what runs at a fork does not count
         self.pid = os.fork()
         if self.pid == 0:
             code = FAILED
-            sys.settrace(None)  # a countdown is its parent's
             try:
                 os.close(reader)
                 if gate is not None:
@@ -45,6 +46,7 @@ class Child:
                 sys.stderr.flush()
             finally:
                 os._exit(code)
+        sys.settrace(countdown)
         os.close(writer)
         os.set_blocking(reader, False)
         self._reader = reader
