@@ -74,6 +74,9 @@ class Rank:
     """Which shards a coordinator has. A leaf."""
     MARKERS = 36
     """The decided transactions whose partitions have not been told. A leaf."""
+    RELOCATION = 38
+    """Moves of logs between data directories: one slice at a time. Under it the log managers of
+    both directories."""
     CLEANER = 40
     """Compaction: one slice at a time. Under it partitions."""
     LOG_MANAGER = 41
@@ -121,7 +124,7 @@ RING_FREE = frozenset({Rank.DRIVER, Rank.OPERATION})
 """Ranks of which a thread may hold several; `Driver.run` and `DelayedOperation` say why that is no
 ring."""
 
-SEVERAL_UNDER = {Rank.PARTITION: Rank.ADOPTION}
+SEVERAL_UNDER = {Rank.PARTITION: Rank.ADOPTION, Rank.LOG_MANAGER: Rank.RELOCATION}
 """Ranks of which a thread may hold several while it holds the other one: no other thread does, so
 two never wait for each other."""
 

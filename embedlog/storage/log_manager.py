@@ -24,7 +24,7 @@ from embedlog.storage.tasks import RETENTION_FIRST_MS, RETENTION_INTERVAL_MS, Lo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
@@ -206,6 +206,46 @@ class LogManager:
                 events.warning("the checkpoints still have %s: %s", topic_partition, error)
                 self.tasks.stir()
         events.info("the log of %s was deleted", topic_partition)
+
+    def hand_over(self, log: Log, other: LogManager, bring: Callable[[], None]) -> bool:
+        """Let another manager have a log from here on, once `bring` has put its files there.
+
+        `bring` is called with the log's locks held, and may raise: then all is as it was, or the
+        log is poisoned. Returns whether the files that are left here went, for good. Requires: a
+        lock under which alone two managers are at it.
+
+        Raises:
+            ClosedError: the log is not here any more, or one of the directories is closed.
+        """
+        topic_partition = log.topic_partition
+        with self._mutex, other._mutex:
+            if self._closed or other._closed or self._logs.get(topic_partition) is not log:
+                raise ClosedError(f"{topic_partition} was closed or deleted")
+            with log.lock, log.durability.lock:
+                other.checkpoints.forget(topic_partition)
+                other._logs[topic_partition] = log
+                is_there = False
+                try:
+                    bring()
+                    is_there = True
+                finally:
+                    if not is_there:
+                        del other._logs[topic_partition]
+                        other.checkpoints.forget(topic_partition)
+                del self._logs[topic_partition]
+            other.has_compacted = other.has_compacted or self.has_compacted
+            self.opener.found.pop(topic_partition, None)
+            self.checkpoints.forget(topic_partition)
+            for manager in (self, other):
+                manager.tasks.stir()
+            try:
+                self.leftovers.put_away(topic_partition)
+                self.directory.files.sync_directory(self.directory.path)
+                self.checkpoints.write_positions()
+            except OSError as error:
+                events.error("%s has moved, and is left here: %s", topic_partition, error)
+                return False
+        return True
 
     def salvage(self, topic_partition: TopicPartition) -> Log:
         """Take damage out of a log: every good batch stays; see `storage.recovery.salvage`.
