@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 class Peers(Protocol):
     """The cluster around one broker."""
 
+    broker_epoch: int
+    """Of its present registration."""
+
     def send(self, node_id: int, request: Request[R], *, timeout_ms: int) -> Pending[R]:
         """Ask another broker, through its door, at the newest version."""
 

@@ -22,7 +22,7 @@ from embedlog.logs import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from embedlog.controller.metadata import PartitionImage
     from embedlog.controller.partitions import Partitions
@@ -84,6 +84,7 @@ class Brokers:
                 broker.epoch = existing.epoch
                 broker.is_fenced = existing.is_fenced
                 broker.in_controlled_shutdown = existing.in_controlled_shutdown
+                changes = self._without(node_id, existing.directories, directories)
             else:
                 is_clean = existing is not None and previous_epoch == existing.epoch
                 changes = self._ended(node_id, is_clean=is_clean)
@@ -178,6 +179,14 @@ class Brokers:
             unclean=node_id,
         )
 
+    def _without(
+        self, node_id: int, before: Sequence[bytes], after: Sequence[bytes]
+    ) -> PartitionChanges:
+        """What it means that a broker has not the log directories any more that it had."""
+        return self._partitions.updates(
+            in_directories(node_id, set(before).difference(after)), removed=node_id
+        )
+
     def _registered(self, node_id: int) -> BrokerImage:
         broker = self._state.image.brokers.get(node_id)
         if broker is None:
@@ -211,6 +220,15 @@ class Brokers:
             partitions_changed=changes.partitions,
             brokers_changed=True,
         )
+
+
+def in_directories(
+    node_id: int, directories: Collection[bytes]
+) -> Callable[[PartitionImage], bool]:
+    """Selects the partitions that a broker is in sync of with a replica in these directories."""
+    return lambda partition: (
+        node_id in partition.isr and partition.directories.get(node_id) in directories
+    )
 
 
 def _in_sync(node_id: int) -> Callable[[PartitionImage], bool]:

@@ -246,8 +246,10 @@ class Partitions:
         image = self._state.image
         gone = (removed, unclean)
 
-        def is_acceptable(node: int) -> bool:
-            return node not in gone and (node == added or image.is_active(node))
+        def is_acceptable(partition: PartitionImage, node: int) -> bool:
+            if node in gone or image.is_lost(partition, node):
+                return False
+            return node == added or image.is_active(node)
 
         changes = PartitionChanges()
         for topic in image.topics_by_name.values():
@@ -293,7 +295,7 @@ class Partitions:
     def _rules(
         self,
         topic: TopicImage,
-        is_acceptable: Callable[[int], bool] | None = None,
+        is_acceptable: Callable[[PartitionImage, int], bool] | None = None,
         *,
         election: int | None = None,
     ) -> Rules:
@@ -304,7 +306,7 @@ class Partitions:
         min_insync_replicas = self._setting(topic, MIN_ISR)
         assert isinstance(min_insync_replicas, int), min_insync_replicas
         return Rules(
-            is_acceptable or image.is_active,
+            is_acceptable or image.may_lead,
             min_insync_replicas=min(min_insync_replicas, topic.replication_factor),
             keeps_eligible=image.feature_level(features.ELIGIBLE_LEADER_REPLICAS) > 0,
             election=election,

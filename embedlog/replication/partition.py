@@ -77,7 +77,7 @@ class Partition:
 
     __slots__ = (
         "followers",
-        "is_deleted",
+        "gone",
         "is_leader",
         "isr",
         "joined",
@@ -120,7 +120,8 @@ class Partition:
         """min.insync.replicas, at most the number of replicas."""
         self.syncs = log.config.durability == "fsync"
         """Does the high watermark wait for the disk?"""
-        self.is_deleted = False
+        self.gone: type[errors.KafkaError] | None = None
+        """Why nobody is served any more: it was deleted, or its directory is offline."""
         self.followers: dict[Follower, None] = {}
         """The partitions of fetch sessions that want to know of changes. Any thread adds its own;
         iterate over a copy."""
@@ -135,7 +136,7 @@ class Partition:
         own. Requires: no partition lock.
         """
         with self.lock:
-            if self.is_deleted or state.partition_epoch < self.state.partition_epoch:
+            if self.gone or state.partition_epoch < self.state.partition_epoch:
                 return
             self._take(state, node_id)
         if self.joined is not None:
@@ -184,10 +185,10 @@ class Partition:
             if self.is_leader:
                 self.commit()
 
-    def retire(self) -> None:
-        """The topic is gone: nothing is appended or read from here on."""
+    def retire(self, reason: type[errors.KafkaError] = errors.UnknownTopicOrPartition) -> None:
+        """Nothing is appended or read from here on: the topic is gone, or what `reason` says."""
         with self.lock:
-            self.is_deleted = True
+            self.gone = reason
             self.is_leader = False
             self.others = None
             self.state = self.state.replaced(leader=NO_LEADER)
@@ -218,12 +219,13 @@ class Partition:
 
         Raises:
             UnknownTopicOrPartition: it was deleted meanwhile.
+            KafkaStorageError: its directory is offline.
             NotLeaderOrFollower: another broker leads it, or none.
             FencedLeaderEpoch: the client knows an older leader; it must refresh its metadata.
             UnknownLeaderEpoch: the client knows a newer leader than this broker does.
         """
-        if self.is_deleted:
-            raise errors.UnknownTopicOrPartition()
+        if self.gone:
+            raise self.gone()
         if current_leader_epoch not in (self.leader_epoch, NO_EPOCH):
             if current_leader_epoch < self.leader_epoch:
                 raise errors.FencedLeaderEpoch()
@@ -385,6 +387,6 @@ class Partition:
             UnknownTopicOrPartition: it was deleted meanwhile.
         """
         with self.lock:
-            if self.is_deleted:
-                raise errors.UnknownTopicOrPartition()
+            if self.gone:
+                raise self.gone()
             return list(self.log.transactions.producers)

@@ -103,6 +103,16 @@ class LogManager:
         with self._mutex:
             return sorted([*self._logs, *self._unloaded])
 
+    def has(self, topic_partition: TopicPartition) -> bool:
+        """Does the partition have a log here, loaded or not?"""
+        with self._mutex:
+            return topic_partition in self._logs or topic_partition in self._unloaded
+
+    @property
+    def log_count(self) -> int:
+        """How many logs there are, loaded or not."""
+        return len(self._logs) + len(self._unloaded)
+
     def logs(self) -> list[Log]:
         """The logs that are loaded."""
         return list(self._logs.values())
@@ -211,8 +221,9 @@ class LogManager:
         """Let another manager have a log from here on, once `bring` has put its files there.
 
         `bring` is called with the log's locks held, and may raise: then all is as it was, or the
-        log is poisoned. Returns whether the files that are left here went, for good. Requires: a
-        lock under which alone two managers are at it.
+        log is poisoned. Nothing is appended there before the files are gone here: at no moment are
+        there two that differ. Returns whether they went, for good. Requires: the lock under which
+        alone two managers are at it.
 
         Raises:
             ClosedError: the log is not here any more, or one of the directories is closed.
@@ -233,19 +244,13 @@ class LogManager:
                         del other._logs[topic_partition]
                         other.checkpoints.forget(topic_partition)
                 del self._logs[topic_partition]
-            other.has_compacted = other.has_compacted or self.has_compacted
+                self.checkpoints.forget(topic_partition)
+                is_gone = self._put_away(topic_partition)
             self.opener.found.pop(topic_partition, None)
-            self.checkpoints.forget(topic_partition)
+            other.has_compacted = other.has_compacted or self.has_compacted
             for manager in (self, other):
                 manager.tasks.stir()
-            try:
-                self.leftovers.put_away(topic_partition)
-                self.directory.files.sync_directory(self.directory.path)
-                self.checkpoints.write_positions()
-            except OSError as error:
-                events.error("%s has moved, and is left here: %s", topic_partition, error)
-                return False
-        return True
+        return is_gone
 
     def salvage(self, topic_partition: TopicPartition) -> Log:
         """Take damage out of a log: every good batch stays; see `storage.recovery.salvage`.
@@ -317,6 +322,17 @@ class LogManager:
                 self.directory.release()
 
     # Steps
+
+    def _put_away(self, topic_partition: TopicPartition) -> bool:
+        """Give away, for good, the name of a log that has moved; say if that could be done."""
+        try:
+            self.leftovers.put_away(topic_partition)
+            self.directory.files.sync_directory(self.directory.path)
+            self.checkpoints.write_positions()
+        except OSError as error:
+            events.error("%s has moved, and is still here: %s", topic_partition, error)
+            return False
+        return True
 
     def _config(self, topic_partition: TopicPartition) -> LogConfig:
         return self._configs.get(topic_partition[0], self._defaults)

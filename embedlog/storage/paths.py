@@ -6,6 +6,7 @@ In the data directory:
     .kafka_cleanshutdown          present while the directory is cleanly closed
     .embedlog_unrecovered         present while a loss of power has not been recovered from
     meta.properties               which node of which cluster it belongs to
+    .embedlog_log_dirs            of a broker with several: which others there are
     *-checkpoint                  one offset per partition
     *-checkpoint.sealed           the same with a checksum
     gaps-below-checkpoint.sealed  below which offsets logs may have gaps, see `gaps`
@@ -37,6 +38,7 @@ LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 UNRECOVERED = ".embedlog_unrecovered"
 META_PROPERTIES = "meta.properties"
+LOG_DIRS = ".embedlog_log_dirs"
 CLUSTER_PROPERTIES = "cluster.properties"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 SEALED = ".sealed"
@@ -74,6 +76,11 @@ _FUTURE = "-future"
 _NAME_SIZE_MAX = 255
 _OFFSET_DIGITS = 20
 _UUID_DIGITS = 32
+
+
+def broker_directory(whole: str, node_id: int) -> str:
+    """The data directory of one broker of several in a directory of them."""
+    return f"{whole}/broker-{node_id}"
 
 
 def log_directory(data: str, partition: TopicPartition) -> str:

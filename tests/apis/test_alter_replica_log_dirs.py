@@ -45,7 +45,7 @@ def move(
 
 
 def own(cluster: Cluster) -> str:
-    path: str = cluster.broker().core.log_manager.directory.path
+    path: str = cluster.broker().core.log_manager.first.directory.path
     return path
 
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
         ) -> bool:
             """Let another manager have a log: see `LogManager.hand_over`."""
 
+        def report(self) -> None:
+            """Let the controller know where logs lie."""
+
 
 LAST_SIZE = 4 << 20
 """So much may be left to be copied under the log's locks: some milliseconds of it."""

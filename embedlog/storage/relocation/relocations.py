@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
+    from embedlog.storage.log import Log
     from embedlog.storage.log_manager import LogManager
     from embedlog.storage.relocation.relocation import Directories
 
@@ -30,11 +31,14 @@ RETRY_MS = 1000
 
 
 class Future:
-    """A copy as others see it: the data directory, its bytes, the offset behind its last record."""
+    """A copy as others see it: of which log, in which data directory, its bytes, and the offset
+    behind its last record.
+    """
 
-    __slots__ = ("directory", "end_offset", "size")
+    __slots__ = ("directory", "end_offset", "log", "size")
 
-    def __init__(self, directory: str, *, size: int, end_offset: int) -> None:
+    def __init__(self, log: Log, directory: str, *, size: int, end_offset: int) -> None:
+        self.log = log
         self.directory = directory
         self.size = size
         self.end_offset = end_offset
@@ -80,39 +84,50 @@ class Relocations:
         """Moves that one of the disks has ended, until they are asked for again."""
         runtime.scheduler.add(self)
 
-    def resume(self) -> None:
-        """Begin anew the moves that the end of a process has cut short.
+    def take_cut_short(self) -> dict[TopicPartition, LogManager]:
+        """Remove the copies that the end of a process has left; return where they were to be.
+
+        Requires: no move was asked for yet.
 
         Raises:
             OSError: the disk refuses.
         """
+        found: dict[TopicPartition, LogManager] = {}
         for target in self._directories.managers:
             files, data = target.directory.files, target.directory.path
             for name in files.list(data):
                 topic_partition = paths.parse_future_log(name)
                 if topic_partition is not None:
                     remove_tree(files, f"{data}/{name}")
-                    self.start(topic_partition, target)
+                    found[topic_partition] = target
+        return found
 
-    def start(self, topic_partition: TopicPartition, target: LogManager) -> None:
-        """Move the partition's log to another directory, unless it is there, or on its way there.
+    def cancel(self, topic_partition: TopicPartition, *, unless_to: str) -> None:
+        """Give up a move to another directory than the one at this path."""
+        with self._lock:
+            known = self._moves.get(topic_partition)
+            if known is not None and known.target.directory.path != unless_to:
+                self._end(known)
 
-        A move to yet another one is given up. Of a partition without a log nothing is done.
+    def start(self, topic_partition: TopicPartition, path: str) -> None:
+        """Move the partition's log to the directory at `path`, unless it is there, or on its way.
+
+        A move to yet another one is given up. Of a partition without a log nothing is done, nor
+        where the directory is not there any more.
 
         Raises:
             KafkaStorageError: the log cannot be opened.
         """
+        self.cancel(topic_partition, unless_to=path)
         with self._lock:
-            source = self._directories.holder(topic_partition)
-            known = self._moves.get(topic_partition)
-            if known is not None and known.target is not target:
-                self._end(known)
-                known = None
             self.failed.pop(topic_partition, None)
-            if source is None or source is target or known is not None or self._is_stopped:
+            managers = self._directories.managers
+            target = next((each for each in managers if each.directory.path == path), None)
+            source = self._directories.holder(topic_partition)
+            log = None if source is None or source is target else source.get(topic_partition)
+            if source is None or target is None or log is None:
                 return
-            log = source.get(topic_partition)
-            if log is None:
+            if topic_partition in self._moves or self._is_stopped:
                 return
             self._moves[topic_partition] = Relocation(
                 self._directories,
@@ -127,6 +142,7 @@ class Relocations:
         """The copies that are being made."""
         return {
             topic_partition: Future(
+                move.log,
                 move.target.directory.path,
                 size=move.future.size,
                 end_offset=move.future.end_offset,
@@ -149,6 +165,7 @@ class Relocations:
                 size = self._continue(move, slice_size, last_size)
             except (OSError, EmbedlogError) as error:
                 return self._refused(move, error)
+        self._directories.report()
         if rate is None:
             return 1
         return max(1, size * 1000 // max(1, rate))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from embedlog.common import TopicPartition
 from embedlog.storage import paths
+from embedlog.storage.data_directories import DataDirectories
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
-from embedlog.storage.relocation.leftovers import settle
 from embedlog.storage.relocation.relocations import Relocations
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from tests.storage.cleaner.compaction import committed_rows, rows
@@ -19,26 +18,6 @@ from tests.storage.replacement.replacement import fill
 
 HERE, THERE = "here", "there"
 SLICES_MAX = 10_000
-
-
-class Both:
-    """Both directories, as whoever has several owns them."""
-
-    def __init__(self, managers: Sequence[LogManager]) -> None:
-        settle(managers, is_all=True)
-        self.managers = managers
-
-    def holder(self, topic_partition: TopicPartition) -> LogManager | None:
-        """Who has the log; never two at a time."""
-        found = [each for each in self.managers if topic_partition in each.partitions()]
-        assert len(found) < 2, topic_partition
-        return found[0] if found else None
-
-    def hand_over(
-        self, log: Log, former: LogManager, manager: LogManager, bring: Callable[[], None]
-    ) -> bool:
-        """Let another have it."""
-        return former.hand_over(log, manager, bring)
 
 
 class Moving:
@@ -60,7 +39,7 @@ class Moving:
         level = LogConfig(durability=self.config.durability)
         self.here = LogManager(self.runtime, HERE, level)
         self.there = LogManager(self.runtime, THERE, level)
-        self.both = Both((self.here, self.there))
+        self.both = DataDirectories((self.here, self.there))
         for manager in self.both.managers:
             manager.configure(PARTITION.topic, self.config)
         self.relocations = Relocations(
@@ -100,7 +79,12 @@ class Moving:
 
     def ask(self, target: LogManager | None = None) -> None:
         """Ask for the move, to `THERE` unless told."""
-        self.relocations.start(PARTITION, target or self.there)
+        self.relocations.start(PARTITION, (target or self.there).directory.path)
+
+    def resume(self) -> None:
+        """Go on with what another has begun."""
+        for topic_partition, target in self.relocations.take_cut_short().items():
+            self.relocations.start(topic_partition, target.directory.path)
 
     def go_on(self, between: Callable[[], object] = lambda: None) -> int:
         """Make slices until nothing is left to be done; return how many those were."""
@@ -118,8 +102,7 @@ class Moving:
     @property
     def place(self) -> str:
         """The data directory that the log is in."""
-        holder = self.both.holder(PARTITION)
-        assert holder is not None
+        [holder] = [each for each in self.both.managers if each.has(PARTITION)]
         assert holder.get(PARTITION) is self.log
         assert self.log.directory == paths.log_directory(holder.directory.path, PARTITION)
         return holder.directory.path

@@ -68,7 +68,7 @@ class Story:
         assert moving.log.failure is None, moving.log.failure
         place = moving.place
         before(moving)
-        moving.relocations.resume()
+        moving.resume()
         moving.go_on()
         moving.check()
         moving.move(moving.here)

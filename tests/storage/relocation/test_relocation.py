@@ -221,7 +221,7 @@ def test_the_end_of_a_process_lets_the_next_one_begin_anew() -> None:
     moving.close()
     opened = Moving(moving.disk.survivor())
     assert (opened.place, opened.told()) == (HERE, before)
-    opened.relocations.resume()
+    opened.resume()
     opened.go_on()
     assert (opened.place, opened.told()) == (THERE, before)
     opened.check()
