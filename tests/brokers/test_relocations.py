@@ -1,0 +1,227 @@
+"""Replicas move between the directories of their brokers, under load, and when brokers end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+import embedlog
+from embedlog import ConfigResource, TopicPartition, TopicPartitionReplica
+from embedlog.broker.directory_keeper import MOVE_RATE
+from embedlog.cluster import Cluster
+from tests.storage.logs import values
+
+SECONDS_MAX = 60
+TOPIC = {"segment.bytes": "1048576"}
+SIZE = 1000
+"""Of a value."""
+PLAIN_COUNT, TRANSACTIONAL_COUNT = 1000, 100
+"""Records of each wave."""
+
+
+def move(cluster: Cluster, topic: str, path: object, *, node_id: int = 1, index: int = 0) -> None:
+    """Ask for the move of a replica."""
+    with cluster.admin() as admin:
+        replica = TopicPartitionReplica(topic, index, node_id)
+        admin.alter_replica_log_dirs({replica: str(path)}).check()
+
+
+def place(cluster: Cluster, topic: str, *, node_id: int = 1, index: int = 0) -> tuple[str, str]:
+    """Where a replica is, and where it is on its way to, "" for nowhere."""
+    replica = TopicPartitionReplica(topic, index, node_id)
+    with cluster.admin() as admin:
+        found = admin.describe_replica_log_dirs([replica])[replica]
+    return found.path or "", found.future_path or ""
+
+
+def until_there(cluster: Cluster, topic: str, path: object, *, node_id: int = 1) -> None:
+    """Wait for the end of a move."""
+    clock = cluster.runtime.clock
+    end_ms = clock.monotonic_ms() + SECONDS_MAX * 1000
+    while place(cluster, topic, node_id=node_id) != (str(path), ""):
+        assert clock.monotonic_ms() < end_ms, (place(cluster, topic, node_id=node_id), path)
+
+
+def slow(cluster: Cluster, rate: int | None) -> None:
+    """Let moves of every broker take their time."""
+    with cluster.admin() as admin:
+        change = {
+            ConfigResource("broker", ""): {MOVE_RATE: (1, None) if rate is None else str(rate)}
+        }
+        admin.alter_configs(change).check()
+
+
+class Load:
+    """Threads that write to a topic and read it: as much as each `wave` allows."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._is_over = False
+        self._allowed = threading.Condition()
+        self._waves = 0
+        self.sent: dict[str, list[bytes]] = {"idempotent": [], "transactional": []}
+        self.read: list[bytes] = []
+        self._failures: list[BaseException] = []
+        jobs = (self._write, self._write_transactions, self._read)
+        self._threads = [threading.Thread(target=self._run, args=(job,)) for job in jobs]
+
+    def __enter__(self) -> Load:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._allowed:
+            self._is_over = True
+            self._allowed.notify_all()
+        for thread in self._threads:
+            thread.join(SECONDS_MAX)
+            assert not thread.is_alive()
+        assert not self._failures, self._failures
+
+    @contextmanager
+    def wave(self) -> Iterator[None]:
+        """Some more; what is done meanwhile is done under load. At its end all of it is there."""
+        with self._allowed:
+            self._waves += 1
+            self._allowed.notify_all()
+        yield
+        with self._allowed:
+            assert self._allowed.wait_for(
+                lambda: (
+                    self._failures
+                    or (
+                        len(self.sent["idempotent"]) == self._waves * PLAIN_COUNT
+                        and len(self.sent["transactional"]) == self._waves * TRANSACTIONAL_COUNT
+                    )
+                ),
+                SECONDS_MAX,
+            )
+
+    def _goes_on(self, kind: str, count: int) -> bool:
+        with self._allowed:
+            self._allowed.notify_all()
+            self._allowed.wait_for(
+                lambda: self._is_over or len(self.sent[kind]) < self._waves * count
+            )
+            return len(self.sent[kind]) < self._waves * count
+
+    def _run(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except BaseException as error:
+            with self._allowed:
+                self._failures.append(error)
+                self._allowed.notify_all()
+
+    def _write(self) -> None:
+        sent = self.sent["idempotent"]
+        with self._cluster.producer(acks="all", enable_idempotence=True, linger_ms=1) as producer:
+            while self._goes_on("idempotent", PLAIN_COUNT):
+                batch = [_value(b"i%d" % (len(sent) + number)) for number in range(20)]
+                for future in [producer.send(self._topic, value) for value in batch]:
+                    future.result()
+                sent += batch
+
+    def _write_transactions(self) -> None:
+        sent = self.sent["transactional"]
+        with self._cluster.producer(transactional_id="moved") as producer:
+            producer.init_transactions()
+            while self._goes_on("transactional", TRANSACTIONAL_COUNT):
+                batch = [_value(b"t%d" % (len(sent) + number)) for number in range(10)]
+                with producer.transaction():
+                    for value in batch:
+                        producer.send(self._topic, value)
+                sent += batch
+                with suppress(_Aborted), producer.transaction():
+                    producer.send(self._topic, b"aborted")
+                    raise _Aborted
+
+    def _read(self) -> None:
+        with self._cluster.consumer(
+            isolation_level="read_committed", auto_offset_reset="earliest"
+        ) as consumer:
+            consumer.assign([TopicPartition(self._topic, 0)])
+            while True:
+                is_over = self._is_over and not any(each.is_alive() for each in self._threads[:2])
+                found = [record.value for record in consumer.poll(timeout_ms=100)]
+                self.read += found
+                if is_over and not found:
+                    return
+
+    def check(self) -> None:
+        """All that was acknowledged was read once, in the order in which it was sent."""
+        for kind, first in (("idempotent", b"i"), ("transactional", b"t")):
+            assert [value for value in self.read if value.startswith(first)] == self.sent[kind]
+        assert len(self.read) == sum(map(len, self.sent.values()))
+
+
+class _Aborted(Exception):
+    pass
+
+
+def _value(name: bytes) -> bytes:
+    return name.ljust(SIZE, b".")
+
+
+@pytest.fixture(params=["os", "fsync"])
+def alone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
+    with embedlog.open(
+        tmp_path / "a", log_dirs=[tmp_path / "b", tmp_path / "c"], durability=request.param
+    ) as cluster:
+        cluster.create_topic("t", 1, config=TOPIC)
+        yield cluster
+
+
+@pytest.mark.slow
+def test_a_leader_moves_under_load(alone: Cluster, tmp_path: Path) -> None:
+    with Load(alone, "t") as load:
+        for name in "bcabca":
+            with load.wave():
+                move(alone, "t", tmp_path / name)
+                until_there(alone, "t", tmp_path / name)
+    load.check()
+    assert alone.health() == []
+    log = alone.broker().core.replica_manager.partition("t", 0).log
+    found = values(log)
+    assert len(log.segments) > 1
+    alone.close()
+    with embedlog.open(tmp_path / "a", log_dirs=[tmp_path / "b", tmp_path / "c"]) as again:
+        assert place(again, "t") == (str(tmp_path / "a"), "")
+        assert values(again.broker().core.replica_manager.partition("t", 0).log) == found
+
+
+@pytest.mark.slow
+def test_replicas_of_three_brokers_move_under_load(tmp_path: Path) -> None:
+    disks = [tmp_path / "disk"]
+    with embedlog.open(tmp_path / "brokers", brokers=3, log_dirs=disks) as cluster:
+        cluster.create_topic("t", 1, replication_factor=3, config=TOPIC)
+        here = [
+            Path(cluster.broker(node).core.log_manager.first.directory.path) for node in (1, 2, 3)
+        ]
+        there = [disks[0] / path.name for path in here]
+        with Load(cluster, "t") as load:
+            for places in (there, here, there):
+                with load.wave():
+                    for node_id, path in enumerate(places, 1):
+                        move(cluster, "t", path, node_id=node_id)
+                    for node_id, path in enumerate(places, 1):
+                        until_there(cluster, "t", path, node_id=node_id)
+        load.check()
+        clock = cluster.runtime.clock
+        end_ms = clock.monotonic_ms() + SECONDS_MAX * 1000
+        partition = cluster.partition("t", 0)
+        while (
+            len(set(partition.high_watermarks.values()) | set(partition.end_offsets.values())) > 1
+        ):
+            assert clock.monotonic_ms() < end_ms, partition
+            place(cluster, "t")
+        logs = [node.core.replica_manager.partition("t", 0).log for node in cluster.brokers]
+        assert [log.directory for log in logs] == [str(path / "t-0") for path in there]
+        assert values(logs[0]) == values(logs[1]) == values(logs[2])
+        assert cluster.health() == []
