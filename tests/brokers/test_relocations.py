@@ -13,6 +13,7 @@ import embedlog
 from embedlog import ConfigResource, TopicPartition, TopicPartitionReplica
 from embedlog.broker.directory_keeper import MOVE_RATE
 from embedlog.cluster import Cluster
+from embedlog.errors import KafkaStorageError, ReplicaNotAvailable
 from tests.storage.logs import values
 
 SECONDS_MAX = 60
@@ -47,12 +48,10 @@ def until_there(cluster: Cluster, topic: str, path: object, *, node_id: int = 1)
 
 
 def slow(cluster: Cluster, rate: int | None) -> None:
-    """Let moves of every broker take their time."""
+    """Let moves of every broker take their time, or not any more."""
+    change = (1, None) if rate is None else (0, str(rate))
     with cluster.admin() as admin:
-        change = {
-            ConfigResource("broker", ""): {MOVE_RATE: (1, None) if rate is None else str(rate)}
-        }
-        admin.alter_configs(change).check()
+        admin.incremental_alter_configs({ConfigResource("broker", ""): {MOVE_RATE: change}}).check()
 
 
 class Load:
@@ -225,3 +224,114 @@ def test_replicas_of_three_brokers_move_under_load(tmp_path: Path) -> None:
         assert [log.directory for log in logs] == [str(path / "t-0") for path in there]
         assert values(logs[0]) == values(logs[1]) == values(logs[2])
         assert cluster.health() == []
+
+
+# The end of a broker, and of a directory
+
+
+def fill(cluster: Cluster, topic: str, count: int = 300) -> None:
+    with cluster.producer(acks="all") as producer:
+        for number in range(count):
+            producer.send(topic, _value(b"%d" % number))
+
+
+def begin(cluster: Cluster, topic: str, path: object, *, node_id: int = 1) -> None:
+    """Begin a move, and make a part of it."""
+    slow(cluster, 100_000)
+    move(cluster, topic, path, node_id=node_id)
+    relocations = cluster.broker(node_id).core.log_manager.relocations
+    assert relocations is not None
+    while not relocations.futures()[TopicPartition(topic, 0)].size:
+        place(cluster, topic, node_id=node_id)
+    assert place(cluster, topic, node_id=node_id)[1] == str(path)
+
+
+def rows(cluster: Cluster, topic: str, node_id: int = 1) -> list[bytes | None]:
+    return values(cluster.broker(node_id).core.replica_manager.partition(topic, 0).log)
+
+
+def test_a_move_that_a_close_has_cut_short_goes_on(tmp_path: Path) -> None:
+    here, there = tmp_path / "a", tmp_path / "b"
+    with embedlog.open(here, log_dirs=[there]) as cluster:
+        cluster.create_topic("t", 1)
+        fill(cluster, "t")
+        begin(cluster, "t", there)
+        written = rows(cluster, "t")
+    assert (here / "t-0").is_dir()
+    assert [each.name.startswith("t-0.") for each in there.glob("t-0*")] == [True]
+    with embedlog.open(here, log_dirs=[there]) as cluster:
+        slow(cluster, None)
+        until_there(cluster, "t", there)
+        assert rows(cluster, "t") == written
+    assert not list(here.glob("t-0*"))
+    assert [each.name for each in there.glob("t-0*")] == ["t-0"]
+
+
+def test_the_move_of_a_broker_that_is_killed_goes_on(tmp_path: Path) -> None:
+    with embedlog.open(tmp_path / "brokers", brokers=3, log_dirs=[tmp_path / "disk"]) as cluster:
+        cluster.create_topic("t", 1, replication_factor=3)
+        fill(cluster, "t")
+        leader = cluster.partition("t", 0).leader
+        follower = next(each for each in (1, 2, 3) if each != leader)
+        for node_id in (leader, follower):
+            begin(cluster, "t", tmp_path / "disk" / f"broker-{node_id}", node_id=node_id)
+        slow(cluster, None)
+        for node_id in (leader, follower):
+            cluster.broker(node_id).kill()
+            cluster.broker(node_id).start()
+        for node_id in (leader, follower):
+            until_there(cluster, "t", tmp_path / "disk" / f"broker-{node_id}", node_id=node_id)
+        fill(cluster, "t", 10)
+        assert rows(cluster, "t", leader) == rows(cluster, "t", follower)
+        assert len(rows(cluster, "t", leader)) == 310
+
+
+def test_what_has_moved_is_missed_where_its_directory_is(tmp_path: Path) -> None:
+    here, there = tmp_path / "a", tmp_path / "b"
+    with embedlog.open(here, log_dirs=[there]) as cluster:
+        cluster.create_topic("t", 1)
+        fill(cluster, "t", 10)
+        move(cluster, "t", there)
+        until_there(cluster, "t", there)
+        [state] = cluster.broker().core.image.topics_by_name["t"].partitions
+        assert state.directories == {1: cluster.broker().core.log_manager.managers[1].directory.id}
+    with embedlog.open(here) as cluster:
+        with pytest.raises(KafkaStorageError):
+            cluster.broker().core.replica_manager.partition("t", 0)
+        assert not (here / "t-0").exists()
+    with embedlog.open(here, log_dirs=[there]) as cluster:
+        assert len(rows(cluster, "t")) == 10
+
+
+def test_a_target_that_fails_ends_the_move(tmp_path: Path) -> None:
+    here, there = tmp_path / "a", tmp_path / "b"
+    with embedlog.open(here, log_dirs=[there]) as cluster:
+        cluster.create_topic("t", 1)
+        fill(cluster, "t")
+        begin(cluster, "t", there)
+        core = cluster.broker().core
+        core.log_manager.keeper.note_failure(str(there), OSError(5, "broken"))
+        slow(cluster, None)
+        while core.log_manager.relocations.futures():
+            assert place(cluster, "t") == (str(here), "")
+        fill(cluster, "t", 5)
+        assert len(rows(cluster, "t")) == 305
+        assert [each.kind for each in cluster.health()] == ["offline"]
+
+
+def test_a_reassignment_names_the_directory_of_the_replica_to_come(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    with embedlog.open(tmp_path / "brokers", brokers=2, log_dirs=[disk]) as cluster:
+        cluster.create_topic("t", 1, replication_factor=1)
+        [former] = cluster.partition("t", 0).replicas
+        other = 3 - former
+        fill(cluster, "t", 10)
+        replica = TopicPartitionReplica("t", 0, other)
+        with cluster.admin() as admin:
+            with pytest.raises(ReplicaNotAvailable):
+                admin.alter_replica_log_dirs({replica: str(disk / f"broker-{other}")}).check()
+            admin.alter_partition_reassignments({("t", 0): [other]}).check()
+            while admin.list_partition_reassignments():
+                pass
+        assert place(cluster, "t", node_id=other) == (str(disk / f"broker-{other}"), "")
+        assert len(rows(cluster, "t", other)) == 10

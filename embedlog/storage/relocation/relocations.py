@@ -186,6 +186,9 @@ class Relocations:
     # Steps
 
     def _continue(self, move: Relocation, slice_size: int, last_size: int) -> int:
+        for manager in (move.source, move.target):
+            if manager not in self._directories.managers:
+                raise ClosedError(f"{manager.directory.path} is offline")
         if not move.future.size:
             move.future.make()
         size, is_over = move.step(slice_size, last_size=last_size)
