@@ -17,6 +17,7 @@ from embedlog.broker.data_path import (
     data_directory,
     durability_of,
     further_directories,
+    named_beside,
     runtime_of,
 )
 from embedlog.brokers.alone import Alone
@@ -104,8 +105,9 @@ class Cluster:
         """
         self.path = data_directory(path)
         directory = self.path or _MEMORY_DIRECTORY
-        self._log_dirs = further_directories(self.path, log_dirs) if log_dirs else ()
         self.config = BrokerConfig(config)
+        log_dirs = log_dirs or named_beside(self.path, self.config.log_dirs)
+        self._log_dirs = further_directories(self.path, log_dirs) if log_dirs else ()
         self.durability = durability_of(self.path, durability, self.config)
         self.config.set_static("embedlog.durability", self.durability)
         self.config.set_static("log.dirs", ",".join((directory, *self._log_dirs)))

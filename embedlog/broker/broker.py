@@ -9,14 +9,14 @@ partitions. The caller's thread does the work; the broker has no thread of its o
 
 from __future__ import annotations
 
+from errno import EIO
+
 from embedlog.broker import dispatch
 from embedlog.broker.coordinator_leaders import note_leaders, open_coordinators
-from embedlog.broker.directory_keeper import heed_cordons
 from embedlog.broker.late_parts import LateParts
 from embedlog.broker.metadata_publisher import MetadataPublisher
 from embedlog.broker.parked_fetches import ParkedFetches
 from embedlog.broker.producer_ids import ProducerIds
-from embedlog.config.cordons import is_cordoned
 from embedlog.controller import features
 from embedlog.errors import CoordinatorLoadInProgress, CorruptRecord
 from embedlog.logs import Log
@@ -68,7 +68,7 @@ class Broker:
         self.runtime = runtime
         self.config = config
         self.log_manager = log_manager
-        log_manager.is_cordoned = lambda path: is_cordoned(config, path)
+        log_manager.cordoned = lambda: config.cordoned_log_dirs
         self.controller = controller
         self.image = controller.image
         """The metadata as this broker was last told it; take the reference once."""
@@ -194,6 +194,8 @@ class Broker:
             self._obey_settings()
         self._publisher.publish(delta)
         if delta.broker_configs_changed:
+            from embedlog.broker.directory_keeper import heed_cordons
+
             heed_cordons(self)
         if self.peers is not None:
             note_leaders(self, delta)
@@ -215,6 +217,10 @@ class Broker:
         else:
             self._recover(self._publisher.host_all)
         open_coordinators(self, self.image, is_opening=is_opening)
+        if self.config.cordoned_log_dirs:
+            from embedlog.broker.directory_keeper import heed_cordons
+
+            heed_cordons(self)
         self.log_manager.report()
 
     def _obey_settings(self) -> None:
@@ -237,6 +243,11 @@ class Broker:
         """
         found = self.replica_manager.partitions.get((topic, partition))
         if found is None:
+            state = self.image.partition(topic, partition)
+            place = None if state is None else state.directories.get(self.node_id)
+            for gone in self.log_manager.offline:
+                if (topic, partition) in gone.logs or place == gone.id:
+                    return OSError(EIO, f"{gone.path} is offline: {gone.reason}")
             return None
         log = found.log
         if isinstance(log.failure, CorruptRecord):

@@ -85,6 +85,18 @@ def further_directories(path: str | None, log_dirs: Sequence[str | Path]) -> tup
     return tuple(found)
 
 
+def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]:
+    """The further directories of the setting log.dirs, where it names that at `path`, too; one that
+    does not is of another program.
+    """
+    if path is None or not named or len(named) < 2:
+        return ()
+    from embedlog.runtime.os_files import absolute
+
+    others = [each for each in named if absolute(data_directory(each) or "") != absolute(path)]
+    return others if len(others) < len(named) else ()
+
+
 def existing_directory(files: Files, path: str | Path) -> str:
     """The data directory of one broker that is there.
 

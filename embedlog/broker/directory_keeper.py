@@ -2,7 +2,8 @@
 
     a log is made, or moved     the controller is told where it lies
     a disk has failed           its directory is taken offline, and its replicas with it;
-                                the controller hears of it, and lets others lead
+                                the controller hears of it, and lets others lead; without its first
+                                directory one of several brokers ends
     a move was cut short        it begins anew
     directories are cordoned    the controller hears of it, and places nothing on a broker of which
                                 all are
@@ -163,7 +164,11 @@ class DirectoryKeeper:
             return None
         has_failed = bool(self._failed)
         while self._failed:
-            self._take_offline(broker, *self._failed.popleft())
+            path, error = self._failed.popleft()
+            if path == broker.log_manager.first.directory.path:
+                self._give_up(broker, path, error)
+                return None
+            self._take_offline(broker, path, error)
         if self._cut_short:
             self._begin_anew(broker)
         if broker.peers is None:
@@ -180,6 +185,12 @@ class DirectoryKeeper:
             self._scheduler.remove(failed.tasks)
             for topic_partition in failed.partitions():
                 broker.replica_manager.retire(topic_partition, errors.KafkaStorageError)
+
+    def _give_up(self, broker: Broker, path: str, error: OSError) -> None:
+        """Without its first directory no broker of Kafka runs; others take over."""
+        assert broker.peers is not None, path
+        _log.error("broker %d ends, its first directory %s: %s", broker.node_id, path, error)
+        broker.peers.give_up()
 
     def _begin_anew(self, broker: Broker) -> None:
         """Go on with moves that an earlier process was asked for, once their replicas are here."""

@@ -261,6 +261,7 @@ class MetadataPublisher:
     def _apply(self, image: MetadataImage, partition: Partition) -> None:
         state = image.partition(partition.topic, partition.index)
         assert state is not None, partition.topic_partition
+        places = state.directories  # of few clusters there are any
         partition.apply(
             PartitionState(
                 leader=state.leader,
@@ -270,6 +271,7 @@ class MetadataPublisher:
                 isr=state.isr,
                 min_insync_replicas=self._min_insync_replicas(image, partition.topic),
                 is_recovering=state.is_recovering,
+                lost=[each for each in places if image.is_lost(state, each)],
             ),
             self._replica_manager.node_id,
         )

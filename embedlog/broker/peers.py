@@ -34,5 +34,8 @@ class Peers(Protocol):
     def address(self, node_id: int, context: RequestContext) -> tuple[str, int] | None:
         """Where clients of the request's listener reach a broker; None when they cannot."""
 
+    def give_up(self) -> None:
+        """End this broker at once, as its first log directory has failed."""
+
     def reaches_controller(self) -> bool:
         """Would the controller hear of a call now?"""

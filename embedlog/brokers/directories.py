@@ -11,7 +11,7 @@ from embedlog.broker.data_directory import after_committers, prepare
 from embedlog.common import uuid_to_text
 from embedlog.errors import ConfigError
 from embedlog.runtime import Runtime
-from embedlog.storage.data_directories import DataDirectories, OfflineDirectory
+from embedlog.storage.data_directories import DataDirectories, OfflineDirectory, refuse_duplicates
 from embedlog.storage.events import events
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
@@ -60,10 +60,19 @@ class Opener:
             DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
         """
         files, count = self._runtime.files, 1 + len(log_dirs)
+        cordoned = self._config.cordoned_log_dirs
+        if cordoned:
+            from embedlog.config.cordons import check_cordoned
+
+            check_cordoned(cordoned, (first, *log_dirs))
         self._prepare(first)
 
+        runtime = self._runtime
+        if self._is_replicated and log_dirs:
+            runtime = self._watched(first)
+
         def take() -> LogManager:
-            return self._take(self._runtime, first, count)
+            return self._take(runtime, first, count)
 
         managers = [after_committers(self._runtime, first, take) if waits_for_committer else take()]
         try:
@@ -107,7 +116,8 @@ class Opener:
         """`known` are the others that there were: one of them that is not there is offline."""
         from embedlog.broker.directory_keeper import DirectoryKeeper
 
-        self.keeper = DirectoryKeeper(self._runtime)
+        if self.keeper is None:
+            self.keeper = DirectoryKeeper(self._runtime)
         first = managers[0].directory.path
         offline = []
         for path in log_dirs:
@@ -132,16 +142,8 @@ class Opener:
 
     def _other(self, first: str, path: str, count: int) -> LogManager:
         from embedlog.storage.state_files.log_dirs import read_first, read_others
-        from embedlog.storage.watched_files import WatchedFiles
 
-        assert self.keeper is not None, path
-        runtime = self._runtime
-        watched = Runtime(
-            clock=runtime.clock,
-            files=WatchedFiles(runtime.files, path, self.keeper.note_failure),
-            scheduler=runtime.scheduler,
-            random=runtime.random,
-        )
+        watched = self._watched(path)
         self._prepare(path)
         manager = self._take(watched, path, count)
         try:
@@ -158,6 +160,21 @@ class Opener:
         manager.directory.id = properties.directory_id
         self._others[path] = properties
         return manager
+
+    def _watched(self, path: str) -> Runtime:
+        """What a directory is opened with whose failure is not only that of some log."""
+        from embedlog.broker.directory_keeper import DirectoryKeeper
+        from embedlog.storage.watched_files import WatchedFiles
+
+        if self.keeper is None:
+            self.keeper = DirectoryKeeper(self._runtime)
+        runtime = self._runtime
+        return Runtime(
+            clock=runtime.clock,
+            files=WatchedFiles(runtime.files, path, self.keeper.note_failure),
+            scheduler=runtime.scheduler,
+            random=runtime.random,
+        )
 
     @staticmethod
     def _has_metadata(manager: LogManager) -> bool:
@@ -178,10 +195,12 @@ class Opener:
         Those that are away are kept in mind while replicas lie there.
 
         Raises:
-            ConfigError: a directory is of another cluster.
+            ConfigError: a directory is of another cluster, or has a log that another one has, too.
         """
         if self.keeper is None:
             return
+        topic_ids = {name: topic.topic_id for name, topic in image.topics_by_name.items()}
+        refuse_duplicates(directories.managers, topic_ids)
         cluster_id, assigned = image.cluster_id, image.directories_of(self._config.node_id)
         from embedlog.storage.state_files import log_dirs as notes
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from embedlog.broker.commits.desk import CommitDesk
+    from embedlog.broker.directory_keeper import DirectoryKeeper
     from embedlog.broker.peers import Peers
     from embedlog.config.broker_config import BrokerConfig
     from embedlog.controller.controller import Controller
@@ -82,12 +83,20 @@ class Node:
             """The broker behind its one door, `handle`."""
             if self._is_alone:
                 controller.on_change = self.core.changed
-            if opener.keeper is not None:
-                opener.keeper.begin(self.core)
+            self._keep_directories(opener.keeper)
             self.commit_desk = self._open_commit_desk() if on_disk else None
         except BaseException:
             self.log_manager.close()
             raise
+
+    def _keep_directories(self, keeper: DirectoryKeeper | None) -> None:
+        """Look after the directories, where there are several or some are cordoned."""
+        if keeper is not None:
+            keeper.begin(self.core)
+        elif self.core.config.cordoned_log_dirs:
+            from embedlog.broker.directory_keeper import heed_cordons
+
+            heed_cordons(self.core)
 
     def _open_commit_desk(self) -> CommitDesk:
         """The desk for what other processes have staged in the directory.

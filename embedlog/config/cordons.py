@@ -7,17 +7,8 @@ from embedlog.errors import ConfigError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-    from embedlog.config.broker_config import BrokerConfig
-
 CORDONED = "cordoned.log.dirs"
-_ALL = "*"
-
-
-def is_cordoned(config: BrokerConfig, path: str) -> bool:
-    """Does the directory at this path get no new replicas?"""
-    named = config.cordoned_log_dirs
-    return path in named or _ALL in named
+ALL = "*"
 
 
 def check_cordoned(named: Collection[str], log_dirs: Collection[str]) -> None:
@@ -28,10 +19,10 @@ def check_cordoned(named: Collection[str], log_dirs: Collection[str]) -> None:
     """
     if len(set(named)) < len(named):
         raise ConfigError(f"Configuration '{CORDONED}' values must not be duplicated.")
-    if _ALL in named:
+    if ALL in named:
         if len(named) > 1:
             raise ConfigError(
-                f"requirement failed: When {CORDONED} is set to {_ALL}, it must not contain other"
+                f"requirement failed: When {CORDONED} is set to {ALL}, it must not contain other"
                 " values"
             )
         return

@@ -24,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from embedlog.common import TopicPartition
     from embedlog.controller.metadata import PartitionImage
     from embedlog.controller.partitions import Partitions
     from embedlog.controller.state import ControllerState
@@ -89,7 +90,20 @@ class Brokers:
                 is_clean = existing is not None and previous_epoch == existing.epoch
                 changes = self._ended(node_id, is_clean=is_clean)
                 broker.epoch = state.next_offset + len(changes.records())
-            self._write(changes, broker_record(broker))
+            known = () if existing is None else existing.directories
+            others = self._partitions.lying_in(
+                node_id, set(known).symmetric_difference(directories)
+            )
+            self._write(changes, broker_record(broker), others)
+            if not broker.is_fenced:
+                # A directory may be back without which nobody led.
+                self._partitions.publish(
+                    self._partitions.updates(
+                        lambda partition: (
+                            partition.leader == NO_LEADER and node_id in partition.replicas
+                        )
+                    )
+                )
         _log.info("broker %d registered with epoch %d", node_id, broker.epoch)
         return broker.epoch
 
@@ -214,10 +228,13 @@ class Brokers:
                     f" {uuid_to_text(min(shared))}"
                 )
 
-    def _write(self, changes: PartitionChanges, record: object) -> None:
+    def _write(
+        self, changes: PartitionChanges, record: object, others: Sequence[TopicPartition] = ()
+    ) -> None:
+        """`others`: of these partitions, too, brokers have to look at their replicas again."""
         self._state.change(
             [*changes.records(), record],
-            partitions_changed=changes.partitions,
+            partitions_changed=list(dict.fromkeys((*changes.partitions, *others))),
             brokers_changed=True,
         )
 

@@ -84,9 +84,10 @@ class Directories:
             gone = set(before.directories).difference(online)
             if not before.directories:
                 gone = state.image.directories_of(node_id).difference(online)
+            back = set(online).difference(before.directories)
             changes = self._partitions.updates(in_directories(node_id, gone), removed=node_id)
-            self._replace(changes, after)
-            if set(online).difference(before.directories):
+            self._replace(changes, after, self._partitions.lying_in(node_id, gone | back))
+            if back:
                 self._partitions.publish(
                     self._partitions.updates(
                         lambda partition: (
@@ -97,7 +98,10 @@ class Directories:
         if gone:
             _log.warning("broker %d has lost %d log directories", node_id, len(gone))
 
-    def _replace(self, changes: PartitionChanges, broker: BrokerImage) -> None:
+    def _replace(
+        self, changes: PartitionChanges, broker: BrokerImage, others: Sequence[TopicPartition]
+    ) -> None:
+        """`others`: of these partitions, too, brokers have to look at their replicas again."""
         state, records = self._state, changes.records()
         if broker.epoch < 0:
             if records:
@@ -105,4 +109,5 @@ class Directories:
             state.replace_only_broker(broker)
         else:
             state.write([*records, broker_record(broker)])
-        state.publish(partitions_changed=changes.partitions, brokers_changed=True)
+        changed = list(dict.fromkeys((*changes.partitions, *others)))
+        state.publish(partitions_changed=changed, brokers_changed=True)

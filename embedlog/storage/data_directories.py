@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.common import TopicPartition
-from embedlog.errors import ConfigError
+from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage import paths
 from embedlog.storage.events import events
 from embedlog.storage.preferred_directories import PreferredDirectories
+from embedlog.storage.state_files import partition_metadata
 from embedlog.topic_names import METADATA_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Protocol
 
     from embedlog.storage.directory_tasks import DirectoryTasks
@@ -74,9 +75,9 @@ class DataDirectories:
 
     __slots__ = (
         "_lock",
+        "cordoned",
         "first",
         "has_one",
-        "is_cordoned",
         "keeper",
         "managers",
         "offline",
@@ -88,11 +89,7 @@ class DataDirectories:
     def __init__(
         self, managers: Sequence[LogManager], offline: Sequence[OfflineDirectory] = ()
     ) -> None:
-        """Take them over from here on, the first one first.
-
-        Raises:
-            ConfigError: a partition has a log in two of them.
-        """
+        """Take them over from here on, the first one first."""
         self._lock = ranked_rlock(Rank.DATA_DIRECTORIES)
         self.managers = tuple(managers)
         """The owners of those that work. Replaced as a whole when one fails."""
@@ -102,8 +99,8 @@ class DataDirectories:
         """Is there one, and never was another?"""
         self.keeper: Keeper | None = None
         """Who says where logs lie; None where nobody has to know."""
-        self.is_cordoned: Callable[[str], bool] = _never
-        """Does the directory at a path get no new logs (KIP-1066)?"""
+        self.cordoned: Callable[[], Collection[str]] = tuple
+        """The setting cordoned.log.dirs (KIP-1066)."""
         self.relocations: Relocations | None = None
         """Moves logs from one to another; None where nobody does."""
         self.preferred = PreferredDirectories()
@@ -114,7 +111,6 @@ class DataDirectories:
             from embedlog.storage.relocation.leftovers import settle
 
             settle(self.managers, is_all=not offline)
-            _refuse_duplicates(self.managers)
             self.tasks = DirectoryTasks(self)
 
     # Which directories there are
@@ -134,9 +130,24 @@ class DataDirectories:
         for manager in self.managers:
             manager.directory.end_recovery()
 
+    def is_cordoned(self, path: str) -> bool:
+        """Does the directory at a path get no new logs?"""
+        named = self.cordoned()
+        return path in named or "*" in named
+
     def is_offline(self, topic_partition: TopicPartition) -> bool:
-        """Is it known that the partition's log lies in a directory that is offline?"""
-        return any(topic_partition in gone.logs for gone in self.offline)
+        """Is it known that the partition's log lies in a directory that is offline, or about to be
+        as its disk has failed?
+        """
+        if self.has_one:
+            return False
+        holder = self.holder(topic_partition)
+        if holder is None:
+            return any(topic_partition in gone.logs for gone in self.offline)
+        from embedlog.storage.watched_files import WatchedFiles
+
+        files = holder.directory.files
+        return isinstance(files, WatchedFiles) and files.failure is not None
 
     def report(self) -> None:
         """Let the controller know where logs lie that were made. Requires: no lock of a later rank
@@ -225,25 +236,11 @@ class DataDirectories:
                 )
                 if not is_known or (self.offline and not is_new):
                     raise _lies_offline(topic_partition, directory_id, self.offline)
-                manager = self._for_new(topic_partition, directory_id)
+                manager = _for_new(self, topic_partition, directory_id)
             log = manager.get_or_create(topic_partition, topic_id=topic_id)
             if self.keeper is not None and manager.directory.id != directory_id:
                 self.keeper.placed(topic_partition, manager.directory.id)
             return log
-
-    def _for_new(self, topic_partition: TopicPartition, directory_id: bytes | None) -> LogManager:
-        """Where a log is made: in the directory that is known, or preferred, or in that with the
-        fewest logs.
-        """
-        path = self.preferred.take(topic_partition)
-        for manager in self.managers:
-            if manager.directory.id == directory_id:
-                return manager
-        for manager in self.managers:
-            if manager.directory.path == path:
-                return manager
-        open_ones = [each for each in self.managers if not self.is_cordoned(each.directory.path)]
-        return min(open_ones or self.managers, key=_log_count)
 
     def configure(self, topic: str, config: LogConfig) -> None:
         """Set the configuration of a topic's logs, present and future."""
@@ -298,14 +295,58 @@ class DataDirectories:
             raise refusal
 
 
-def _refuse_duplicates(managers: Sequence[LogManager]) -> None:
-    found: dict[TopicPartition, str] = {}
+def _for_new(
+    directories: DataDirectories, topic_partition: TopicPartition, directory_id: bytes | None
+) -> LogManager:
+    """Where a log is made: in the directory that is known, or preferred, or in that with the fewest
+    logs.
+    """
+    path, managers = directories.preferred.take(topic_partition), directories.managers
+    for manager in managers:
+        if manager.directory.id == directory_id:
+            return manager
+    for manager in managers:
+        if manager.directory.path == path:
+            return manager
+    open_ones = [each for each in managers if not directories.is_cordoned(each.directory.path)]
+    return min(open_ones or managers, key=_log_count)
+
+
+def refuse_duplicates(managers: Sequence[LogManager], topic_ids: Mapping[str, bytes]) -> None:
+    """Remove logs that are of other topics of their names, which were deleted while their directory
+    was away; `topic_ids` are those of the topics that there are.
+
+    Raises:
+        ConfigError: a partition has a log in two of the directories still.
+    """
+    found: dict[TopicPartition, LogManager] = {}
     for manager in managers:
         for topic_partition in manager.partitions():
-            path = paths.log_directory(manager.directory.path, topic_partition)
-            former = found.setdefault(topic_partition, path)
-            if former is not path:
-                raise ConfigError(f"Duplicate log directories found: {former}, {path}!")
+            former = found.setdefault(topic_partition, manager)
+            if former is manager:
+                continue
+            topic_id = topic_ids.get(topic_partition.topic)
+            if _is_stray(manager, topic_partition, topic_id):
+                manager.delete(topic_partition)
+            elif _is_stray(former, topic_partition, topic_id):
+                former.delete(topic_partition)
+                found[topic_partition] = manager
+            else:
+                both = ", ".join(
+                    paths.log_directory(each.directory.path, topic_partition)
+                    for each in (former, manager)
+                )
+                raise ConfigError(f"Duplicate log directories found: {both}!")
+
+
+def _is_stray(manager: LogManager, topic_partition: TopicPartition, topic_id: bytes | None) -> bool:
+    """Is it known that a log is not of the topic of that id? It is not opened for that."""
+    directory = paths.log_directory(manager.directory.path, topic_partition)
+    path = f"{directory}/{paths.PARTITION_METADATA}"
+    try:
+        return partition_metadata.decode(manager.directory.files.read(path), path) != topic_id
+    except (CorruptRecord, FileNotFoundError):
+        return False
 
 
 def _lies_offline(
@@ -323,7 +364,3 @@ def _lies_offline(
 def _log_count(manager: LogManager) -> int:
     """As Kafka counts: the metadata log is no topic's."""
     return manager.log_count - manager.has(_METADATA)
-
-
-def _never(_path: str) -> bool:
-    return False

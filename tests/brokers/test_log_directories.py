@@ -27,7 +27,9 @@ def places(cluster: Cluster, node_id: int = 1) -> dict[str, list[str]]:
     with cluster.admin() as admin:
         found = admin.describe_log_dirs([node_id])[node_id]
     return {
-        Path(path).name: sorted(f"{topic}-{index}" for topic, index in each.replicas)
+        path.rpartition("/")[2] if path.startswith("/") else path: sorted(
+            f"{topic}-{index}" for topic, index in each.replicas
+        )
         for path, each in found.items()
         if each.error is None
     }

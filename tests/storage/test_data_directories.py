@@ -10,7 +10,7 @@ from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import ConfigError
 from embedlog.runtime import Runtime
-from embedlog.storage.data_directories import DataDirectories
+from embedlog.storage.data_directories import DataDirectories, refuse_duplicates
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
 from embedlog.storage.watched_files import WatchedFiles
@@ -72,7 +72,7 @@ def test_a_directory_that_is_not_there_is_no_reason_to_make_a_log_in_another(pla
 
 
 def test_cordoned_directories_get_no_new_logs(place: Place) -> None:
-    place.directories.is_cordoned = lambda path: path in ("d0", "d1")
+    place.directories.cordoned = lambda: ("d0", "d1")
     for which in (A, B):
         place.directories.get_or_create(which)
     assert [place.where(which) for which in (A, B)] == ["d2", "d2"]
@@ -151,7 +151,18 @@ def test_a_log_in_two_directories_is_refused() -> None:
     for manager in managers:
         manager.get_or_create(A)
     with pytest.raises(ConfigError, match="Duplicate log directories found: a/t-0, b/t-0!"):
-        DataDirectories(managers)
+        refuse_duplicates(managers, {"t": bytes(16)})
+
+
+def test_a_log_of_a_topic_that_was_deleted_meanwhile_is_no_duplicate() -> None:
+    runtime = sim_runtime(files=SimFiles())
+    old, new = bytes([1]) * 16, bytes([2]) * 16
+    managers = [LogManager(runtime, path, LogConfig(durability="os")) for path in ("a", "b")]
+    for manager, topic_ids in zip(managers, ((new, old), (old, new)), strict=True):
+        for which, topic_id in zip((A, B), topic_ids, strict=True):
+            manager.get_or_create(which, topic_id=topic_id)
+    refuse_duplicates(managers, {"t": new})
+    assert [manager.partitions() for manager in managers] == [[A], [B]]
 
 
 def test_work_of_all_directories_is_seen_as_one(place: Place) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from embedlog.errors import CorruptRecord
 from embedlog.storage import paths
 from embedlog.storage.events import events
+from embedlog.storage.state_files import partition_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def settle(managers: Sequence[LogManager], *, is_all: bool) -> None:
             holders.setdefault(topic_partition, []).append(manager)
     for topic_partition, several in holders.items():
         moved = [each for each in several if _is_moved_here(each, topic_partition)]
-        if len(moved) != 1:
+        if len(moved) != 1 or len(_topic_ids(several, topic_partition)) > 1:
             continue
         for manager in several:
             if manager is not moved[0]:
@@ -41,6 +43,21 @@ def settle(managers: Sequence[LogManager], *, is_all: bool) -> None:
 
 def _is_moved_here(manager: LogManager, topic_partition: TopicPartition) -> bool:
     return manager.directory.files.stat(_marker(manager, topic_partition)) is not None
+
+
+def _topic_ids(managers: Sequence[LogManager], topic_partition: TopicPartition) -> set[bytes]:
+    """Those that are known: a topic that was deleted and made anew may have a log in one of them
+    that is not the other's.
+    """
+    found = set()
+    for manager in managers:
+        directory = paths.log_directory(manager.directory.path, topic_partition)
+        path = f"{directory}/{paths.PARTITION_METADATA}"
+        try:
+            found.add(partition_metadata.decode(manager.directory.files.read(path), path))
+        except (FileNotFoundError, CorruptRecord):
+            continue
+    return found
 
 
 def _marker(manager: LogManager, topic_partition: TopicPartition) -> str:

@@ -6,8 +6,10 @@ import pytest
 
 from embedlog.errors import KafkaStorageError
 from embedlog.storage import paths
+from embedlog.storage.log_manager import LogManager
 from embedlog.storage.replica.truncation import truncate_fully_and_start_at, truncate_to
 from embedlog.storage.retention import delete_old_segments
+from embedlog.testing import sim_runtime
 from tests.storage.logs import NOW, PARTITION, append, append_marker, batch, values
 from tests.storage.relocation.relocation import HERE, THERE, Moving
 
@@ -225,6 +227,19 @@ def test_the_end_of_a_process_lets_the_next_one_begin_anew() -> None:
     opened.go_on()
     assert (opened.place, opened.told()) == (THERE, before)
     opened.check()
+
+
+def test_a_log_of_another_topic_of_that_name_is_no_older_one() -> None:
+    moving = Moving()
+    moving.close()
+    moving.disk.open(f"{HERE}/events-0/{paths.MOVED_HERE}", create=True)
+    disk = moving.disk.survivor()
+    other = LogManager(sim_runtime(files=disk), THERE)
+    log = other.get_or_create(PARTITION, topic_id=bytes(15) + b"o")
+    append(log, b"of another")
+    other.close()
+    opened = Moving(disk)
+    assert (opened.names(HERE), opened.names(THERE)) == (["events-0"], ["events-0"])
 
 
 def test_a_copy_tells_how_far_it_is() -> None:
