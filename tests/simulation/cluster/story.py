@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 from tests.simulation.actor import Actor
 from tests.simulation.cluster.actors import Reader, Writer
@@ -25,13 +26,13 @@ MILD, HARSH, UNCLEAN = "mild", "harsh", "unclean"
 class Story:
     """What happens, and what was written down of it."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, log_dirs: Sequence[str] = ()) -> None:
         self.temper = (MILD, MILD, HARSH, UNCLEAN)[seed % 4]
         self.place: Place = (TOPIC, 0)
         self.watch = Watch([self.place])
         self.history = History(self.watch)
         self.told: list[str] = []
-        self.world = ClusterWorld(seed, self.watch)
+        self.world = ClusterWorld(seed, self.watch, log_dirs)
         self._random = self.world.random
         self._numbers = itertools.count()
         self._actors: list[Actor] = []

@@ -113,6 +113,7 @@ class Moving:
 
     def check(self) -> None:
         """Raise unless there is one log, whole, and nothing else."""
+        assert self.log.failure is None, self.log.failure
         check(self.log)
         other = THERE if self.place == HERE else HERE
         assert self.names(self.place) == ["events-0"]

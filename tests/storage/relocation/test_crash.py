@@ -148,3 +148,12 @@ def test_a_refusal_and_then_a_loss_of_power(durability: str, errno: int, step: i
         story.check(moving.disk.survivor(), _has(_rows(story.published)))
         for image in moving.disk.crash_images(random, 2):
             story.check(image, holds)
+
+
+def test_what_is_deleted_after_a_move_stays_deleted() -> None:
+    moving = Story("fsync").begin()
+    moving.move()
+    moving.log.offsets.increment_log_start_offset(20)
+    for image in moving.disk.crash_images(seeded(13), 10):
+        opened = Moving(image, durability="fsync")
+        assert (opened.place, opened.log.offsets.log_start_offset) == (THERE, 20)

@@ -112,12 +112,12 @@ def test_the_log_goes_on_while_it_is_copied() -> None:
     moving.check()
 
 
-@pytest.mark.parametrize("after", range(0, 12, 2))
+@pytest.mark.parametrize("after", range(0, 15, 3))
 @pytest.mark.parametrize(
     "change", ["truncate", "start over", "retain", "delete records", "roll", "append"]
 )
 def test_what_happens_meanwhile_has_happened_there(change: str, after: int) -> None:
-    moving = Moving(slice_size=150)
+    moving = Moving(slice_size=120)
     log, slice_count = moving.log, 0
 
     def happen() -> None:
@@ -155,13 +155,21 @@ def test_what_happens_meanwhile_has_happened_there(change: str, after: int) -> N
     opened.check()
 
 
-def test_compaction_meanwhile_is_copied_anew() -> None:
-    moving = Moving(slice_size=150)
+@pytest.mark.parametrize("after", range(0, 15, 3))
+def test_compaction_meanwhile_is_copied_anew(after: int) -> None:
+    moving = Moving(slice_size=120)
     moving.compact()
-    size = moving.log.size
-    cleaning = moving.here.tasks.finish_now()
+    size, slice_count = moving.log.size, 0
+
+    def clean() -> None:
+        nonlocal slice_count
+        slice_count += 1
+        if slice_count == after + 1:
+            for _ in moving.here.tasks.finish_now():
+                pass
+
     moving.ask()
-    moving.go_on(lambda: next(cleaning, None))
+    moving.go_on(clean)
     assert moving.log.size < size
     told = moving.told()
     moving.close()
@@ -202,7 +210,7 @@ def test_a_move_to_where_it_is_ends_the_one_under_way() -> None:
 
 
 def test_a_move_that_was_begun_is_given_up_with_its_log() -> None:
-    moving = Moving(slice_size=150)
+    moving = Moving(slice_size=120)
     moving.ask()
     moving.relocations.run_once(0)
     assert moving.names(THERE)
@@ -216,7 +224,7 @@ def test_a_move_that_was_begun_is_given_up_with_its_log() -> None:
 
 
 def test_the_end_of_a_process_lets_the_next_one_begin_anew() -> None:
-    moving = Moving(slice_size=150)
+    moving = Moving(slice_size=120)
     moving.ask()
     moving.relocations.run_once(0)
     before = moving.told()
@@ -243,7 +251,7 @@ def test_a_log_of_another_topic_of_that_name_is_no_older_one() -> None:
 
 
 def test_a_copy_tells_how_far_it_is() -> None:
-    moving = Moving(slice_size=150)
+    moving = Moving(slice_size=120)
     moving.ask()
     seen = []
 
