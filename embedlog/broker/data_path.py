@@ -97,11 +97,11 @@ def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]
     return others if len(others) < len(named) else ()
 
 
-def existing_directory(files: Files, path: str | Path) -> str:
-    """The data directory of one broker that is there.
+def existing_directory(files: Files, path: str | Path, *, is_whole: bool = True) -> str:
+    """The data directory of one broker that is there; `is_whole`: the only one that it has.
 
     Raises:
-        ConfigError: it is none, or that of several brokers.
+        ConfigError: it is none, or that of several brokers, or one of several of a broker.
     """
     directory = data_directory(path)
     found = None if directory is None else files.stat(directory)
@@ -111,7 +111,7 @@ def existing_directory(files: Files, path: str | Path) -> str:
         raise ConfigError(
             f"{path} is of several brokers: name the directory of one, {path}/broker-1"
         )
-    if files.stat(f"{directory}/{paths.LOG_DIRS}") is not None:
+    if is_whole and files.stat(f"{directory}/{paths.LOG_DIRS}") is not None:
         from embedlog.storage.state_files.log_dirs import refuse_one_of_more
 
         refuse_one_of_more(files, directory)

@@ -248,7 +248,13 @@ class MetadataPublisher:
         hosted = self._replica_manager.partitions.get(topic_partition)
         is_ours = state is not None and self._replica_manager.node_id in state.replicas
         if hosted is not None and is_ours:
-            self._apply(image, hosted)
+            try:
+                self._apply(image, hosted)
+            except errors.KafkaStorageError as error:
+                if hosted.log.failure is None:
+                    raise
+                # The others shall hear of the change all the same, and one of them lead.
+                _log.warning("%s cannot be served any more: %s", topic_partition, error)
             self._replica_manager.changed(hosted)
         elif hosted is not None:
             self._remove(topic_partition)

@@ -134,6 +134,9 @@ class Partition:
         A new term of this broker's begins at the log's end. What is older than the present state is
         left alone: the answer to a proposal may overtake the metadata. `node_id` is this broker's
         own. Requires: no partition lock.
+
+        Raises:
+            KafkaStorageError: the disk refuses the beginning of a term; nothing was taken over.
         """
         with self.lock:
             if self.gone or state.partition_epoch < self.state.partition_epoch:
@@ -143,15 +146,17 @@ class Partition:
             self.joined.applied(self)
 
     def _take(self, state: PartitionState, node_id: int) -> None:
+        is_leader = state.leader == node_id
+        is_new_term = state.leader_epoch > self.leader_epoch
+        if is_new_term and is_leader and state.leader_epoch > self.log.epochs.latest:
+            # Before anything else: where the disk refuses, it is as if nothing was decided.
+            self.log.epochs.assign(state.leader_epoch)
         self.state = state
         self.isr = state.isr
         self.min_isr = state.min_isr
-        self.is_leader = state.leader == node_id
-        is_new_term = state.leader_epoch > self.leader_epoch
+        self.is_leader = is_leader
         if is_new_term:
             self.leader_epoch = state.leader_epoch
-            if self.is_leader and state.leader_epoch > self.log.epochs.latest:
-                self.log.epochs.assign(state.leader_epoch)
         if not self.is_leader:
             self.others = None
             return

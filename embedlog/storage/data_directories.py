@@ -144,10 +144,7 @@ class DataDirectories:
         holder = self.holder(topic_partition)
         if holder is None:
             return any(topic_partition in gone.logs for gone in self.offline)
-        from embedlog.storage.watched_files import WatchedFiles
-
-        files = holder.directory.files
-        return isinstance(files, WatchedFiles) and files.failure is not None
+        return _has_failed(holder)
 
     def report(self) -> None:
         """Let the controller know where logs lie that were made. Requires: no lock of a later rank
@@ -284,13 +281,18 @@ class DataDirectories:
         self._on_each(lambda manager: manager.abandon(loses_unsynced=loses_unsynced))
 
     def _on_each(self, work: Callable[[LogManager], None]) -> None:
-        """Work on each, also after one that failed; raise what the first did."""
+        """Work on each, also after one that refused; raise what the first did, unless its disk has
+        failed meanwhile: then it is offline, and that is told.
+        """
         refusal: Exception | None = None
         for manager in self.managers:
             try:
                 work(manager)
             except (errors.KafkaError, OSError) as error:
-                refusal = refusal or error
+                if not _has_failed(manager):
+                    refusal = refusal or error
+                else:
+                    events.error("%s is offline: %s", manager.directory.path, error)
         if refusal is not None:
             raise refusal
 
@@ -347,6 +349,14 @@ def _is_stray(manager: LogManager, topic_partition: TopicPartition, topic_id: by
         return partition_metadata.decode(manager.directory.files.read(path), path) != topic_id
     except (CorruptRecord, FileNotFoundError):
         return False
+
+
+def _has_failed(manager: LogManager) -> bool:
+    """Has the disk of the directory failed?"""
+    from embedlog.storage.watched_files import WatchedFiles
+
+    files = manager.directory.files
+    return isinstance(files, WatchedFiles) and files.failure is not None
 
 
 def _lies_offline(

@@ -155,6 +155,22 @@ def test_a_broker_whose_first_directory_is_away_does_not_start(files: SimFiles) 
     files.heal()
 
 
+def test_a_disk_that_fails_while_the_broker_is_closed_is_told_and_no_error(
+    files: SimFiles, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = Cluster("a", runtime=sim_runtime(files=files), log_dirs=["b"])
+    cluster.create_topic("t", 2)
+    for index in (0, 1):
+        send(cluster, index, b"x")
+    files.failing["b"] = EIO
+    cluster.close()
+    assert "b is offline" in caplog.text
+    assert files.stat("a/.kafka_cleanshutdown") is not None
+    files.heal()
+    with Cluster("a", runtime=sim_runtime(files=files), log_dirs=["b"]) as cluster:
+        assert [send(cluster, index, b"y") for index in (0, 1)] == [1, 1]
+
+
 # Three brokers
 
 

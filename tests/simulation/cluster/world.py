@@ -54,9 +54,9 @@ class Watcher(Protocol):
 class ClusterWorld:
     """Time, the brokers, and what travels to them."""
 
-    def __init__(self, seed: int, watch: Watcher, log_dirs: Sequence[str] = ()) -> None:
-        """`log_dirs` are further directories of every broker."""
-        self._log_dirs = log_dirs
+    def __init__(self, seed: int, watch: Watcher, *, log_dirs: Sequence[str] = ()) -> None:
+        """`log_dirs`: further log directories that each broker has."""
+        self.log_dirs = log_dirs
         self.random = random.Random(seed)
         self.cluster: Cluster
         self._seed = seed
@@ -87,7 +87,7 @@ class ClusterWorld:
             "data",
             SETTINGS,
             brokers=len(NODES),
-            log_dirs=self._log_dirs,
+            log_dirs=self.log_dirs,
             durability=self._durability,
             runtime=self.runtime,
             is_embedded=True,
