@@ -317,13 +317,14 @@ class Log:
         `checkpoint` stores the offsets of the logs there. Requires: the partition lock, and the
         sync lock.
         """
-        published = self.offsets.published
-        former = self.segments
+        published, former = self.offsets.published, self.segments
         self.chain.move_to(directory, open_files)
-        self.directory, self._open_files = directory, open_files
-        self.offsets.keep_with(checkpoint)
         self.durability.synced_offset = self.log_end_offset
-        self.configure(self.config)
+        self.offsets.keep_with(checkpoint)
+        if published is not None:
+            self.offsets.published = PublishedOffset(open_files, directory)
+        self._open_files = open_files
+        self.directory = directory  # last: it tells whether an interrupt came before all was done
         for segment in former:
             segment.file.release()
         if published is not None:

@@ -233,24 +233,37 @@ class LogManager:
             if self._closed or other._closed or self._logs.get(topic_partition) is not log:
                 raise ClosedError(f"{topic_partition} was closed or deleted")
             with log.lock, log.durability.lock:
+                former_directory = log.directory
                 other.checkpoints.forget(topic_partition)
-                other._logs[topic_partition] = log
-                is_there = False
                 try:
+                    other._logs[topic_partition] = log
                     bring()
-                    is_there = True
                 finally:
-                    if not is_there:
-                        del other._logs[topic_partition]
+                    if log.directory == former_directory:
+                        other._logs.pop(topic_partition, None)
                         other.checkpoints.forget(topic_partition)
-                del self._logs[topic_partition]
-                self.checkpoints.forget(topic_partition)
-                is_gone = self._put_away(topic_partition)
+                is_gone = self.leave_behind(topic_partition)
             self.opener.found.pop(topic_partition, None)
             other.has_compacted = other.has_compacted or self.has_compacted
             for manager in (self, other):
                 manager.tasks.stir()
         return is_gone
+
+    def leave_behind(self, topic_partition: TopicPartition) -> bool:
+        """Give away, for good, the name of a log that has moved; say if that could be done."""
+        path = paths.log_directory(self.directory.path, topic_partition)
+        with self._mutex:
+            self._logs.pop(topic_partition, None)  # an interrupt may have come before that
+            self.checkpoints.forget(topic_partition)
+            try:
+                if self.directory.files.stat(path) is not None:
+                    self.leftovers.put_away(topic_partition)
+                    self.directory.files.sync_directory(self.directory.path)
+                self.checkpoints.write_positions()
+            except OSError as error:
+                events.error("%s has moved, and is still here: %s", topic_partition, error)
+                return False
+        return True
 
     def salvage(self, topic_partition: TopicPartition) -> Log:
         """Take damage out of a log: every good batch stays; see `storage.recovery.salvage`.
@@ -322,17 +335,6 @@ class LogManager:
                 self.directory.release()
 
     # Steps
-
-    def _put_away(self, topic_partition: TopicPartition) -> bool:
-        """Give away, for good, the name of a log that has moved; say if that could be done."""
-        try:
-            self.leftovers.put_away(topic_partition)
-            self.directory.files.sync_directory(self.directory.path)
-            self.checkpoints.write_positions()
-        except OSError as error:
-            events.error("%s has moved, and is still here: %s", topic_partition, error)
-            return False
-        return True
 
     def _config(self, topic_partition: TopicPartition) -> LogConfig:
         return self._configs.get(topic_partition[0], self._defaults)

@@ -42,7 +42,7 @@ LAST_SIZE = 4 << 20
 class Relocation:
     """For one thread at a time."""
 
-    __slots__ = ("_directories", "future", "log", "source", "target")
+    __slots__ = ("_directories", "_path", "future", "log", "source", "target")
 
     def __init__(
         self,
@@ -58,6 +58,7 @@ class Relocation:
         self.log = log
         self.source = source
         self.target = target
+        self._path = paths.log_directory(target.directory.path, log.topic_partition)
         self.future = FutureLog(log, target.opener.open_files, target.directory.path, uuid)
 
     def step(self, size_max: int, *, last_size: int = LAST_SIZE) -> tuple[int, bool]:
@@ -69,17 +70,21 @@ class Relocation:
                 was, or poisoned: then the next opener decides.
             ClosedError: the log is nobody's any more, or one of its directories is closed.
         """
-        self.log.health.check()
         future = self.future
+        if self.log.directory == self._path:
+            # An interrupt came behind the commit.
+            future.close()
+            self._forget_former(is_gone=self.source.leave_behind(self.log.topic_partition))
+            return 0, True
+        self.log.health.check()
         size = future.catch_up(size_max)
         if future.lag_size > last_size or self.log.chain.is_swapping:
             return size, False
         future.sync()
         size += future.lag_size
-        is_complete = self._directories.hand_over(self.log, self.source, self.target, self._bring)
+        is_gone = self._directories.hand_over(self.log, self.source, self.target, self._bring)
         future.close()
-        if is_complete:
-            self._forget_former()
+        self._forget_former(is_gone=is_gone)
         return size, True
 
     def _bring(self) -> None:
@@ -90,7 +95,7 @@ class Relocation:
         log, target, files = self.log, self.target, self.target.directory.files
         if log.chain.is_swapping:
             raise KafkaStorageError(f"{log.topic_partition}: compaction is at its files")
-        path = paths.log_directory(target.directory.path, log.topic_partition)
+        path = self._path
         if files.stat(path) is not None:
             raise KafkaStorageError(f"{path} is there already")
         self.future.finish()
@@ -105,15 +110,16 @@ class Relocation:
                 raise
             files.sync_directory(target.directory.path)
             log.move_to(path, target.opener.open_files, target.checkpoints.write_positions)
-            is_settled = True
         finally:
-            if not is_settled:
+            if not is_settled and log.directory != path:
                 # What is written to the former files from here on would be lost.
                 reason = f"the move from {log.directory} to {path} was interrupted"
                 log.health.poison(KafkaStorageError(reason))
 
-    def _forget_former(self) -> None:
-        """There is one directory with the log: nothing need say which is the newer one."""
+    def _forget_former(self, *, is_gone: bool) -> None:
+        """Once there is one directory with the log nothing need say which is the newer one."""
+        if not is_gone:
+            return
         try:
             self.target.directory.files.remove(f"{self.log.directory}/{paths.MOVED_HERE}")
         except OSError as error:

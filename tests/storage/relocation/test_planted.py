@@ -83,7 +83,7 @@ BUGS = (
         lambda: killed("os", STEP),
     ),
     (
-        instead(LogManager, "_put_away", what_was_left_is_not_given_away),
+        instead(LogManager, "leave_behind", what_was_left_is_not_given_away),
         lambda: killed("os", STEP),
     ),
     (
