@@ -107,10 +107,11 @@ class Cluster:
         directory = self.path or _MEMORY_DIRECTORY
         self.config = BrokerConfig(config)
         log_dirs = log_dirs or named_beside(self.path, self.config.log_dirs)
-        self._log_dirs = further_directories(self.path, log_dirs) if log_dirs else ()
+        self.log_dirs = further_directories(self.path, log_dirs) if log_dirs else ()
+        """The further log directories."""
         self.durability = durability_of(self.path, durability, self.config)
         self.config.set_static("embedlog.durability", self.durability)
-        self.config.set_static("log.dirs", ",".join((directory, *self._log_dirs)))
+        self.config.set_static("log.dirs", ",".join((directory, *self.log_dirs)))
         if self.path is None:
             # A test shall not wait 3 s for members that it does not start.
             self._set_defaults({_REBALANCE_DELAY: "0"})
@@ -149,7 +150,7 @@ class Cluster:
                 self.config,
                 durability=self.durability,
                 on_disk=self.path is not None,
-                log_dirs=self._log_dirs,
+                log_dirs=self.log_dirs,
                 cluster_id=cluster_id,
                 waits_for_committer=waits_for_committer,
             )
@@ -164,7 +165,7 @@ class Cluster:
             # In memory, too, what a broker has written is there when it starts again.
             durability=self.durability if self.path is not None else "os",
             on_disk=self.path is not None,
-            log_dirs=self._log_dirs,
+            log_dirs=self.log_dirs,
             cluster_id=cluster_id,
         )
 
@@ -405,7 +406,8 @@ class Cluster:
 
         Each has a `kind`: a log that is "read-only" since the disk failed or "damaged", a recovery
         that "cut" something, files in "quarantined", "retention paused" by a clock that jumped, an
-        "uncleanable" log, "work failing". It looks into every log's directory: 0.1 s for 10,000.
+        "uncleanable" log, "work failing", a log directory that is "offline". It looks into every
+        log's directory: 0.1 s for 10,000.
 
         >>> import embedlog
         >>> with embedlog.open() as cluster:

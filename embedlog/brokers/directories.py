@@ -6,10 +6,12 @@ note of them (`storage.state_files.log_dirs`), so that one that is left out is m
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from embedlog.broker import meta_properties
 from embedlog.broker.data_directory import after_committers, prepare
 from embedlog.common import uuid_to_text
-from embedlog.errors import ConfigError
+from embedlog.errors import ConfigError, KafkaError
 from embedlog.runtime import Runtime
 from embedlog.storage.data_directories import DataDirectories, OfflineDirectory, refuse_duplicates
 from embedlog.storage.events import events
@@ -89,7 +91,8 @@ class Opener:
             return self._with_others(managers, log_dirs, notes.read_others(files, first))
         except BaseException:
             for manager in managers:
-                manager.close()
+                with suppress(KafkaError, OSError):  # what went wrong first is told
+                    manager.close()
             raise
 
     def _prepare(self, directory: str) -> None:
@@ -154,6 +157,9 @@ class Opener:
                     f"of that in {first}"
                 )
             properties = meta_properties.read(watched, path, self._config.node_id)
+        except OSError:
+            manager.abandon()
+            raise
         except BaseException:
             manager.close()
             raise
@@ -213,14 +219,17 @@ class Opener:
                 raise ConfigError(
                     f"{path} belongs to cluster {properties.cluster_id}, not to {cluster_id}"
                 )
-            if not properties.is_whole:
-                properties.cluster_id = cluster_id
-                node_id = self._config.node_id
-                meta_properties.write(runtime, path, node_id, properties, sync=sync)
-            notes.write_first(runtime.files, path, first.directory.path, sync=sync)
-        kept = {manager.directory.id: manager.directory.path for manager in others}
+            try:
+                if not properties.is_whole:
+                    properties.cluster_id = cluster_id
+                    node_id = self._config.node_id
+                    meta_properties.write(runtime, path, node_id, properties, sync=sync)
+                notes.write_first(runtime.files, path, first.directory.path, sync=sync)
+            except OSError as error:
+                directories.take_offline(path, str(error), runtime.clock.wall_ms())
+        kept = {each.directory.id: each.directory.path for each in directories.managers[1:]}
         for gone in directories.offline:
-            if gone.id in assigned:
+            if gone.id in assigned or gone.logs:
                 kept[gone.id] = gone.path
             elif gone.id:
                 events.warning(

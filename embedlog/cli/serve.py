@@ -176,7 +176,9 @@ def _closing_signals() -> list[Signals]:
 
 def announcement(cluster: Cluster, address: str) -> tuple[str, str, str]:
     """What the user has to know: where it listens, what it promises, how to end it."""
-    place = f"data in {cluster.path}" if cluster.path else "everything is kept in memory"
+    place = "everything is kept in memory"
+    if cluster.path:
+        place = f"data in {', '.join((cluster.path, *cluster.log_dirs))}"
     return (
         f"embedlog: listening on {address}",
         f"embedlog: {place}; durability {cluster.durability}: {SURVIVES[cluster.durability]}",

@@ -291,13 +291,13 @@ class MetadataImage:
         """Its replicas on brokers that are fenced or not registered, or in directories that are
         offline.
         """
-        brokers = self.brokers
+        brokers, places = self.brokers, partition.directories
         return tuple(
             node
             for node in partition.replicas
             if (broker := brokers.get(node)) is None
             or broker.is_fenced
-            or self.is_lost(partition, node)
+            or (places and self.is_lost(partition, node))
         )
 
     def __repr__(self) -> str:

@@ -218,6 +218,11 @@ def partition_state(partition: Partition) -> PartitionState:
     )
 
 
+def _places(state: PartitionState) -> dict[int, bytes]:
+    told = zip(state.replicas, state.directories, strict=False)
+    return {node: id for node, id in told if id != ZERO_UUID}
+
+
 def _directories(partition: Partition) -> list[bytes]:
     known = partition.directories
     return [known.get(node, ZERO_UUID) for node in partition.replicas] if known else []
@@ -236,11 +241,7 @@ def _partition(state: PartitionState) -> Partition:
         elr=tuple(state.elr),
         last_known_elr=tuple(state.last_known_elr),
         is_recovering=state.is_recovering,
-        directories={
-            node: id
-            for node, id in zip(state.replicas, state.directories, strict=False)
-            if id != ZERO_UUID
-        },
+        directories=_places(state) if state.directories else {},
     )
 
 

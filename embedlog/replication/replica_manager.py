@@ -344,6 +344,19 @@ def _with_clocks(error: errors.KafkaError, now_ms: int, machine_ms: int) -> erro
     return told
 
 
+def check_one_batch(records: Buffer) -> None:
+    """Look at the frame of what is to be produced, as Kafka does before it looks for the leader.
+
+    Raises:
+        InvalidRecord, CorruptMessage: they are not one batch of the current format.
+    """
+    from embedlog.storage.validation.record_set import check_rest, first_entry
+
+    view = memoryview(records)
+    _, size, _ = first_entry(view, CURRENT_MAGIC)
+    check_rest(view, size)
+
+
 def nothing_to_load(_topic: str, _index: int) -> Partition | None:
     """Stands for `ReplicaManager.load` where there is nothing, or where it may not be called."""
     return None

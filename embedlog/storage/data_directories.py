@@ -14,7 +14,6 @@ from embedlog.errors import ConfigError, CorruptRecord
 from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage import paths
 from embedlog.storage.events import events
-from embedlog.storage.preferred_directories import PreferredDirectories
 from embedlog.storage.state_files import partition_metadata
 from embedlog.topic_names import METADATA_TOPIC
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from embedlog.storage.log import Log
     from embedlog.storage.log_config import LogConfig
     from embedlog.storage.log_manager import LogManager
+    from embedlog.storage.preferred_directories import PreferredDirectories
     from embedlog.storage.relocation.relocations import Relocations
     from embedlog.storage.tasks import LogTasks
 
@@ -103,15 +103,18 @@ class DataDirectories:
         """The setting cordoned.log.dirs (KIP-1066)."""
         self.relocations: Relocations | None = None
         """Moves logs from one to another; None where nobody does."""
-        self.preferred = PreferredDirectories()
+        self.preferred: PreferredDirectories | None = None
+        """Where logs are wanted that are not there yet; None where there is no choice."""
         self.tasks: LogTasks | DirectoryTasks = self.first.tasks
         """The work that waits for its time, as if it were of one directory."""
         if len(managers) > 1:
             from embedlog.storage.directory_tasks import DirectoryTasks
+            from embedlog.storage.preferred_directories import PreferredDirectories
             from embedlog.storage.relocation.leftovers import settle
 
             settle(self.managers, is_all=not offline)
             self.tasks = DirectoryTasks(self)
+            self.preferred = PreferredDirectories()
 
     # Which directories there are
 
@@ -303,7 +306,8 @@ def _for_new(
     """Where a log is made: in the directory that is known, or preferred, or in that with the fewest
     logs.
     """
-    path, managers = directories.preferred.take(topic_partition), directories.managers
+    preferred, managers = directories.preferred, directories.managers
+    path = None if preferred is None else preferred.take(topic_partition)
     for manager in managers:
         if manager.directory.id == directory_id:
             return manager

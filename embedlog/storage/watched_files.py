@@ -71,16 +71,14 @@ class WatchedFiles:
     def _note(self, error: OSError) -> None:
         if error.errno in _HARMLESS or self.failure is not None:
             return
-        if error.errno in _MISSING and self._is_there():
-            return
+        if error.errno in _MISSING:
+            try:
+                if self._files.stat(self.path) is not None:
+                    return
+            except OSError as why:
+                error = why
         self.failure = error
         self._on_failure(self.path, error)
-
-    def _is_there(self) -> bool:
-        try:
-            return self._files.stat(self.path) is not None
-        except OSError:
-            return False
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
         def call() -> File:

@@ -1,4 +1,4 @@
-"""Spark's memory and time by the size of a log: a scrub, and a streaming count, `local[2]`.
+"""Spark's memory and time by the size of a log: a scrub, a streaming count, an archive; `local[2]`.
 
     python -m tests.benchmarks scale
     python -m tests.benchmarks.scale --records 1000000,10000000,100000000 [--size 100]
@@ -178,7 +178,16 @@ def stream(spark: Any, path: str, work: str, per_trigger: str) -> int:
     return sum(counts.values())
 
 
-RUNS: dict[str, Callable[..., int]] = {"scrub": scrub, "stream": stream}
+def archive(spark: Any, path: str, work: str, *_: str) -> int:
+    """All there is to a Parquet table, in commits of the job's own size; the records in it."""
+    from embedlog.spark.jobs.archive import archive as to_table
+    from embedlog.spark.jobs.topics import Topics
+
+    with tempfile.TemporaryDirectory(dir=work) as table:
+        return int(to_table(spark, Topics(("t",), path), table).counts["records"])
+
+
+RUNS: dict[str, Callable[..., int]] = {"scrub": scrub, "stream": stream, "archive": archive}
 
 
 def _drive(kind: str, path: str, warm: str, work: str, *arguments: str) -> None:
@@ -215,7 +224,7 @@ def compare(counts: tuple[int, ...], size: int, per_trigger: int) -> None:
             print(f"\n{count:,} records, {stored / 1e6:,.0f} MB, ", end="")
             print(f"written in {time.perf_counter() - started:.1f} s")
             print(f"  plain read of the files: {stored / 1e6 / _plain(work / 'log'):,.0f} MB/s")
-            for kind, arguments in (("scrub", ()), ("stream", (per_trigger,))):
+            for kind, arguments in (("scrub", ()), ("stream", (per_trigger,)), ("archive", ())):
                 result = measure(kind, work / "log", work, *arguments)
                 expected = 0 if kind == "scrub" else count
                 assert result.value == expected, (kind, result.value, expected)

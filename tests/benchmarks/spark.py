@@ -2,23 +2,27 @@
 a scrub, and what a micro-batch of a stream takes.
 
 One session, one log, rounds in turn. Reads go to Spark's noop sink with all columns; the connector
-reads from our listener, with its defaults and as fast as it can be made.
+reads from our listener, with its defaults and as fast as it can be made, and from Apache Kafka's.
+"Ready batches" are what any source in Python costs at least.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import embedlog
 from embedlog.spark import register
 from embedlog.spark.pipeline.session import open_session
+from tests.benchmarks.ready import KEY, ReadyDataSource
+from tests.support.kafka import real_kafka
 from tests.support.tools import has_jars, jar_files
 
 ROUNDS = 5
@@ -57,19 +61,37 @@ def main() -> None:
         },
     )
     register(spark)
+    spark.dataSource.register(ReadyDataSource)
     try:
         for size, count in SIZES:
-            _measure(spark, base / str(size), size, count, with_kafka=bool(jars))
+            (base / str(size)).mkdir()
+            with _kafka(base / str(size)) as kafka:
+                _measure(spark, base / str(size), size, count, kafka, with_kafka=bool(jars))
     finally:
         spark.stop()
         shutil.rmtree(base, ignore_errors=True)
 
 
-def _measure(spark: Any, base: Path, size: int, count: int, *, with_kafka: bool) -> None:
+@contextlib.contextmanager
+def _kafka(base: Path) -> Iterator[str | None]:
+    """The address of a broker of Apache Kafka; None without its jars."""
+    if not has_jars("broker"):
+        print("Apache Kafka is missing: python -m tests.support.tools broker")
+        yield None
+        return
+    (base / "kafka").mkdir()
+    with real_kafka(base / "kafka") as address:
+        yield address
+
+
+def _measure(
+    spark: Any, base: Path, size: int, count: int, kafka: str | None, *, with_kafka: bool
+) -> None:
     with embedlog.open(base / "log", durability="os") as cluster:
         cluster.create_topic("t", PARTITIONS)
         cluster.create_topic("written", PARTITIONS)
-        _fill(cluster, size, count)
+        with cluster.producer(batch_size=BATCH_SIZE, linger_ms=100) as producer:
+            _fill(producer, size, count)
         address = cluster.listen("127.0.0.1", 0).address
         ours = _reader(spark, "embedlog", {"path": str(base / "log")})
         server = {"kafka.bootstrap.servers": address}
@@ -79,9 +101,17 @@ def _measure(spark: Any, base: Path, size: int, count: int, *, with_kafka: bool)
             )
         reads: dict[str, Callable[[], Frame]] = {"embedlog, directory": ours}
         reads["embedlog, over the wire"] = _reader(spark, "embedlog", server)
+        ready = {"count": str(count), "size": str(size)}
+        reads["ready batches"] = lambda: spark.read.format("ready").options(**ready).load()
         if with_kafka:
             reads["connector, defaults"] = _reader(spark, "kafka", server)
             reads["connector, tuned"] = _reader(spark, "kafka", {**server, **TUNED})
+        if with_kafka and kafka is not None:
+            _fill_kafka(kafka, size, count)
+            theirs = {"kafka.bootstrap.servers": kafka}
+            reads["connector, from Kafka"] = _reader(spark, "kafka", theirs)
+            reads["connector, tuned, from Kafka"] = _reader(spark, "kafka", {**theirs, **TUNED})
+            reads["embedlog, from Kafka"] = _reader(spark, "embedlog", theirs)
         for codec in ("none", "zstd"):
             reads[f"Parquet, {codec}"] = lambda codec=codec: spark.read.parquet(
                 str(base / f"parquet-{codec}")
@@ -176,16 +206,22 @@ def _micro_batches(spark: Any, kind: str, options: dict[str, str], checkpoint: P
     return [each["durationMs"]["triggerExecution"] for each in told[1 : MICRO_BATCHES + 1]]
 
 
-def _fill(cluster: embedlog.Cluster, size: int, count: int) -> None:
+def _fill_kafka(address: str, size: int, count: int) -> None:
+    with embedlog.Admin(address) as admin:
+        admin.create_topics({"t": PARTITIONS}).check()
+    with embedlog.Producer(address, batch_size=BATCH_SIZE, linger_ms=100) as producer:
+        _fill(producer, size, count)
+
+
+def _fill(producer: embedlog.Producer, size: int, count: int) -> None:
     # `send_batch` makes one batch a partition of what it is given, whatever `batch.size` is.
     some = PARTITIONS * (BATCH_SIZE // (size + RECORD_OVERHEAD))
     padding = os.urandom(size)
-    with cluster.producer(batch_size=BATCH_SIZE, linger_ms=100) as producer:
-        for first in range(0, count, some):
-            numbers = range(first, min(first + some, count))
-            values = [b"%016d" % n + padding[16:] for n in numbers]
-            producer.send_batch("t", values, keys=[b"key-%012d" % n for n in numbers])
-        producer.flush()
+    for first in range(0, count, some):
+        numbers = range(first, min(first + some, count))
+        values = [b"%016d" % n + padding[16:] for n in numbers]
+        producer.send_batch("t", values, keys=[KEY % n for n in numbers])
+    producer.flush()
 
 
 def _reader(spark: Any, name: str, options: dict[str, str]) -> Callable[[], Frame]:

@@ -8,9 +8,12 @@ import pytest
 
 import embedlog
 from embedlog import TopicPartition
+from embedlog.cli import main
 from embedlog.cluster import Cluster
 from embedlog.errors import ConfigError, DirectoryLocked, EmbedlogError
+from embedlog.hand_over import commit
 from embedlog.storage import paths
+from embedlog.storage.adoption.manifest import Manifest
 from embedlog.testing import SimFiles, sim_runtime
 from wire.error_codes import ErrorCode
 from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -19,7 +22,7 @@ IMPATIENT = {"retries": 0, "delivery_timeout_ms": 300, "request_timeout_ms": 200
 
 
 def open_both(first: Path, second: Path) -> Cluster:
-    return embedlog.open(first, log_dirs=[second])
+    return embedlog.open(first, log_dirs=[second], durability="os")
 
 
 def places(cluster: Cluster, node_id: int = 1) -> dict[str, list[str]]:
@@ -239,6 +242,36 @@ def test_readers_without_a_lock_are_refused(tmp_path: Path) -> None:
     for each, other in ((first, second), (second, first)):
         with pytest.raises(ConfigError, match=f"one of several log directories.*{other}"):
             embedlog.open_reader(each)
+
+
+def test_staged_files_are_not_committed_to_one_of_several(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    open_both(first, second).close()
+    manifest = Manifest("m", [])
+    for each in (first, second):
+        with pytest.raises(ConfigError, match="one of several log directories"):
+            commit(str(each), manifest, timeout_ms=0)
+
+
+def test_log_dirs_of_the_settings_count_where_they_name_the_path(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    with embedlog.open(first, config={"log.dirs": f"{first},{second}"}) as cluster:
+        assert set(places(cluster)) == {"a", "b"}
+    with embedlog.open(tmp_path / "c", config={"log.dirs": f"{first},{second}"}) as cluster:
+        assert set(places(cluster)) == {"c"}
+
+
+def test_tools_tell_of_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    with open_both(first, second) as cluster:
+        cluster.create_topic("t", 2)
+        send(cluster, 1, b"x")
+    for each, other in ((first, second), (second, first)):
+        assert main(["verify", str(each)]) == 0
+        assert f"one of several log directories, beside {other}" in capsys.readouterr().out
+    assert main(["dump", str(second)]) == 0
+    assert "t-1" in capsys.readouterr().out
+    assert main(["salvage", str(second), "--dry-run"]) == 0
 
 
 def test_directories_in_memory() -> None:

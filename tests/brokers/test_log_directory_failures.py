@@ -9,10 +9,13 @@ import pytest
 
 from embedlog import TopicPartition
 from embedlog.cluster import Cluster
+from embedlog.coordinator.placement import partition_of
 from embedlog.errors import EmbedlogError
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from tests.brokers.conftest import until
 from tests.brokers.test_log_directories import fetch_error, offline, places, send, states
+from tests.golden.batches import simple
+from tests.golden.requests import produce
 from wire.error_codes import ErrorCode
 from wire.schemas.metadata import MetadataRequest, MetadataResponsePartition
 
@@ -61,6 +64,17 @@ def metadata(cluster: Cluster) -> list[MetadataResponsePartition]:
     return topic.partitions
 
 
+def produce_error(cluster: Cluster, index: int, version: int) -> int:
+    """What the broker answers to a batch for a partition of topic "t"."""
+    topic_id = cluster.broker(1).core.image.topics_by_name["t"].topic_id
+    transport = cluster.connect()
+    request = produce(("t", topic_id), version, simple(b"x"), partition=index)
+    pending = transport.send(1, request, version=version)
+    transport.wait(pending, None)
+    [answer] = pending.result().responses[0].partition_responses
+    return answer.error_code
+
+
 # Alone
 
 
@@ -84,6 +98,8 @@ def test_alone_the_replicas_of_a_failed_directory_are_offline_and_the_others_go_
     assert (well.leader_id, well.offline_replicas, well.error_code) == (1, [], 0)
     assert (ill.leader_id, ill.offline_replicas) == (-1, [1])
     assert ill.error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    codes = {3: ErrorCode.KAFKA_STORAGE_ERROR, 2: ErrorCode.NOT_LEADER_OR_FOLLOWER}
+    assert {version: produce_error(alone, 1, version) for version in codes} == codes
     files.heal()
     # Nothing is written there again before the broker is restarted.
     assert fetch_error(alone, 1) == ErrorCode.KAFKA_STORAGE_ERROR
@@ -169,6 +185,42 @@ def test_a_disk_that_fails_while_the_broker_is_closed_is_told_and_no_error(
     files.heal()
     with Cluster("a", runtime=sim_runtime(files=files), log_dirs=["b"]) as cluster:
         assert [send(cluster, index, b"y") for index in (0, 1)] == [1, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_first_time", [False, True])
+def test_whatever_fails_in_a_further_directory_the_broker_opens_and_loses_nothing(
+    *, is_first_time: bool
+) -> None:
+    """Each call in turn that the opening makes there."""
+    before = SimFiles()
+    log_dirs = ["b"]
+    with Cluster("a", runtime=sim_runtime(files=before), log_dirs=log_dirs) as cluster:
+        cluster.create_topic("t", 2)
+        for index in (0, 1):
+            send(cluster, index, b"x")
+    if is_first_time:
+        log_dirs = ["b", "c"]
+    failing = log_dirs[-1]
+    whole = before.survivor()
+    opened = Cluster("a", runtime=sim_runtime(7, files=whole), log_dirs=log_dirs)
+    calls = list(whole.trace)
+    opened.close()
+    numbers = [
+        number
+        for number, (_, path) in enumerate(calls)
+        if path == failing or path.startswith(f"{failing}/")
+    ]
+    assert len(numbers) > 10
+    for number in numbers:
+        files = before.survivor()
+        files.fail(number, EIO)
+        with Cluster("a", runtime=sim_runtime(7, files=files), log_dirs=log_dirs) as cluster:
+            assert send(cluster, 0, b"y") == 1
+        files.heal()
+        with Cluster("a", runtime=sim_runtime(8, files=files), log_dirs=log_dirs) as cluster:
+            assert offline(cluster) == []
+            assert [send(cluster, index, b"z") for index in (0, 1)] == [2, 1]
 
 
 # Three brokers
@@ -312,3 +364,74 @@ def test_a_topic_deleted_while_its_directory_was_away_is_gone_when_it_is_back(
     with Cluster("a", runtime=sim_runtime(files=files), log_dirs=["b"]) as cluster:
         assert places(cluster) == {"a": ["t-0", "t-1"], "b": []}
         assert send(cluster, 1, b"z") == 1
+
+
+# Coordinators
+
+
+def commit(cluster: Cluster, group: str, offset: int) -> None:
+    """Commit an offset of the group, as a member that was assigned its partition."""
+    with cluster.admin() as admin:
+        refused = admin.alter_group_offsets(group, {TopicPartition("t", 0): offset}).errors
+    if refused:
+        raise next(iter(refused.values()))
+
+
+def committed(cluster: Cluster, group: str) -> int:
+    with cluster.admin() as admin:
+        return admin.list_group_offsets([group])[group][TopicPartition("t", 0)].offset
+
+
+def groups_by_directory(cluster: Cluster, node_id: int = 1) -> dict[str, str]:
+    """A group whose offsets lie in each of the directories of a broker that is alone."""
+    found: dict[str, str] = {}
+    for number in range(40):
+        group = f"g{number}"
+        commit(cluster, group, 1)
+        index = partition_of(group, 4)
+        for path, logs in places(cluster, node_id).items():
+            if f"__consumer_offsets-{index}" in logs:
+                found.setdefault(path, group)
+    return found
+
+
+def test_groups_of_a_directory_that_failed_wait_and_the_others_go_on(
+    files: SimFiles, runtime: SimRuntime
+) -> None:
+    config = {"offsets.topic.num.partitions": "4"}
+    with Cluster("a", config, runtime=runtime, is_embedded=True, log_dirs=["b"]) as cluster:
+        cluster.create_topic("t", 1)
+        groups = groups_by_directory(cluster)
+        assert set(groups) == {"a", "b"}
+        files.failing["b"] = EIO
+        with pytest.raises(EmbedlogError), cluster.admin() as admin:
+            stored = {TopicPartition("t", 0): 2}
+            refused = admin.alter_group_offsets(groups["b"], stored, timeout_ms=300).errors
+            raise next(iter(refused.values()))
+        runtime.scheduler.run_for(100)
+        commit(cluster, groups["a"], 2)
+        assert committed(cluster, groups["a"]) == 2
+    files.heal()
+    runtime = sim_runtime(files=files)
+    with Cluster("a", config, runtime=runtime, is_embedded=True, log_dirs=["b"]) as cluster:
+        assert committed(cluster, groups["a"]) == 2
+        assert committed(cluster, groups["b"]) == 1
+        commit(cluster, groups["b"], 3)
+        assert committed(cluster, groups["b"]) == 3
+
+
+def test_groups_of_several_brokers_go_on_elsewhere(files: SimFiles, runtime: SimRuntime) -> None:
+    config = {"offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "3"}
+    with Cluster(
+        "a", config, brokers=3, runtime=runtime, is_embedded=True, log_dirs=["b"]
+    ) as cluster:
+        cluster.create_topic("t", 1, replication_factor=3)
+        commit(cluster, "g", 1)
+        until(cluster, lambda: committed(cluster, "g") == 1)
+        leader = cluster.partition("__consumer_offsets", 0).leader
+        until(cluster, lambda: set(cluster.partition("__consumer_offsets", 0).isr) == {1, 2, 3})
+        assert "__consumer_offsets-0" in places(cluster, leader)[second(leader)]
+        files.failing[second(leader)] = EIO
+        commit(cluster, "g", 2)
+        assert committed(cluster, "g") == 2
+        assert cluster.partition("__consumer_offsets", 0).leader not in (leader, -1)

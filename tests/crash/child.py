@@ -33,6 +33,7 @@ class Child:
         self.pid = os.fork()
         if self.pid == 0:
             code = FAILED
+            sys.settrace(None)  # a countdown is its parent's
             try:
                 os.close(reader)
                 if gate is not None:

@@ -232,7 +232,7 @@ class _Task:
                 loser = Child(lambda _: self._lose())
                 if self._chance.random() < 0.3:
                     time.sleep(self._chance.random() * 0.02)
-                    loser.kill()
+                    loser.close()
             attempt = Child(self._say_what_is_written)
             if self._chance.random() < 0.2:
                 time.sleep(self._chance.random() * 0.02)

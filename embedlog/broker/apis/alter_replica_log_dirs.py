@@ -80,7 +80,7 @@ def _move(broker: Broker, path: str, topic: str, index: int) -> int:
     if manager.relocations is not None:
         manager.relocations.cancel(place, unless_to=path)
     holder = manager.holder(place)
-    if holder is None:
+    if holder is None and manager.preferred is not None:
         manager.preferred.note(place, path)
     known = broker.image.partition(topic, index)
     if known is None:

@@ -19,8 +19,11 @@ from wire.schemas.describe_log_dirs import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
+    from embedlog.runtime.files import Files
     from wire.schemas.describe_log_dirs import DescribeLogDirsRequest
 
     _Topics = dict[str, list[DescribeLogDirsPartition]]
@@ -35,11 +38,12 @@ def handle(
         if asked is None
         else {(topic.topic, index) for topic in asked for index in topic.partitions}
     )
-    manager = broker.log_manager
-    sizes = _sizes(broker)
+    managers = broker.log_manager.managers
+    sizes = _sizes(broker, [each.directory.path for each in managers])
     found: dict[str, _Topics] = {path: {} for path in sizes}
-    first = manager.first.directory.path
-    futures = {} if manager.relocations is None else manager.relocations.futures()
+    first = managers[0].directory.path
+    relocations = broker.log_manager.relocations
+    futures = {} if relocations is None else relocations.futures()
     for topic in broker.image.topics_by_name.values():
         for partition in topic.partitions:
             place = topic.name, partition.partition
@@ -61,20 +65,22 @@ def handle(
                 described.is_future_key = True
                 described.offset_lag = max(0, future.log.log_end_offset - future.end_offset)
                 found[future.directory].setdefault(topic.name, []).append(described)
-    results = [_result(broker, path, topics) for path, topics in found.items()]
+    results = [
+        _result(broker, path, each.directory.files, found[path])
+        for path, each in zip(sizes, managers, strict=True)
+    ]
     named = broker.config.log_dirs or ()
     results += [
         DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=gone.path)
-        for gone in manager.offline
+        for gone in broker.log_manager.offline
         if gone.path in named
     ]
     return DescribeLogDirsResponse(results=results)
 
 
-def _sizes(broker: Broker) -> dict[str, dict[tuple[str, int], int]]:
+def _sizes(broker: Broker, paths: Sequence[str]) -> dict[str, dict[tuple[str, int], int]]:
     """The sizes of the logs in each directory that works, by its path."""
-    managers = broker.log_manager.managers
-    found: dict[str, dict[tuple[str, int], int]] = {each.directory.path: {} for each in managers}
+    found: dict[str, dict[tuple[str, int], int]] = {path: {} for path in paths}
     for partition in broker.all_partitions():
         here = found.get(partition.log.directory.rpartition("/")[0])
         if here is not None:
@@ -82,11 +88,11 @@ def _sizes(broker: Broker) -> dict[str, dict[tuple[str, int], int]]:
     return found
 
 
-def _result(broker: Broker, path: str, topics: _Topics) -> DescribeLogDirsResult:
+def _result(broker: Broker, path: str, files: Files, topics: _Topics) -> DescribeLogDirsResult:
     try:
-        volume = broker.runtime.files.volume(path)
-    except OSError:
-        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
+        volume = files.volume(path)
+    except OSError:  # its disk has just failed
+        return DescribeLogDirsResult(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, log_dir=path)
     return DescribeLogDirsResult(
         log_dir=path,
         topics=[

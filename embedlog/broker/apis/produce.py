@@ -1,7 +1,7 @@
 """Produce (api key 0), versions 0-13: append record sets to partitions.
 
-v0-v2 take message sets and convert them to batches. v3 takes one batch of magic 2 per partition.
-v4 may answer KAFKA_STORAGE_ERROR. v7 allows zstd. v8 names the records that were refused. v10
+v0-v2 take message sets and convert them to batches. v3 takes one batch of magic 2 per partition,
+and may answer KAFKA_STORAGE_ERROR. v7 allows zstd. v8 names the records that were refused. v10
 tells the leader (KIP-951). v11 TRANSACTION_ABORTABLE. v12 the broker adds partitions to the
 transaction (KIP-890). v13 topic ids. acks=0 has no answer; an error closes the connection instead.
 
@@ -24,7 +24,7 @@ from embedlog import errors
 from embedlog.broker import topics
 from embedlog.coordinator.answers import answered, flattened
 from embedlog.replication.delayed_produce import AppendedPartition
-from embedlog.replication.replica_manager import CURRENT_MAGIC
+from embedlog.replication.replica_manager import CURRENT_MAGIC, check_one_batch
 from embedlog.topic_names import INTERNAL_TOPICS
 from wire.error_codes import ErrorCode
 from wire.schema import bare
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 ANY_MAGIC = (0, 2)
 _FIRST_WITH_BATCHES_ONLY = 3
-_FIRST_WITH_STORAGE_ERROR = 4
+_FIRST_WITH_STORAGE_ERROR = 3
 _FIRST_WITH_ZSTD = 7
 _FIRST_WITH_LEADER = 10
 _FIRST_WITH_IDS = 13
@@ -250,6 +250,8 @@ def _append_to_topic(produce: _Produce, topic: TopicProduceData) -> TopicProduce
                 raise unknown()
             answers.append(_append(produce, partition, data))
         except errors.KafkaError as error:
+            if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                error = _found_before(produce, name, data) or error
             produce.failed = True
             answers.append(_refusal(index, error, produce.version))
     response = bare(TopicProduceResponse)
@@ -269,23 +271,14 @@ def _last_of_each(partition_data: list[PartitionProduceData]) -> Iterable[Partit
 def _append(
     produce: _Produce, partition: Partition, data: PartitionProduceData
 ) -> PartitionProduceResponse:
-    records = data.records
-    if records is None:
-        raise errors.InvalidRecord()
+    records = _acceptable(produce, partition.topic, data)
     acks = produce.acks
-    version = produce.version
-    if version < _FIRST_WITH_ZSTD and _attributes(records) & _CODEC_MASK == _ZSTD:
-        raise errors.UnsupportedCompressionType()
-    if not -1 <= acks <= 1:
-        raise errors.InvalidRequiredAcks()
-    if partition.topic in INTERNAL_TOPICS and produce.context.client_id != _ADMIN_CLIENT_ID:
-        raise errors.InvalidTopic()
     verification = produce.verification
     info = produce.broker.replica_manager.append(
         partition,
         records,
         acks=acks,
-        magic_limits=CURRENT_MAGIC if version >= _FIRST_WITH_BATCHES_ONLY else ANY_MAGIC,
+        magic_limits=_magic_limits(produce.version),
         verification=(
             None if verification is None else verification.guard((partition.topic, data.index))
         ),
@@ -300,6 +293,41 @@ def _append(
                 AppendedPartition(partition, required_offset, answer, is_local=acks == 1)
             )
     return answer
+
+
+def _acceptable(produce: _Produce, topic: str, data: PartitionProduceData) -> Payload:
+    """The records for a partition, of which the request's own rules say nothing bad.
+
+    Raises:
+        InvalidRecord, UnsupportedCompressionType, InvalidRequiredAcks, InvalidTopic: they do.
+    """
+    records = data.records
+    if records is None:
+        raise errors.InvalidRecord()
+    if produce.version < _FIRST_WITH_ZSTD and _attributes(records) & _CODEC_MASK == _ZSTD:
+        raise errors.UnsupportedCompressionType()
+    if not -1 <= produce.acks <= 1:
+        raise errors.InvalidRequiredAcks()
+    if topic in INTERNAL_TOPICS and produce.context.client_id != _ADMIN_CLIENT_ID:
+        raise errors.InvalidTopic()
+    return records
+
+
+def _found_before(
+    produce: _Produce, topic: str, data: PartitionProduceData
+) -> errors.KafkaError | None:
+    """What Kafka finds wrong with the records before it sees that another broker leads."""
+    try:
+        records = _acceptable(produce, topic, data)
+        if produce.version >= _FIRST_WITH_BATCHES_ONLY:
+            check_one_batch(records)
+    except errors.KafkaError as error:
+        return error
+    return None
+
+
+def _magic_limits(version: int) -> tuple[int, int]:
+    return CURRENT_MAGIC if version >= _FIRST_WITH_BATCHES_ONLY else ANY_MAGIC
 
 
 def _written(
@@ -361,7 +389,7 @@ def _attributes(records: Payload) -> int:
 
 
 def _storage_error(version: int) -> int:
-    """Clients before v4 do not know KAFKA_STORAGE_ERROR."""
+    """Clients before v3 may not know KAFKA_STORAGE_ERROR."""
     if version < _FIRST_WITH_STORAGE_ERROR:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return ErrorCode.KAFKA_STORAGE_ERROR

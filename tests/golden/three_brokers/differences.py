@@ -27,12 +27,6 @@ DIFFERENCES: list[Difference] = [
         "when min.insync.replicas falls, what is replicated counts at once",
     ),
     Difference(
-        "produce_to_each",
-        "* Produce * to no replica, no batch",
-        "*",
-        "who has no replica says who leads, whatever is wrong with the batch",
-    ),
-    Difference(
         "reassignments_below_the_minimum",
         "*",
         "*.eligible_leader_replicas*",

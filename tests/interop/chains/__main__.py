@@ -27,7 +27,7 @@ def main() -> int:
             print(
                 f"seed {seed}: killed the broker {story.killed_brokers} times and copiers"
                 f" {story.killed_copiers} times, {story.failed_copiers} failed,"
-                f" {story.stuck_copiers} were stuck;"
+                f" {' '.join(story.stuck_copiers.elements()) or '0'} were stuck;"
                 f" {', '.join(story.broken) or '0 broken'}",
                 flush=True,
             )

@@ -47,7 +47,7 @@ class Story(NamedTuple):
     killed_copiers: int
     failed_copiers: int
     """Those that ended with an error, mostly because the broker was killed."""
-    stuck_copiers: int
+    stuck_copiers: Counter[str]
     """Those that made nothing of the peace, and were killed: kafka-python may wait for ever in
     send_offsets_to_transaction when the broker dies under it."""
     broken: list[str]
@@ -165,7 +165,7 @@ def _kill(chance: random.Random, broker: Program, copiers: dict[str, Program]) -
     return killed_brokers, killed_copiers
 
 
-def wait_for(address: str, copiers: dict[str, Program]) -> tuple[list[str], int]:
+def wait_for(address: str, copiers: dict[str, Program]) -> tuple[list[str], Counter[str]]:
     """Who does not end in peace, and how often one that stood still was killed once more."""
     late, ends = dict(copiers), dict.fromkeys(copiers, -1)
     moved = dict.fromkeys(copiers, time.monotonic())
@@ -188,7 +188,7 @@ def wait_for(address: str, copiers: dict[str, Program]) -> tuple[list[str], int]
                     kills[name] += 1
                     moved[name] = now
             time.sleep(0.5)
-    return broken, kills.total()
+    return broken, kills
 
 
 def check(address: str, name: str) -> list[str]:

@@ -40,7 +40,8 @@ def main() -> int:
             faults = ", ".join(f"{count} x {name}" for name, count in sorted(story.faults.items()))
             print(
                 f"seed {seed}: {faults}; {story.failed_copiers} programs failed,"
-                f" {story.stuck_copiers} were stuck; {', '.join(story.broken) or '0 broken'}",
+                f" {' '.join(story.stuck_copiers.elements()) or '0'} were stuck;"
+                f" {', '.join(story.broken) or '0 broken'}",
                 flush=True,
             )
     return broken_count

@@ -54,7 +54,7 @@ class Story(NamedTuple):
 
     faults: Counter[str]
     failed_copiers: int
-    stuck_copiers: int
+    stuck_copiers: Counter[str]
     broken: list[str]
 
 
@@ -112,7 +112,7 @@ def tell_of_streams(
             broken = end(streams)
             broken += [f"{each.name}: nothing was written" for each in streams if each.is_empty]
             errors = [text for stream in streams for text in stream.errors]
-            return Story(faults, len(errors), 0, broken + errors)
+            return Story(faults, len(errors), Counter(), broken + errors)
         finally:
             for stream in streams:
                 stream.kill()

@@ -33,7 +33,15 @@ def produce_to_each(cluster: ClusterRun) -> None:
                 cluster[node].send(request, version, f"to {PLACES[node]}, acks {acks}")
         twice = produce(topic, version, simple(b"x"), simple(b"y"))
         cluster[2].send(twice, version, "to a follower, the same partition twice")
-        cluster[3].send(produce(topic, version, b"junk"), version, "to no replica, no batch")
+        for node in (2, 3):
+            place = PLACES[node]
+            cluster[node].send(produce(topic, version, b"junk"), version, f"to {place}, no batch")
+            two = produce(topic, version, simple(b"x") + simple(b"y"))
+            cluster[node].send(two, version, f"to {place}, two batches")
+            zstd = produce(topic, version, simple(b"x", attributes=4))
+            cluster[node].send(zstd, version, f"to {place}, zstd")
+            acks = produce(topic, version, simple(b"x"), acks=2)
+            cluster[node].send(acks, version, f"to {place}, acks 2")
         missing = produce(topic, version, simple(b"x"), partition=7)
         cluster[3].send(missing, version, "to no replica, no partition 7")
         unknown = (cluster.topic_name("unknown"), MISSING_ID)

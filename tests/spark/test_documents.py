@@ -1,4 +1,4 @@
-"""The README's lines for Spark run, and run again with one line changed."""
+"""The documents' lines for Spark run, and run again with one line changed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import embedlog
 from tests.spark.conftest import KAFKA
 from tests.support.tools import need_jars
 
-README = Path(__file__).resolve().parent.parent.parent / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTER = ROOT / "docs" / "spark.md"
 FIRST = 'fmt, place = "embedlog", {"path": "data"}\n'
 
 pytestmark = pytest.mark.slow
 
 
 def _lines(number: int = 0) -> str:
-    """A block of Python in the chapter."""
-    chapter = README.read_text().split("### Read by Spark\n")[1].split("\n### ")[0]
+    """A block of Python of the reading."""
+    chapter = CHAPTER.read_text().split("## Read by Spark\n")[1].split("\n## ")[0]
     return chapter.split("```python\n")[1 + number].split("```")[0]
 
 
@@ -30,6 +31,7 @@ def test_the_same_lines_read_a_directory_and_a_cluster(
     monkeypatch.chdir(tmp_path)
     lines = _lines()
     assert FIRST in lines
+    assert lines in (ROOT / "README.md").read_text()
     with embedlog.open(tmp_path / "data") as cluster:
         cluster.create_topic("events", 2)
         with cluster.producer() as producer:

@@ -1,0 +1,69 @@
+"""What the documents show runs, in the order of each document, and what they point at is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+RUN = ("queue.md", "testing.md", "operation.md")
+"""Documents whose blocks run one after the other. Spark's have a test of their own."""
+
+_LINK = re.compile(r"\]\(([^)#:]+)[^):]*\)")
+_PLACE = re.compile(r"`((?:tests|examples|embedlog|wire|docs)/[\w/.]+)`")
+
+
+def _blocks(path: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def _names(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _is_there(place: str) -> bool:
+    """A module is named with its suffix or without."""
+    return (ROOT / place).exists() or (ROOT / f"{place}.py").exists()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_names)
+def test_what_is_linked_and_named_is_there(path: Path) -> None:
+    text = path.read_text()
+    missing = [link for link in _LINK.findall(text) if not (path.parent / link).exists()]
+    if path.name != "CHANGELOG.md":  # it tells of what was
+        missing += [place for place in _PLACE.findall(text) if not _is_there(place)]
+    assert not missing
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_names)
+def test_python_is_python(path: Path) -> None:
+    for block in _blocks(path):
+        compile(block, str(path), "exec")
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_the_blocks_of_a_document_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    blocks = _blocks(ROOT / "docs" / name)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, name, "exec"), names)
+
+
+def test_the_first_block_of_the_readme_runs_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (queue, *_) = _blocks(ROOT / "README.md")
+    for first in (0, 2):
+        exec(compile(queue, "README.md", "exec"), {})
+        told = capsys.readouterr().out.splitlines()
+        # The group goes on where it was.
+        assert told == [f"{first} b'key' b'value'", f"{first + 1} None b'another'"]
