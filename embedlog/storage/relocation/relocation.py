@@ -39,6 +39,10 @@ LAST_SIZE = 4 << 20
 """So much may be left to be copied under the log's locks: some milliseconds of it."""
 
 
+class _CompactionIsAtIt(Exception):
+    """A segment is to take the place of others: the log moves after that."""
+
+
 class Relocation:
     """For one thread at a time."""
 
@@ -82,7 +86,10 @@ class Relocation:
             return size, False
         future.sync()
         size += future.lag_size
-        is_gone = self._directories.hand_over(self.log, self.source, self.target, self._bring)
+        try:
+            is_gone = self._directories.hand_over(self.log, self.source, self.target, self._bring)
+        except _CompactionIsAtIt:
+            return size, False
         future.close()
         self._forget_former(is_gone=is_gone)
         return size, True
@@ -94,7 +101,7 @@ class Relocation:
         """
         log, target, files = self.log, self.target, self.target.directory.files
         if log.chain.is_swapping:
-            raise KafkaStorageError(f"{log.topic_partition}: compaction is at its files")
+            raise _CompactionIsAtIt
         path = self._path
         if files.stat(path) is not None:
             raise KafkaStorageError(f"{path} is there already")

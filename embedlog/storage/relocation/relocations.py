@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 SLICE_SIZE = 4 << 20
 SLICES_PER_SECOND = 10
 """So many at least, when there is a rate to be obeyed."""
-RETRY_MS = 1000
-"""A process that is short of descriptors may have some again by then."""
+WAIT_MS = 100
+"""Compaction may be done with a log by then, or the process has descriptors again."""
 
 
 class Future:
@@ -45,7 +45,9 @@ class Future:
 
 
 class Relocations:
-    """Called by any thread. One move at a time, in the order in which they were asked for."""
+    """Called by any thread. One move at a time, in the order in which they were asked for; one that
+    has to wait lets the others go first.
+    """
 
     __slots__ = (
         "_directories",
@@ -162,13 +164,16 @@ class Relocations:
                 slice_size = min(slice_size, max(1, rate // SLICES_PER_SECOND))
                 last_size = min(last_size, slice_size)
             try:
-                size = self._continue(move, slice_size, last_size)
+                size, is_over = self._continue(move, slice_size, last_size)
             except (OSError, EmbedlogError) as error:
                 return self._refused(move, error)
-        self._directories.report()
-        if rate is None:
-            return 1
-        return max(1, size * 1000 // max(1, rate))
+            if not size and not is_over:
+                return self._wait(move)
+        if is_over:
+            self._directories.report()
+            name, path = move.log.topic_partition, move.target.directory.path
+            events.info("%s has moved to %s", name, path)
+        return 1 if rate is None else max(1, size * 1000 // max(1, rate))
 
     def stop(self) -> None:
         """Leave the files alone from here on: what was begun begins anew with the next opening."""
@@ -180,12 +185,16 @@ class Relocations:
         self._runtime.scheduler.remove(self)
 
     def health(self) -> list[Degradation]:
-        """What is degraded."""
-        return list(self.failed.copy().values())
+        """What is degraded: of the logs that there are still, moves that have ended."""
+        return [
+            failed
+            for topic_partition, failed in self.failed.copy().items()
+            if self._directories.holder(topic_partition) is not None
+        ]
 
     # Steps
 
-    def _continue(self, move: Relocation, slice_size: int, last_size: int) -> int:
+    def _continue(self, move: Relocation, slice_size: int, last_size: int) -> tuple[int, bool]:
         for manager in (move.source, move.target):
             if manager not in self._directories.managers:
                 raise ClosedError(f"{manager.directory.path} is offline")
@@ -194,14 +203,18 @@ class Relocations:
         size, is_over = move.step(slice_size, last_size=last_size)
         if is_over:
             del self._moves[move.log.topic_partition]
-            directory = move.target.directory.path
-            events.info("%s has moved to %s", move.log.topic_partition, directory)
-        return size
+        return size, is_over
+
+    def _wait(self, move: Relocation) -> int:
+        """Let the others go first."""
+        move.future.close()
+        self._moves[move.log.topic_partition] = self._moves.pop(move.log.topic_partition)
+        return WAIT_MS
 
     def _refused(self, move: Relocation, error: OSError | EmbedlogError) -> int:
         cause = error if isinstance(error, OSError) else error.__cause__
         if isinstance(cause, OSError) and cause.errno in (EMFILE, ENFILE):
-            return RETRY_MS
+            return self._wait(move)
         log = move.log
         if not isinstance(error, ClosedError) and not isinstance(log.failure, ClosedError):
             path = f"{log.directory} to {move.target.directory.path}"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from embedlog.common import TopicPartition
 from embedlog.errors import KafkaStorageError
 from embedlog.storage import paths
 from embedlog.storage.log_manager import LogManager
+from embedlog.storage.relocation.relocations import WAIT_MS
 from embedlog.storage.replica.truncation import truncate_fully_and_start_at, truncate_to
 from embedlog.storage.retention import delete_old_segments
 from embedlog.testing import sim_runtime
@@ -196,6 +198,34 @@ def test_a_compaction_that_was_begun_here_changes_nothing_there(after: int) -> N
     opened = Moving(moving.disk.survivor(), cleanup_policy="compact")
     assert opened.told() == moving.told()
     assert opened.log.failure is None
+
+
+def test_a_move_that_waits_for_compaction_lets_others_go_first() -> None:
+    moving = Moving()
+    other = TopicPartition("other", 0)
+    log = moving.here.get_or_create(other)
+    append(log, b"x")
+    moving.log.chain.is_swapping = True
+    moving.ask()
+    moving.relocations.start(other, THERE)
+    waits = [moving.relocations.run_once(0) for _ in range(6)]
+    assert (moving.place, log.directory) == (HERE, f"{THERE}/other-0")
+    assert waits[-1] == WAIT_MS
+    moving.log.chain.is_swapping = False
+    moving.go_on()
+    assert moving.place == THERE
+
+
+def test_a_process_without_descriptors_tries_again() -> None:
+    moving = Moving(slice_size=120)
+    moving.ask()
+    moving.relocations.run_once(0)
+    moving.disk.fail(moving.disk.calls + 1, 24)
+    assert moving.relocations.run_once(0) == WAIT_MS
+    before = moving.told()
+    moving.go_on()
+    assert (moving.place, moving.told()) == (THERE, before)
+    moving.check()
 
 
 def test_a_move_to_where_it_is_ends_the_one_under_way() -> None:
