@@ -147,10 +147,9 @@ class Adopter:
 
     def _is_renamed(self, staged: StagedFile, log: Log, now_ms: int) -> bool:
         facts = check_staged(self._files, f"{self._staged}/{staged.path}", staged)
-        # A file is not renamed into a directory that may be on another disk.
-        is_beside = log.directory.rpartition("/")[0] == self._data
-        is_large = is_beside and staged.size >= self._renamed_size_min
-        return is_large and may_be_renamed(facts, staged, log.config, now_ms)
+        return staged.size >= self._renamed_size_min and may_be_renamed(
+            facts, staged, log.config, now_ms
+        )
 
     def _assign(
         self,

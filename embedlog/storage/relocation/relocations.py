@@ -8,7 +8,7 @@ from embedlog.errors import ClosedError, EmbedlogError
 from embedlog.runtime.files import remove_tree
 from embedlog.runtime.locks import Rank, ranked_rlock
 from embedlog.storage import paths
-from embedlog.storage.degradation import WORK_FAILING, Degradation
+from embedlog.storage.degradation import MOVE_ENDED, Degradation
 from embedlog.storage.events import events
 from embedlog.storage.relocation.relocation import LAST_SIZE, Relocation
 
@@ -220,8 +220,8 @@ class Relocations:
             path = f"{log.directory} to {move.target.directory.path}"
             events.error("%s: the move from %s has ended: %s", log.topic_partition, path, error)
             self.failed[log.topic_partition] = Degradation(
-                WORK_FAILING,
-                f"{log.topic_partition}: move from {path}",
+                MOVE_ENDED,
+                f"{log.topic_partition}: from {path}",
                 since_ms=self._runtime.clock.wall_ms(),
                 reason=str(error),
             )

@@ -11,7 +11,6 @@ from embedlog.storage.adoption import layout
 from embedlog.storage.adoption.commit_file import APPLICATIONS_MAX, DONE, CommitFile
 from embedlog.storage.adoption.manifest import Manifest, StagedFile
 from embedlog.storage.adoption.staging import StagedWriter
-from embedlog.storage.log_manager import LogManager
 from embedlog.storage.verification.directory import Verification
 from embedlog.testing import SimFiles
 from tests.storage.adoption.adoption import EVERYTHING, NOTHING, A, B, C, Owner, stage
@@ -256,13 +255,3 @@ def test_every_flipped_bit_of_the_record_of_commits_is_found(step: int) -> None:
         disk.open(path).write([bytes(flipped)], 0)
         found = Verification(disk, DATA, lambda _: None).findings()
         assert path in [each.path for each in found], bit
-
-
-def test_a_staged_file_is_not_renamed_to_another_disk() -> None:
-    owner = Owner()
-    elsewhere = LogManager(owner.runtime, "elsewhere")
-    log = owner.logs[B] = elsewhere.get_or_create(B)
-    commit = owner.adopt("1", stage(owner.disk, "job", {A: [[b"a"]], B: [[b"b"]]}))
-    assert commit is not None
-    assert {each.topic_partition: each.is_renamed for each in commit.pieces} == {A: True, B: False}
-    assert values(log) == [b"b"]

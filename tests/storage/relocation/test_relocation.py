@@ -328,7 +328,7 @@ def test_a_target_that_refuses_leaves_the_log_where_it_is(errno: int) -> None:
         elif moving.place == HERE:
             ended += 1
             [degradation] = moving.relocations.health()
-            assert str(degradation).startswith("work failing: events-0: move from here/events-0")
+            assert str(degradation).startswith("move ended: events-0: from here/events-0 to there")
             assert append(moving.log, b"next", epoch=1)
             before = moving.told()
             moving.move()
