@@ -54,6 +54,8 @@ MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 NO_EPOCH = -1
 """Of the only broker of a cluster, which does not register."""
 _RETRY_MS = 50
+_REFUSED_MS = 1_000
+"""After which the disk is asked again that has refused the metadata log."""
 
 
 def heed_cordons(broker: Broker) -> None:
@@ -151,9 +153,7 @@ class DirectoryKeeper:
         if broker is None:
             return
         if broker.peers is None:
-            places = self._places.copy()
-            _State(broker).tell(broker.controller, NO_EPOCH, places)
-            self._told_of(places)
+            self._tell(broker)
         else:
             self._scheduler.notify(self)
 
@@ -171,13 +171,13 @@ class DirectoryKeeper:
             self._take_offline(broker, path, error)
         if self._cut_short:
             self._begin_anew(broker)
-        if broker.peers is None:
-            if has_failed:
-                self.report()
-            return None
-        if now_ms < self._retry_ms:
+        if self._retry_ms > now_ms:
             return self._retry_ms - now_ms
-        return self._ask(broker)
+        if broker.peers is not None:
+            return self._ask(broker)
+        if has_failed or self._retry_ms:
+            self._tell(broker)
+        return max(0, self._retry_ms - now_ms) if self._retry_ms else None
 
     def _take_offline(self, broker: Broker, path: str, error: OSError) -> None:
         failed = broker.log_manager.take_offline(path, str(error), self._clock.wall_ms())
@@ -206,6 +206,22 @@ class DirectoryKeeper:
                 _log.info("%s moves no further: %s", topic_partition, error)
 
     # What the controller has to know
+
+    def _tell(self, broker: Broker) -> None:
+        """Tell the controller of this broker, which may not be able to write it down: then again
+        a little later, as whoever makes a log cannot help it.
+        """
+        places = self._places.copy()
+        try:
+            _State(broker).tell(broker.controller, NO_EPOCH, places)
+        except errors.KafkaError as error:
+            if not self._retry_ms:
+                _log.warning("it cannot be noted where logs lie: %s", error)
+            self._retry_ms = self._clock.monotonic_ms() + _REFUSED_MS
+            self._scheduler.notify(self)
+            return
+        self._retry_ms = 0
+        self._told_of(places)
 
     def _ask(self, broker: Broker) -> int | None:
         """Tell the controller, which may be out of reach, what it does not know."""

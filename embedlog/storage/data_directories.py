@@ -110,9 +110,7 @@ class DataDirectories:
         if len(managers) > 1:
             from embedlog.storage.directory_tasks import DirectoryTasks
             from embedlog.storage.preferred_directories import PreferredDirectories
-            from embedlog.storage.relocation.leftovers import settle
 
-            settle(self.managers, is_all=not offline)
             self.tasks = DirectoryTasks(self)
             self.preferred = PreferredDirectories()
 
@@ -230,6 +228,9 @@ class DataDirectories:
             if config is not None:
                 self.configure(topic_partition[0], config)
             manager = self.holder(topic_partition)
+            if manager is not None and directory_id not in (None, *self.ids):
+                # What another directory has of it is older, or a copy that was to take its place.
+                raise _lies_offline(topic_partition, directory_id, self.offline)
             if manager is None:
                 is_known = directory_id in (None, *self.ids) and not self.is_offline(
                     topic_partition
@@ -327,7 +328,7 @@ def refuse_duplicates(managers: Sequence[LogManager], topic_ids: Mapping[str, by
     """
     found: dict[TopicPartition, LogManager] = {}
     for manager in managers:
-        for topic_partition in manager.partitions():
+        for topic_partition in () if _has_failed(manager) else manager.partitions():
             former = found.setdefault(topic_partition, manager)
             if former is manager:
                 continue

@@ -14,7 +14,7 @@ from embedlog.storage.events import events
 from embedlog.storage.leftovers import Leftovers
 from embedlog.storage.log_checkpoints import LogCheckpoints
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_directories import why_foreign
+from embedlog.storage.log_directories import mark_newer, why_foreign
 from embedlog.storage.log_opener import LogOpener
 from embedlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
 from embedlog.storage.owned_directory import OwnedDirectory
@@ -242,7 +242,12 @@ class LogManager:
                     if log.directory == former_directory:
                         other._logs.pop(topic_partition, None)
                         other.checkpoints.forget(topic_partition)
-                is_gone = self.leave_behind(topic_partition)
+                is_gone = False
+                try:
+                    is_gone = self.leave_behind(topic_partition)
+                finally:
+                    if not is_gone:
+                        mark_newer(log)
             self.opener.found.pop(topic_partition, None)
             other.has_compacted = other.has_compacted or self.has_compacted
             for manager in (self, other):

@@ -23,7 +23,8 @@ In the directory of a log, %020d being an offset:
     leader-epoch-checkpoint, .sealed      which leader epoch begins where
     partition.metadata            the topic's id
     published-offset              how far other processes may read, see `published_offset`
-    moved-here                    what another directory has of the log is older, see `relocation`
+    copied-here                   another directory has the log, too, see `relocation`
+    moved-here                    what another directory has of the log is older
     *.cleaned .swap               a segment that compaction writes, see `cleaner.output`
     *.deleted                     a file that no segment needs, removed after a while
     %020d.%010d.quarantine        bytes that recovery took out of that segment, and from where;
@@ -52,6 +53,7 @@ GAPS = "gaps-below-checkpoint"
 """Of this one there is the sealed form only."""
 PARTITION_METADATA = "partition.metadata"
 PUBLISHED_OFFSET = "published-offset"
+COPIED_HERE = "copied-here"
 MOVED_HERE = "moved-here"
 
 LOG = ".log"
@@ -67,7 +69,14 @@ REWRITTEN = ".rewritten" + CLEANED
 SWAP = ".swap"
 TEMPORARY = ".tmp"
 
-_OF_A_LOG = (LEADER_EPOCHS, SEALED_LEADER_EPOCHS, PARTITION_METADATA, PUBLISHED_OFFSET, MOVED_HERE)
+_OF_A_LOG = (
+    LEADER_EPOCHS,
+    SEALED_LEADER_EPOCHS,
+    PARTITION_METADATA,
+    PUBLISHED_OFFSET,
+    COPIED_HERE,
+    MOVED_HERE,
+)
 
 SIDECARS = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 

@@ -14,6 +14,7 @@ from embedlog import ConfigResource, TopicPartition, TopicPartitionReplica
 from embedlog.broker.directory_keeper import MOVE_RATE
 from embedlog.cluster import Cluster
 from embedlog.errors import KafkaStorageError, ReplicaNotAvailable
+from embedlog.testing import SimFiles, SimulatedCrash, sim_runtime
 from tests.storage.logs import values
 
 SECONDS_MAX = 60
@@ -335,3 +336,47 @@ def test_a_reassignment_names_the_directory_of_the_replica_to_come(tmp_path: Pat
                 pass
         assert place(cluster, "t", node_id=other) == (str(disk / f"broker-{other}"), "")
         assert len(rows(cluster, "t", other)) == 10
+
+
+def begun(files: SimFiles) -> Cluster:
+    """A topic in "a" that is about to move to "b"."""
+    runtime = sim_runtime(1, files=files)
+    cluster = Cluster("a", runtime=runtime, is_embedded=True, log_dirs=["b"])
+    cluster.create_topic("t", 1)
+    fill(cluster, "t", 3)
+    move(cluster, "t", "b")
+    return cluster
+
+
+@pytest.mark.parametrize("alone", ["a", ""])
+def test_of_two_that_a_crash_has_left_one_is_served_and_goes_on(alone: str) -> None:
+    probe = SimFiles()
+    until_there(begun(probe), "t", "b")
+    removal = max(
+        number for number, call in enumerate(probe.trace) if call[:2] == ("rename", "a/t-0")
+    )
+    files = SimFiles()
+    files.crash(removal)
+    with pytest.raises(SimulatedCrash):
+        until_there(begun(files), "t", "b")
+    left = files.survivor()
+    assert left.stat("a/t-0/00000000000000000000.log")
+    assert left.stat("b/t-0/00000000000000000000.log")
+    if alone == "a":
+        # As the other one is away it goes on, and counts when that is back.
+        with Cluster("a", runtime=sim_runtime(2, files=left), is_embedded=True) as cluster:
+            fill(cluster, "t", 2)
+    with Cluster(
+        "a", runtime=sim_runtime(3, files=left), is_embedded=True, log_dirs=["b"]
+    ) as cluster:
+        assert len(rows(cluster, "t")) == (5 if alone == "a" else 3)
+        assert place(cluster, "t") == ("a", "")
+        assert not left.stat("b/t-0")
+        move(cluster, "t", "b")
+        until_there(cluster, "t", "b")
+        fill(cluster, "t", 1)
+    with Cluster(
+        "a", runtime=sim_runtime(4, files=left), is_embedded=True, log_dirs=["b"]
+    ) as cluster:
+        assert place(cluster, "t") == ("b", "")
+        assert len(rows(cluster, "t")) == (6 if alone == "a" else 4)

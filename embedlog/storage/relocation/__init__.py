@@ -14,7 +14,7 @@ opened.
   is durable here. That one name is the commit.
 - The `Log` stays the same object for all who have it. Who reads a former segment goes on with the
   bytes of the new one, once the former's name is gone.
-- A crash between the commit and the removal of the former directory leaves two. The copy has a file
-  `moved-here`, by which the next opener knows it for the newer one.
+- A crash between the commit and the removal of the former directory leaves two, which do not
+  differ: `leftovers` says which of them goes.
 - A move that a crash has cut short begins anew when its directory is next opened.
 """

@@ -139,8 +139,8 @@ class FutureLog:
             published = PublishedOffset(self._open_files, self.directory)
             published.store(log.offsets.high_watermark)
             published.release()
-        marker = f"{self.directory}/{paths.MOVED_HERE}"
-        write_whole(files, marker, f"{log.directory}\n".encode(), sync=True)
+        mark = f"{self.directory}/{paths.COPIED_HERE}"
+        write_whole(files, mark, f"{log.directory}\n".encode(), sync=True)
         files.sync_directory(self.directory)
 
     def close(self) -> None:

@@ -1,48 +1,86 @@
-"""Two directories with the same log, after a crash in a move: which of them is the log's."""
+"""Two directories with the same log, after a crash in a move: which of them is the log's.
+
+copied-here     the crash came before the former one was removed, and nothing was appended to
+                either until then; afterwards only that one is served which the metadata names
+moved-here      the former one could not be removed, and is older
+"""
 
 from __future__ import annotations
 
-from embedlog.errors import CorruptRecord
+from embedlog.errors import CorruptRecord, KafkaStorageError
 from embedlog.storage import paths
 from embedlog.storage.events import events
 from embedlog.storage.state_files import partition_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from embedlog.common import TopicPartition
+    from embedlog.runtime.files import Files
     from embedlog.storage.log_manager import LogManager
 
+_MARKS = (paths.COPIED_HERE, paths.MOVED_HERE)
 
-def settle(managers: Sequence[LogManager], *, is_all: bool) -> None:
-    """Remove the log that another has taken the place of. Requires: no log is loaded.
 
-    `is_all`: none of the broker's directories is missing: then nothing need say any more which is
-    the newer one of two.
+def settle(
+    managers: Sequence[LogManager], directory_of: Callable[[TopicPartition], bytes | None]
+) -> None:
+    """Remove what moves have left. Requires: no log is loaded.
 
-    Raises:
-        KafkaStorageError, OSError: the disk refuses.
+    `directory_of` is the id of the directory that the metadata names for a partition.
     """
     holders: dict[TopicPartition, list[LogManager]] = {}
     for manager in managers:
         for topic_partition in manager.partitions():
             holders.setdefault(topic_partition, []).append(manager)
     for topic_partition, several in holders.items():
-        moved = [each for each in several if _is_moved_here(each, topic_partition)]
-        if len(moved) != 1 or len(_topic_ids(several, topic_partition)) > 1:
-            continue
-        for manager in several:
-            if manager is not moved[0]:
-                events.info("%s has moved from %s", topic_partition, manager.directory.path)
-                manager.delete(topic_partition)
-                manager.directory.files.sync_directory(manager.directory.path)
-        if is_all:
-            moved[0].directory.files.remove(_marker(moved[0], topic_partition))
+        if len(several) > 1:
+            try:
+                _settle(topic_partition, several, directory_of(topic_partition))
+            except (OSError, KafkaStorageError) as error:
+                events.error("%s: what a move has left stays: %s", topic_partition, error)
 
 
-def _is_moved_here(manager: LogManager, topic_partition: TopicPartition) -> bool:
-    return manager.directory.files.stat(_marker(manager, topic_partition)) is not None
+def _settle(
+    topic_partition: TopicPartition, managers: Sequence[LogManager], directory_id: bytes | None
+) -> None:
+    newest = _newest(topic_partition, managers, directory_id)
+    if newest is None or len(_topic_ids(managers, topic_partition)) > 1:
+        return
+    for manager in managers:
+        if manager is not newest:
+            path = manager.directory.path
+            events.info("%s: what a move has left in %s is removed", topic_partition, path)
+            manager.delete(topic_partition)
+            manager.directory.files.sync_directory(path)
+    remove_marks(newest.directory.files, _path(newest, topic_partition))
+
+
+def _newest(
+    topic_partition: TopicPartition, managers: Sequence[LogManager], directory_id: bytes | None
+) -> LogManager | None:
+    """Whose log counts; None where it was no move that made it two."""
+    moved = _marked(paths.MOVED_HERE, topic_partition, managers)
+    copied = _marked(paths.COPIED_HERE, topic_partition, managers)
+    if not copied and not moved:
+        return None
+    known = [each for each in managers if each.directory.id == directory_id]
+    former = [each for each in managers if each not in copied]
+    for found in (moved, known, former):
+        if len(found) == 1:
+            return found[0]
+    return None
+
+
+def _marked(
+    name: str, topic_partition: TopicPartition, managers: Sequence[LogManager]
+) -> list[LogManager]:
+    return [
+        each
+        for each in managers
+        if each.directory.files.stat(f"{_path(each, topic_partition)}/{name}") is not None
+    ]
 
 
 def _topic_ids(managers: Sequence[LogManager], topic_partition: TopicPartition) -> set[bytes]:
@@ -51,8 +89,7 @@ def _topic_ids(managers: Sequence[LogManager], topic_partition: TopicPartition) 
     """
     found = set()
     for manager in managers:
-        directory = paths.log_directory(manager.directory.path, topic_partition)
-        path = f"{directory}/{paths.PARTITION_METADATA}"
+        path = f"{_path(manager, topic_partition)}/{paths.PARTITION_METADATA}"
         try:
             found.add(partition_metadata.decode(manager.directory.files.read(path), path))
         except (FileNotFoundError, CorruptRecord):
@@ -60,6 +97,16 @@ def _topic_ids(managers: Sequence[LogManager], topic_partition: TopicPartition) 
     return found
 
 
-def _marker(manager: LogManager, topic_partition: TopicPartition) -> str:
-    directory = paths.log_directory(manager.directory.path, topic_partition)
-    return f"{directory}/{paths.MOVED_HERE}"
+def remove_marks(files: Files, directory: str) -> None:
+    """There is one directory with the log: nothing need say which is the newer one."""
+    for name in _MARKS:
+        path = f"{directory}/{name}"
+        try:
+            if files.stat(path) is not None:
+                files.remove(path)
+        except OSError as error:
+            events.debug("%s cannot be removed yet: %s", path, error)
+
+
+def _path(manager: LogManager, topic_partition: TopicPartition) -> str:
+    return paths.log_directory(manager.directory.path, topic_partition)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from embedlog.errors import KafkaStorageError
 from embedlog.storage import paths
-from embedlog.storage.events import events
 from embedlog.storage.relocation.future_log import FutureLog
+from embedlog.storage.relocation.leftovers import remove_marks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,8 +127,5 @@ class Relocation:
         """Once there is one directory with the log nothing need say which is the newer one."""
         if not is_gone:
             return
-        try:
-            self.target.directory.files.remove(f"{self.log.directory}/{paths.MOVED_HERE}")
-        except OSError as error:
-            events.debug("%s: the next open removes what is left: %s", self.log.directory, error)
+        remove_marks(self.target.directory.files, self.log.directory)
         self.source.leftovers.remove()

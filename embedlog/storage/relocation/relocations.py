@@ -90,18 +90,18 @@ class Relocations:
         """Remove the copies that the end of a process has left; return where they were to be.
 
         Requires: no move was asked for yet.
-
-        Raises:
-            OSError: the disk refuses.
         """
         found: dict[TopicPartition, LogManager] = {}
         for target in self._directories.managers:
             files, data = target.directory.files, target.directory.path
-            for name in files.list(data):
-                topic_partition = paths.parse_future_log(name)
-                if topic_partition is not None:
-                    remove_tree(files, f"{data}/{name}")
-                    found[topic_partition] = target
+            try:
+                for name in files.list(data):
+                    topic_partition = paths.parse_future_log(name)
+                    if topic_partition is not None:
+                        remove_tree(files, f"{data}/{name}")
+                        found[topic_partition] = target
+            except OSError as error:
+                events.warning("nothing is moved to %s: %s", data, error)
         return found
 
     def cancel(self, topic_partition: TopicPartition, *, unless_to: str) -> None:

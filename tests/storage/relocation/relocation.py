@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from embedlog.common import TopicPartition
 from embedlog.storage import paths
 from embedlog.storage.data_directories import DataDirectories
 from embedlog.storage.log import Log
 from embedlog.storage.log_config import LogConfig
 from embedlog.storage.log_manager import LogManager
+from embedlog.storage.relocation.leftovers import settle
 from embedlog.storage.relocation.relocations import Relocations
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
 from tests.storage.cleaner.compaction import committed_rows, rows
@@ -18,6 +20,25 @@ from tests.storage.replacement.replacement import fill
 
 HERE, THERE = "here", "there"
 SLICES_MAX = 10_000
+
+
+class Metadata:
+    """Where the log lies as the controller knows it, which outlives every process."""
+
+    def __init__(self) -> None:
+        self.directory_id: bytes | None = None
+        self._placed: bytes | None = None
+
+    def placed(self, _topic_partition: TopicPartition, directory_id: bytes) -> None:
+        """The log lies there; `report` follows."""
+        self._placed = directory_id
+
+    def report(self) -> None:
+        """Keep it."""
+        self.directory_id = self._placed or self.directory_id
+
+    def close(self) -> None:
+        """Nothing."""
 
 
 class Moving:
@@ -30,6 +51,7 @@ class Moving:
         rate: int | None = None,
         slice_size: int = 4 << 20,
         last_size: int = 0,
+        metadata: Metadata | None = None,
         **settings: object,
     ) -> None:
         self.runtime: SimRuntime = sim_runtime(files=disk)
@@ -39,7 +61,11 @@ class Moving:
         level = LogConfig(durability=self.config.durability)
         self.here = LogManager(self.runtime, HERE, level)
         self.there = LogManager(self.runtime, THERE, level)
+        self.here.directory.id, self.there.directory.id = b"h" * 16, b"t" * 16
+        self.metadata = metadata or Metadata()
         self.both = DataDirectories((self.here, self.there))
+        self.both.keeper = self.metadata
+        settle(self.both.managers, lambda _: self.metadata.directory_id)
         for manager in self.both.managers:
             manager.configure(PARTITION.topic, self.config)
         self.relocations = Relocations(
@@ -50,8 +76,9 @@ class Moving:
             last_size=last_size,
         )
         is_new = self.both.holder(PARTITION) is None
-        holder = self.both.holder(PARTITION) or self.here
-        self.log: Log = holder.get_or_create(PARTITION)
+        known = self.metadata.directory_id
+        self.log: Log = self.both.get_or_create(PARTITION, directory_id=known)
+        self.both.report()
         if is_new:
             self.here.opener.identify(self.log, bytes(15) + b"i")
             fill(self.log)
@@ -118,7 +145,7 @@ class Moving:
         other = THERE if self.place == HERE else HERE
         assert self.names(self.place) == ["events-0"]
         assert self.names(other) == []
-        assert not self.disk.stat(f"{self.log.directory}/{paths.MOVED_HERE}")
+        assert not self.disk.stat(f"{self.log.directory}/{paths.COPIED_HERE}")
 
     def close(self) -> None:
         """Close both."""

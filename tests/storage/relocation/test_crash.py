@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from embedlog.runtime.randomness import seeded
 from embedlog.testing import SimFiles, SimulatedCrash
 from tests.storage.cleaner.compaction import Row
 from tests.storage.logs import append
-from tests.storage.relocation.relocation import HERE, THERE, Moving
+from tests.storage.relocation.relocation import HERE, THERE, Metadata, Moving
 
 CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "sync_directory")
 SLICE_SIZE = 500
@@ -28,6 +29,7 @@ class Story:
 
     def __init__(self, durability: str) -> None:
         self.durability = durability
+        self.metadata = Metadata()
         self.acknowledged: tuple[Any, ...] = ()
         """What a loss of power must leave."""
         self.published: tuple[Any, ...] = ()
@@ -35,6 +37,7 @@ class Story:
 
     def begin(self) -> Moving:
         moving = Moving(durability=self.durability, slice_size=SLICE_SIZE)
+        self.metadata = moving.metadata
         # What is moved was on the disk before: its loss would be another story.
         moving.log.durability.flush()
         for manager in moving.both.managers:
@@ -64,7 +67,8 @@ class Story:
 
     def check(self, disk: SimFiles, before: Callable[[Moving], object]) -> str:
         """Open what was left; return where the log was. The move goes on, and so does the log."""
-        moving = Moving(disk, durability=self.durability, slice_size=SLICE_SIZE)
+        metadata = copy(self.metadata)
+        moving = Moving(disk, durability=self.durability, slice_size=SLICE_SIZE, metadata=metadata)
         assert moving.log.failure is None, moving.log.failure
         place = moving.place
         before(moving)
@@ -78,7 +82,7 @@ class Story:
         told = moving.told()
         moving.check()
         moving.close()
-        again = Moving(moving.disk.survivor(), durability=self.durability)
+        again = Moving(moving.disk.survivor(), durability=self.durability, metadata=metadata)
         assert again.place == THERE
         assert _rows(again.told()) == _rows(told)
         assert again.told()[3:] == told[3:]
@@ -103,7 +107,7 @@ def test_a_killed_owner_leaves_the_log_in_one_of_the_two(durability: str, step: 
     story = Story(durability)
     calls = story.calls()
     places = set()
-    for call in [*calls[::step], *calls[-30:]]:
+    for call in [*calls[::step], *calls[-45:]]:
         for after in (False, True):
             moving = story.begin()
             moving.disk.crash(call, after=after)
@@ -121,7 +125,7 @@ def test_a_loss_of_power_leaves_the_log_in_one_of_the_two(durability: str, step:
     random = seeded(11)
     places = set()
     calls = story.calls()
-    for call in [*calls[::step], *calls[-30:]]:
+    for call in [*calls[::step], *calls[-45:]]:
         moving = story.begin()
         moving.disk.crash(call, after=True)
         with suppress(SimulatedCrash):
@@ -157,3 +161,30 @@ def test_what_is_deleted_after_a_move_stays_deleted() -> None:
     for image in moving.disk.crash_images(seeded(13), 10):
         opened = Moving(image, durability="fsync")
         assert (opened.place, opened.log.offsets.log_start_offset) == (THERE, 20)
+
+
+class Unheard(Metadata):
+    """The controller is told of nothing."""
+
+    def report(self) -> None:
+        """It is out of reach."""
+
+
+def test_what_cannot_be_removed_is_known_for_the_older_one() -> None:
+    probe = Moving()
+    probe.move()
+    [removal] = [
+        number
+        for number, call in enumerate(probe.disk.trace)
+        if call[:2] == ("rename", f"{HERE}/events-0")
+    ]
+    moving = Moving(metadata=Unheard())
+    moving.disk.fail(removal, 5)
+    moving.move()
+    assert moving.place == THERE
+    assert moving.names(HERE) == ["events-0"]
+    append(moving.log, b"behind", epoch=1)
+    before = moving.told()
+    opened = Moving(moving.disk.survivor(), metadata=moving.metadata)
+    assert (opened.place, opened.told()[0]) == (THERE, before[0])
+    opened.check()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from embedlog.errors import EmbedlogError
+from embedlog.storage import log_manager
 from embedlog.storage.log import Log
 from embedlog.storage.log_manager import LogManager
 from embedlog.storage.relocation import leftovers
@@ -19,6 +20,9 @@ from tests.storage.relocation.test_crash import (
 )
 from tests.storage.relocation.test_crash import (
     test_a_loss_of_power_leaves_the_log_in_one_of_the_two as without_power,
+)
+from tests.storage.relocation.test_crash import (
+    test_what_cannot_be_removed_is_known_for_the_older_one as removed,
 )
 from tests.storage.relocation.test_crash import (
     test_what_is_deleted_after_a_move_stays_deleted as deleted,
@@ -41,12 +45,17 @@ def the_copy_is_not_synced(_right: Any, _future: Any, _copied: Any) -> None:
     return
 
 
-def nothing_tells_the_newer_one(_right: Any, _manager: Any, _topic_partition: Any) -> bool:
-    return False
+def nothing_tells_of_two(_right: Any, *_which: Any) -> list[Any]:
+    return []
 
 
-def the_older_one_is_taken(right: Any, manager: Any, topic_partition: Any) -> bool:
-    return not right(manager, topic_partition)
+def the_older_one_is_taken(right: Any, topic_partition: Any, managers: Any, known: Any) -> Any:
+    newest = right(topic_partition, managers, known)
+    return next(each for each in managers if each is not newest)
+
+
+def nobody_notes_the_newer_one(_right: Any, _log: Any) -> None:
+    return
 
 
 def what_was_left_is_not_given_away(_right: Any, _manager: Any, _topic_partition: Any) -> bool:
@@ -75,12 +84,16 @@ BUGS = (
         lambda: without_power("fsync", STEP),
     ),
     (
-        instead(leftovers, "_is_moved_here", nothing_tells_the_newer_one),
-        lambda: killed("os", STEP),
+        instead(leftovers, "_marked", nothing_tells_of_two),
+        removed,
     ),
     (
-        instead(leftovers, "_is_moved_here", the_older_one_is_taken),
-        lambda: killed("os", STEP),
+        instead(leftovers, "_newest", the_older_one_is_taken),
+        removed,
+    ),
+    (
+        instead(log_manager, "mark_newer", nobody_notes_the_newer_one),
+        removed,
     ),
     (
         instead(LogManager, "leave_behind", what_was_left_is_not_given_away),

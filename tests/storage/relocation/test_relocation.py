@@ -270,7 +270,7 @@ def test_the_end_of_a_process_lets_the_next_one_begin_anew() -> None:
 def test_a_log_of_another_topic_of_that_name_is_no_older_one() -> None:
     moving = Moving()
     moving.close()
-    moving.disk.open(f"{HERE}/events-0/{paths.MOVED_HERE}", create=True)
+    moving.disk.open(f"{HERE}/events-0/{paths.COPIED_HERE}", create=True)
     disk = moving.disk.survivor()
     other = LogManager(sim_runtime(files=disk), THERE)
     log = other.get_or_create(PARTITION, topic_id=bytes(15) + b"o")
