@@ -406,8 +406,8 @@ class Cluster:
 
         Each has a `kind`: a log that is "read-only" since the disk failed or "damaged", a recovery
         that "cut" something, files in "quarantined", "retention paused" by a clock that jumped, an
-        "uncleanable" log, "work failing", a log directory that is "offline". It looks into every
-        log's directory: 0.1 s for 10,000.
+        "uncleanable" log, "work failing", "move ended" of a log to another directory, a log
+        directory that is "offline". It looks into every log's directory: 0.1 s for 10,000.
 
         >>> import embedlog
         >>> with embedlog.open() as cluster:

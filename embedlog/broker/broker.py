@@ -221,6 +221,7 @@ class Broker:
             from embedlog.broker.directory_keeper import heed_cordons
 
             heed_cordons(self)
+        self.log_manager.report()
 
     def _obey_settings(self) -> None:
         configs = self.image.broker_configs

@@ -4,6 +4,7 @@
     a disk has failed           its directory is taken offline, and its replicas with it;
                                 the controller hears of it, and lets others lead; without its first
                                 directory one of several brokers ends
+    a move was cut short        it begins anew
     directories are cordoned    the controller hears of it, and places nothing on a broker of which
                                 all are
 
@@ -47,11 +48,14 @@ if TYPE_CHECKING:
         def node_id(self) -> int: ...
 
 
+_log = Log("broker")
+
+MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 NO_EPOCH = -1
 """Of the only broker of a cluster, which does not register."""
 _RETRY_MS = 50
-
-_log = Log("broker")
+_REFUSED_MS = 1_000
+"""After which the disk is asked again that has refused the metadata log."""
 
 
 def heed_cordons(broker: Broker) -> None:
@@ -64,6 +68,14 @@ def heed_cordons(broker: Broker) -> None:
         manager.report()
 
 
+def move_rate(config: BrokerConfig) -> int | None:
+    """So many bytes a second may be moved between directories, None for as fast as can be."""
+    for texts, _ in config.sources():
+        if MOVE_RATE in texts:
+            return int(texts[MOVE_RATE])
+    return None
+
+
 class DirectoryKeeper:
     """Of one broker. Every method may be called from any thread."""
 
@@ -71,20 +83,25 @@ class DirectoryKeeper:
         "_asked",
         "_broker",
         "_clock",
+        "_cut_short",
         "_failed",
         "_places",
         "_retry_ms",
+        "_runtime",
         "_scheduler",
         "_told",
     )
 
     def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._scheduler = runtime.scheduler
         self._clock = runtime.clock
         self._broker: Broker | None = None
         self._failed: deque[tuple[str, OSError]] = deque()
         self._places: dict[TopicPartition, bytes] = {}
         """What the controller was not told yet."""
+        self._cut_short: dict[TopicPartition, str] = {}
+        """Moves that ended with an earlier process: where to."""
         self._asked: Pending[None] | None = None
         """What it was asked last."""
         self._told: object = None
@@ -100,12 +117,21 @@ class DirectoryKeeper:
                 state = image.partition(*topic_partition)
                 if state is not None and state.directories.get(node_id) != owner.directory.id:
                     self._places[topic_partition] = owner.directory.id
+        if len(manager.managers) > 1:
+            from embedlog.storage.relocation.relocations import Relocations
+
+            config = broker.config
+            manager.relocations = Relocations(self._runtime, manager, lambda: move_rate(config))
+            for topic_partition, owner in manager.relocations.take_cut_short().items():
+                self._cut_short[topic_partition] = owner.directory.path
         self._scheduler.add(self)
         self.report()
 
     def close(self) -> None:
         """Look after them no longer."""
         self._scheduler.remove(self)
+        if self._broker is not None and self._broker.log_manager.relocations is not None:
+            self._broker.log_manager.relocations.stop()
         self._broker = None
 
     def note_failure(self, path: str, error: OSError) -> None:
@@ -127,9 +153,7 @@ class DirectoryKeeper:
         if broker is None:
             return
         if broker.peers is None:
-            places = self._places.copy()
-            _State(broker).tell(broker.controller, NO_EPOCH, places)
-            self._told_of(places)
+            self._tell(broker)
         else:
             self._scheduler.notify(self)
 
@@ -145,13 +169,15 @@ class DirectoryKeeper:
                 self._give_up(broker, path, error)
                 return None
             self._take_offline(broker, path, error)
-        if broker.peers is None:
-            if has_failed:
-                self.report()
-            return None
-        if now_ms < self._retry_ms:
+        if self._cut_short:
+            self._begin_anew(broker)
+        if self._retry_ms > now_ms:
             return self._retry_ms - now_ms
-        return self._ask(broker)
+        if broker.peers is not None:
+            return self._ask(broker)
+        if has_failed or self._retry_ms:
+            self._tell(broker)
+        return max(0, self._retry_ms - now_ms) if self._retry_ms else None
 
     def _take_offline(self, broker: Broker, path: str, error: OSError) -> None:
         failed = broker.log_manager.take_offline(path, str(error), self._clock.wall_ms())
@@ -166,7 +192,36 @@ class DirectoryKeeper:
         _log.error("broker %d ends, its first directory %s: %s", broker.node_id, path, error)
         broker.peers.give_up()
 
+    def _begin_anew(self, broker: Broker) -> None:
+        """Go on with moves that an earlier process was asked for, once their replicas are here."""
+        if broker.peers is not None and broker.replica_manager.joined is None:
+            return  # `join` notifies
+        relocations = broker.log_manager.relocations
+        while self._cut_short and relocations is not None:
+            topic_partition, path = self._cut_short.popitem()
+            try:
+                broker.replica_manager.partition(*topic_partition)
+                relocations.start(topic_partition, path)
+            except errors.KafkaError as error:
+                _log.info("%s moves no further: %s", topic_partition, error)
+
     # What the controller has to know
+
+    def _tell(self, broker: Broker) -> None:
+        """Tell the controller of this broker, which may not be able to write it down: then again
+        a little later, as whoever makes a log cannot help it.
+        """
+        places = self._places.copy()
+        try:
+            _State(broker).tell(broker.controller, NO_EPOCH, places)
+        except errors.KafkaError as error:
+            if not self._retry_ms:
+                _log.warning("it cannot be noted where logs lie: %s", error)
+            self._retry_ms = self._clock.monotonic_ms() + _REFUSED_MS
+            self._scheduler.notify(self)
+            return
+        self._retry_ms = 0
+        self._told_of(places)
 
     def _ask(self, broker: Broker) -> int | None:
         """Tell the controller, which may be out of reach, what it does not know."""

@@ -16,6 +16,8 @@ def degradations(manager: DataDirectories, scheduler: Scheduler) -> list[Degrada
     for gone in manager.offline:
         since_ms, reason = gone.since_ms, gone.reason
         found.append(Degradation(OFFLINE, gone.path, since_ms=since_ms, reason=reason))
+    if manager.relocations is not None:
+        found += manager.relocations.health()
     for duty, (since_ms, error) in list(scheduler.failing.items()):
         subject, reason = type(duty).__name__, f"{type(error).__name__}: {error}"
         found.append(Degradation(WORK_FAILING, subject, since_ms=since_ms, reason=reason))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from embedlog.broker.directory_keeper import DirectoryKeeper
     from embedlog.broker.meta_properties import MetaProperties
+    from embedlog.common import TopicPartition
     from embedlog.config.broker_config import BrokerConfig
     from embedlog.controller.metadata import MetadataImage
 
@@ -205,6 +206,13 @@ class Opener:
         """
         if self.keeper is None:
             return
+        from embedlog.storage.relocation.leftovers import settle
+
+        def directory_of(topic_partition: TopicPartition) -> bytes | None:
+            state = image.partition(*topic_partition)
+            return None if state is None else state.directories.get(self._config.node_id)
+
+        settle(directories.managers, directory_of)
         topic_ids = {name: topic.topic_id for name, topic in image.topics_by_name.items()}
         refuse_duplicates(directories.managers, topic_ids)
         cluster_id, assigned = image.cluster_id, image.directories_of(self._config.node_id)

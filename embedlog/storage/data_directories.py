@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from embedlog.storage.log import Log
     from embedlog.storage.log_config import LogConfig
     from embedlog.storage.log_manager import LogManager
+    from embedlog.storage.preferred_directories import PreferredDirectories
+    from embedlog.storage.relocation.relocations import Relocations
     from embedlog.storage.tasks import LogTasks
 
     class Keeper(Protocol):
@@ -79,6 +81,8 @@ class DataDirectories:
         "keeper",
         "managers",
         "offline",
+        "preferred",
+        "relocations",
         "tasks",
     )
 
@@ -97,12 +101,18 @@ class DataDirectories:
         """Who says where logs lie; None where nobody has to know."""
         self.cordoned: Callable[[], Collection[str]] = tuple
         """The setting cordoned.log.dirs (KIP-1066)."""
+        self.relocations: Relocations | None = None
+        """Moves logs from one to another; None where nobody does."""
+        self.preferred: PreferredDirectories | None = None
+        """Where logs are wanted that are not there yet; None where there is no choice."""
         self.tasks: LogTasks | DirectoryTasks = self.first.tasks
         """The work that waits for its time, as if it were of one directory."""
         if len(managers) > 1:
             from embedlog.storage.directory_tasks import DirectoryTasks
+            from embedlog.storage.preferred_directories import PreferredDirectories
 
             self.tasks = DirectoryTasks(self)
+            self.preferred = PreferredDirectories()
 
     # Which directories there are
 
@@ -188,8 +198,11 @@ class DataDirectories:
 
     def get(self, topic_partition: TopicPartition) -> Log | None:
         """See `LogManager.get`."""
-        manager = self.first if self.has_one else self.holder(topic_partition)
-        return None if manager is None else manager.get(topic_partition)
+        if self.has_one:
+            return self.first.get(topic_partition)
+        with self._lock:  # it may be about to move
+            manager = self.holder(topic_partition)
+            return None if manager is None else manager.get(topic_partition)
 
     def get_or_create(
         self,
@@ -215,25 +228,20 @@ class DataDirectories:
             if config is not None:
                 self.configure(topic_partition[0], config)
             manager = self.holder(topic_partition)
+            if manager is not None and directory_id not in (None, *self.ids):
+                # What another directory has of it is older, or a copy that was to take its place.
+                raise _lies_offline(topic_partition, directory_id, self.offline)
             if manager is None:
                 is_known = directory_id in (None, *self.ids) and not self.is_offline(
                     topic_partition
                 )
                 if not is_known or (self.offline and not is_new):
                     raise _lies_offline(topic_partition, directory_id, self.offline)
-                manager = self._for_new(directory_id)
+                manager = _for_new(self, topic_partition, directory_id)
             log = manager.get_or_create(topic_partition, topic_id=topic_id)
             if self.keeper is not None and manager.directory.id != directory_id:
                 self.keeper.placed(topic_partition, manager.directory.id)
             return log
-
-    def _for_new(self, directory_id: bytes | None) -> LogManager:
-        """Where a log is made: in the directory that is known, or in that with the fewest logs."""
-        for manager in self.managers:
-            if manager.directory.id == directory_id:
-                return manager
-        open_ones = [each for each in self.managers if not self.is_cordoned(each.directory.path)]
-        return min(open_ones or self.managers, key=_log_count)
 
     def configure(self, topic: str, config: LogConfig) -> None:
         """Set the configuration of a topic's logs, present and future."""
@@ -242,10 +250,24 @@ class DataDirectories:
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Remove a log and its files: see `LogManager.delete`."""
-        for manager in self.managers:
-            manager.delete(topic_partition)
+        with self._lock:  # it may be about to move
+            for manager in self.managers:
+                manager.delete(topic_partition)
         for gone in self.offline:
             gone.logs.discard(topic_partition)
+
+    def hand_over(
+        self, log: Log, former: LogManager, manager: LogManager, bring: Callable[[], None]
+    ) -> bool:
+        """Let the owner of another directory have a log; `report` follows.
+
+        See `LogManager.hand_over`.
+        """
+        with self._lock:
+            is_gone = former.hand_over(log, manager, bring)
+            if self.keeper is not None:
+                self.keeper.placed(log.topic_partition, manager.directory.id)
+        return is_gone
 
     # All of them
 
@@ -279,6 +301,24 @@ class DataDirectories:
             raise refusal
 
 
+def _for_new(
+    directories: DataDirectories, topic_partition: TopicPartition, directory_id: bytes | None
+) -> LogManager:
+    """Where a log is made: in the directory that is known, or preferred, or in that with the fewest
+    logs.
+    """
+    preferred, managers = directories.preferred, directories.managers
+    path = None if preferred is None else preferred.take(topic_partition)
+    for manager in managers:
+        if manager.directory.id == directory_id:
+            return manager
+    for manager in managers:
+        if manager.directory.path == path:
+            return manager
+    open_ones = [each for each in managers if not directories.is_cordoned(each.directory.path)]
+    return min(open_ones or managers, key=_log_count)
+
+
 def refuse_duplicates(managers: Sequence[LogManager], topic_ids: Mapping[str, bytes]) -> None:
     """Remove logs that are of other topics of their names, which were deleted while their directory
     was away; `topic_ids` are those of the topics that there are.
@@ -288,7 +328,7 @@ def refuse_duplicates(managers: Sequence[LogManager], topic_ids: Mapping[str, by
     """
     found: dict[TopicPartition, LogManager] = {}
     for manager in managers:
-        for topic_partition in manager.partitions():
+        for topic_partition in () if _has_failed(manager) else manager.partitions():
             former = found.setdefault(topic_partition, manager)
             if former is manager:
                 continue

@@ -181,18 +181,6 @@ def test_a_log_in_two_directories_is_refused_with_both_paths(tmp_path: Path) -> 
     open_both(first, second).close()
 
 
-def test_a_replica_on_its_way_between_directories_is_no_log(tmp_path: Path) -> None:
-    first, second = tmp_path / "a", tmp_path / "b"
-    with open_both(first, second) as cluster:
-        cluster.create_topic("t", 2)
-    on_its_way = first / f"t-1.{'0' * 32}-future"
-    on_its_way.mkdir()
-    (on_its_way / f"{0:020d}.log").touch()
-    with open_both(first, second) as cluster:
-        assert places(cluster) == {"a": ["t-0"], "b": ["t-1"]}
-    assert on_its_way.is_dir()
-
-
 def test_a_further_directory_is_not_opened_without_the_first(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     open_both(first, second).close()

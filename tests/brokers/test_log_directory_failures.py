@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from errno import EIO, EMFILE, ENOSPC
 
 import pytest
 
 from embedlog import TopicPartition
 from embedlog.cluster import Cluster
+from embedlog.controller.metadata_log import METADATA_PARTITION
 from embedlog.coordinator.placement import partition_of
 from embedlog.errors import EmbedlogError
 from embedlog.testing import SimFiles, SimRuntime, sim_runtime
@@ -221,6 +223,39 @@ def test_whatever_fails_in_a_further_directory_the_broker_opens_and_loses_nothin
         with Cluster("a", runtime=sim_runtime(8, files=files), log_dirs=log_dirs) as cluster:
             assert offline(cluster) == []
             assert [send(cluster, index, b"z") for index in (0, 1)] == [2, 1]
+
+
+@pytest.mark.parametrize("errno", [ENOSPC, EIO])
+def test_whatever_fails_while_a_topic_is_made_it_is_noted_where_its_logs_lie(errno: int) -> None:
+    before = SimFiles()
+    Cluster("a", runtime=sim_runtime(files=before), log_dirs=["b"]).close()
+    whole = before.survivor()
+    cluster = Cluster("a", runtime=sim_runtime(7, files=whole), log_dirs=["b"])
+    first = whole.calls
+    cluster.create_topic("t", 2)
+    numbers = range(first, whole.calls)
+    cluster.close()
+    assert len(numbers) > 20
+    for number in numbers:
+        files = before.survivor()
+        runtime = sim_runtime(7, files=files)
+        with Cluster("a", runtime=runtime, log_dirs=["b"]) as cluster:
+            files.fail(number, errno)
+            with suppress(EmbedlogError):
+                cluster.create_topic("t", 2)
+            runtime.scheduler.run_for(2_000)
+            topic = cluster.broker(1).core.image.topics_by_name.get("t")
+            served = cluster.broker(1).core.replica_manager.partitions
+            metadata_log = cluster.broker(1).core.log_manager.get(METADATA_PARTITION)
+            assert metadata_log is not None
+            if topic is not None and metadata_log.failure is None:
+                assert all(
+                    each.directories for each in topic.partitions if ("t", each.partition) in served
+                )
+        with Cluster("a", runtime=sim_runtime(8, files=files), log_dirs=["b"]) as cluster:
+            if "t" not in cluster.topics:
+                cluster.create_topic("t", 2)
+            assert [send(cluster, index, b"z") for index in (0, 1)] == [0, 0]
 
 
 # Three brokers

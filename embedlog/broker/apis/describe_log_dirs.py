@@ -1,12 +1,14 @@
 """DescribeLogDirs (api key 35), versions 0-5: where replicas lie and how large they are.
 
 One that is offline is answered with KAFKA_STORAGE_ERROR. Null topics ask for all; unknown ones are
-left out. v2 flexible. v3 an error for the whole answer. v4 room on the volume (-1 for a log in
-memory). v5 cordoned.
+left out. A replica that moves is named twice: the copy that is made of it is_future_key, with the
+offsets that it lacks. v2 flexible. v3 an error for the whole answer. v4 room on the volume (-1 for
+a log in memory). v5 cordoned.
 """
 
 from __future__ import annotations
 
+from embedlog.common import TopicPartition
 from wire.error_codes import ErrorCode
 from wire.schemas.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -40,6 +42,8 @@ def handle(
     sizes = _sizes(broker, [each.directory.path for each in managers])
     found: dict[str, _Topics] = {path: {} for path in sizes}
     first = managers[0].directory.path
+    relocations = broker.log_manager.relocations
+    futures = {} if relocations is None else relocations.futures()
     for topic in broker.image.topics_by_name.values():
         for partition in topic.partitions:
             place = topic.name, partition.partition
@@ -55,6 +59,12 @@ def handle(
                 path = first
             described = _describe(partition.partition, sizes[path].get(place, 0))
             found[path].setdefault(topic.name, []).append(described)
+            future = futures.get(TopicPartition(*place))
+            if future is not None and future.directory in found:
+                described = _describe(partition.partition, future.size)
+                described.is_future_key = True
+                described.offset_lag = max(0, future.log.log_end_offset - future.end_offset)
+                found[future.directory].setdefault(topic.name, []).append(described)
     results = [
         _result(broker, path, each.directory.files, found[path])
         for path, each in zip(sizes, managers, strict=True)
