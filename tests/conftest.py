@@ -26,12 +26,13 @@ os.environ["EMBEDLOG_CHECK_LOCKS"] = str(VIOLATIONS)
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# The many short-lived JVMs of Spark: what they would win by optimising, they do not live to see.
-for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
-    os.environ.setdefault(name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto")
-
 from embedlog.runtime.locks import Rank, ranked_rlock  # noqa: E402
+from tests.support import jvm  # noqa: E402
 from wire.net import poller  # noqa: E402
+
+# Also of the drivers that tests start.
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(jvm.OPTIONS))
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(jvm.options("spark")))
 
 # `wire` knows nothing of the ranks.
 poller.RLock = lambda: ranked_rlock(Rank.WAKER)  # type: ignore[misc,assignment]
