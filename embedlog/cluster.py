@@ -13,7 +13,13 @@ from __future__ import annotations
 from _weakref import ref
 from sys import _getframe
 
-from embedlog.broker.data_path import data_directory, durability_of, runtime_of
+from embedlog.broker.data_path import (
+    data_directory,
+    durability_of,
+    further_directories,
+    named_beside,
+    runtime_of,
+)
 from embedlog.brokers.alone import Alone
 from embedlog.brokers.layout import broker_count
 from embedlog.config.broker_config import BrokerConfig, normalise_names
@@ -82,6 +88,7 @@ class Cluster:
         *,
         brokers: int | None = None,
         racks: Sequence[str] = (),
+        log_dirs: Sequence[str | Path] = (),
         durability: str | None = None,
         cluster_id: str | None = None,
         background: bool = False,
@@ -99,11 +106,13 @@ class Cluster:
         self.path = data_directory(path)
         directory = self.path or _MEMORY_DIRECTORY
         self.config = BrokerConfig(config)
+        log_dirs = log_dirs or named_beside(self.path, self.config.log_dirs)
+        self.log_dirs = further_directories(self.path, log_dirs) if log_dirs else ()
+        """The further log directories."""
         self.durability = durability_of(self.path, durability, self.config)
         self.config.set_static("embedlog.durability", self.durability)
-        if self.path is not None:
-            self.config.set_static("log.dirs", directory)
-        else:
+        self.config.set_static("log.dirs", ",".join((directory, *self.log_dirs)))
+        if self.path is None:
             # A test shall not wait 3 s for members that it does not start.
             self._set_defaults({_REBALANCE_DELAY: "0"})
         if is_embedded:
@@ -141,6 +150,7 @@ class Cluster:
                 self.config,
                 durability=self.durability,
                 on_disk=self.path is not None,
+                log_dirs=self.log_dirs,
                 cluster_id=cluster_id,
                 waits_for_committer=waits_for_committer,
             )
@@ -155,6 +165,7 @@ class Cluster:
             # In memory, too, what a broker has written is there when it starts again.
             durability=self.durability if self.path is not None else "os",
             on_disk=self.path is not None,
+            log_dirs=self.log_dirs,
             cluster_id=cluster_id,
         )
 
@@ -395,7 +406,8 @@ class Cluster:
 
         Each has a `kind`: a log that is "read-only" since the disk failed or "damaged", a recovery
         that "cut" something, files in "quarantined", "retention paused" by a clock that jumped, an
-        "uncleanable" log, "work failing". It looks into every log's directory: 0.1 s for 10,000.
+        "uncleanable" log, "work failing", "move ended" of a log to another directory, a log
+        directory that is "offline". It looks into every log's directory: 0.1 s for 10,000.
 
         >>> import embedlog
         >>> with embedlog.open() as cluster:
@@ -500,6 +512,7 @@ def open(
     *,
     brokers: int | None = None,
     racks: Sequence[str] = (),
+    log_dirs: Sequence[str | Path] = (),
     config: Mapping[str, object] | None = None,
     durability: str | None = None,
     cluster_id: str | None = None,
@@ -517,8 +530,11 @@ def open(
 
     `brokers` is how many brokers there are, 1 to begin with; each has a directory of its own below
     `path`, and its rack of `racks`. They replicate, elect leaders and fail as those of a real
-    cluster: see `Cluster.broker`, `Cluster.network` and
-    `Cluster.partition`.
+    cluster: see `Cluster.broker`, `Cluster.network` and `Cluster.partition`.
+
+    `log_dirs` are further directories, on other disks (Kafka's log.dirs): a log lies in one of all.
+    Several brokers have directories below each. One that fails, or is left out when the cluster is
+    opened again, is offline, and the others go on.
 
     Two defaults are not Kafka's: group.initial.rebalance.delay.ms is 0, and a topic that a client
     makes by asking for it is in the first answer (embedlog.auto.create.topics.await).
@@ -545,6 +561,7 @@ def open(
         {**(config or {}), **normalise_names(settings)},
         brokers=brokers,
         racks=racks,
+        log_dirs=log_dirs,
         durability=durability,
         cluster_id=cluster_id,
         background=background,

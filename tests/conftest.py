@@ -7,8 +7,9 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,19 @@ VIOLATIONS = Path(tempfile.mkdtemp(prefix="embedlog-locks-"))
 # Before anything of the package is imported: some locks are made then.
 os.environ["EMBEDLOG_CHECK_LOCKS"] = str(VIOLATIONS)
 
-# The many short-lived JVMs of Spark: what they would win by optimising, they do not live to see.
-for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
-    os.environ.setdefault(name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto")
+# To compile every module anew, and rewrite its asserts, takes ten seconds of each process that runs
+# tests, and a third of one of each that tests start: bytecode is kept, whatever the environment
+# says.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 from embedlog.runtime.locks import Rank, ranked_rlock  # noqa: E402
+from tests.support import jvm  # noqa: E402
 from wire.net import poller  # noqa: E402
+
+# Also of the drivers that tests start.
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(jvm.OPTIONS))
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(jvm.options("spark")))
 
 # `wire` knows nothing of the ranks.
 poller.RLock = lambda: ranked_rlock(Rank.WAKER)  # type: ignore[misc,assignment]
@@ -40,10 +48,28 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("brief" if "not slow" in config.option.markexpr else "untimed")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def _begins_at_the_end() -> bool:
+    """Whether this is every second process of a run: two then do not compile the same first."""
+    return os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Where nothing is compiled yet, each of two finds half of it compiled by the other."""
+    report = yield
+    if _begins_at_the_end() and not any(isinstance(node, pytest.Item) for node in report.result):
+        report.result.reverse()
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
     """Files with slow tests come first, from the last to the first of them: those of Spark, which
     are the longest, are begun early, and what ends a run is short, on every core.
     """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: item.path.parts)
+    yield
     slow: dict[Path, int] = {}
     for item in items:
         if item.get_closest_marker("slow") or item.get_closest_marker("interop"):

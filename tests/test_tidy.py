@@ -39,7 +39,9 @@ KAFKAS_METHODS = {"Admin", "Cluster", "Consumer", "Producer"}
 REACHES_INSIDE = {
     "tests/crash/planted_bugs.py",  # breaks what it is told to break
     "tests/simulation/cluster/planted.py",
+    "tests/simulation/cluster/test_relocations.py",
     "tests/simulation/transactions/planted.py",  # so does this
+    "tests/storage/relocation/test_planted.py",
     "tests/interop/groups/workers/aio_kafka.py",  # another library's
 }
 """Those that break what they are told to break may name what is private to a class or a module."""

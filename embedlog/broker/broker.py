@@ -9,6 +9,8 @@ partitions. The caller's thread does the work; the broker has no thread of its o
 
 from __future__ import annotations
 
+from errno import EIO
+
 from embedlog.broker import dispatch
 from embedlog.broker.coordinator_leaders import note_leaders, open_coordinators
 from embedlog.broker.late_parts import LateParts
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from embedlog.replication.membership import Membership
     from embedlog.replication.partition import Partition
     from embedlog.runtime import Runtime
-    from embedlog.storage.log_manager import LogManager
+    from embedlog.storage.data_directories import DataDirectories
     from wire.schema import R, Request
     from wire.schemas.api_versions import ApiVersionsResponse
     from wire.schemas.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
@@ -58,7 +60,7 @@ class Broker:
         self,
         runtime: Runtime,
         config: BrokerConfig,
-        log_manager: LogManager,
+        log_manager: DataDirectories,
         controller: Controller,
         *,
         peers: Peers | None = None,
@@ -66,6 +68,7 @@ class Broker:
         self.runtime = runtime
         self.config = config
         self.log_manager = log_manager
+        log_manager.cordoned = lambda: config.cordoned_log_dirs
         self.controller = controller
         self.image = controller.image
         """The metadata as this broker was last told it; take the reference once."""
@@ -95,9 +98,10 @@ class Broker:
         )
         self._publisher.open(self.image)
         self.replica_manager.load = self._publisher.load
-        if peers is None and not log_manager.directory.clean:
+        if peers is None and not log_manager.was_clean:
             self._recover(self._publisher.load_all)
-        runtime.scheduler.add(log_manager.tasks)
+        for each in log_manager.managers:
+            runtime.scheduler.add(each.tasks)
         if peers is None and TRANSACTIONS_TOPIC in self.image.topics_by_name:
             # What was decided is told without being asked for, and what is open takes time.
             self.transaction_coordinator.load()
@@ -107,12 +111,12 @@ class Broker:
         clock, manager = self.runtime.clock, self.log_manager
         began_ms = clock.monotonic_ms()
         load()
-        manager.directory.end_recovery()
+        manager.end_recovery()
         _log.info(
             "recovered %d logs in %d ms, %d bytes did not fit and were put aside",
-            manager.opener.recovered_count,
+            sum(each.opener.recovered_count for each in manager.managers),
             clock.monotonic_ms() - began_ms,
-            manager.opener.cut_size,
+            sum(each.opener.cut_size for each in manager.managers),
         )
 
     def handle(self, context: RequestContext, request: Request[R]) -> R | Pending[R]:
@@ -133,7 +137,8 @@ class Broker:
 
     def close(self, *, syncs: bool = True) -> None:
         """Answer what waits, and sync what waits for it. Requests after this find no partition."""
-        self.runtime.scheduler.remove(self.log_manager.tasks)
+        for each in self.log_manager.managers:
+            self.runtime.scheduler.remove(each.tasks)
         if self._late.group_coordinator is not None:
             self._late.group_coordinator.close()
         if self._late.transaction_coordinator is not None:
@@ -188,6 +193,10 @@ class Broker:
         if self.peers is not None and delta.broker_configs_changed:
             self._obey_settings()
         self._publisher.publish(delta)
+        if delta.broker_configs_changed:
+            from embedlog.broker.directory_keeper import heed_cordons
+
+            heed_cordons(self)
         if self.peers is not None:
             note_leaders(self, delta)
         if delta.deleted and (
@@ -203,11 +212,16 @@ class Broker:
         """
         self._obey_settings()
         self.replica_manager.join(membership)
-        if self.log_manager.directory.clean:
+        if self.log_manager.was_clean:
             self._publisher.host_all()
         else:
             self._recover(self._publisher.host_all)
         open_coordinators(self, self.image, is_opening=is_opening)
+        if self.config.cordoned_log_dirs:
+            from embedlog.broker.directory_keeper import heed_cordons
+
+            heed_cordons(self)
+        self.log_manager.report()
 
     def _obey_settings(self) -> None:
         configs = self.image.broker_configs
@@ -229,6 +243,11 @@ class Broker:
         """
         found = self.replica_manager.partitions.get((topic, partition))
         if found is None:
+            state = self.image.partition(topic, partition)
+            place = None if state is None else state.directories.get(self.node_id)
+            for gone in self.log_manager.offline:
+                if (topic, partition) in gone.logs or place == gone.id:
+                    return OSError(EIO, f"{gone.path} is offline: {gone.reason}")
             return None
         log = found.log
         if isinstance(log.failure, CorruptRecord):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import MetadataImage
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
-    from embedlog.storage.log_manager import LogManager
+    from embedlog.storage.data_directories import DataDirectories
 
 
 class CoordinatorHost:
@@ -23,7 +23,7 @@ class CoordinatorHost:
         runtime: Runtime,
         config: BrokerConfig,
         replica_manager: ReplicaManager,
-        log_manager: LogManager,
+        log_manager: DataDirectories,
         metadata: Callable[[], MetadataImage],
     ) -> None:
         self.runtime = runtime

@@ -9,6 +9,7 @@ from embedlog.storage.log_config import DURABILITIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Protocol
 
     from embedlog.config.broker_config import BrokerConfig
@@ -56,11 +57,51 @@ def data_directory(path: str | Path | None) -> str | None:
     return text.rstrip("/") or "/"
 
 
-def existing_directory(files: Files, path: str | Path) -> str:
-    """The data directory of one broker that is there.
+def further_directories(path: str | None, log_dirs: Sequence[str | Path]) -> tuple[str, ...]:
+    """The directories of `log_dirs`, beside that at `path`; None is memory.
 
     Raises:
-        ConfigError: it is none, or that of several brokers.
+        ConfigError: one is no path, or the same as another, or lies within another.
+    """
+    if not isinstance(log_dirs, list | tuple):
+        raise ConfigError(f"log_dirs={log_dirs!r}: expected a list of directories")
+    from embedlog.runtime.os_files import absolute
+
+    whole = {} if path is None else {absolute(path): path}
+    found = []
+    for each in log_dirs:
+        directory = data_directory(each)
+        if directory is None or "\n" in directory or "," in directory:
+            raise ConfigError(f"log_dirs={log_dirs!r}: {each!r} is no directory")
+        place = absolute(directory)
+        for other, name in whole.items():
+            if other == place:
+                raise ConfigError(f"{directory} is named twice as a log directory")
+            outer, inner = sorted((other, place), key=len)
+            if inner.startswith(outer.rstrip("/") + "/"):
+                raise ConfigError(f"log directories {name} and {directory}: one is in the other")
+        whole[place] = directory
+        found.append(directory)
+    return tuple(found)
+
+
+def named_beside(path: str | None, named: Sequence[str] | None) -> Sequence[str]:
+    """The further directories of the setting log.dirs, where it names that at `path`, too; one that
+    does not is of another program.
+    """
+    if path is None or not named or len(named) < 2:
+        return ()
+    from embedlog.runtime.os_files import absolute
+
+    others = [each for each in named if absolute(data_directory(each) or "") != absolute(path)]
+    return others if len(others) < len(named) else ()
+
+
+def existing_directory(files: Files, path: str | Path, *, is_whole: bool = True) -> str:
+    """The data directory of one broker that is there; `is_whole`: the only one that it has.
+
+    Raises:
+        ConfigError: it is none, or that of several brokers, or one of several of a broker.
     """
     directory = data_directory(path)
     found = None if directory is None else files.stat(directory)
@@ -70,6 +111,10 @@ def existing_directory(files: Files, path: str | Path) -> str:
         raise ConfigError(
             f"{path} is of several brokers: name the directory of one, {path}/broker-1"
         )
+    if is_whole and files.stat(f"{directory}/{paths.LOG_DIRS}") is not None:
+        from embedlog.storage.state_files.log_dirs import refuse_one_of_more
+
+        refuse_one_of_more(files, directory)
     return directory
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from embedlog.replication.fetch_sessions import FetchSessions
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
-    from embedlog.storage.log_manager import LogManager
+    from embedlog.storage.data_directories import DataDirectories
 
 
 class LateParts:
@@ -39,7 +39,7 @@ class LateParts:
         self,
         runtime: Runtime,
         config: BrokerConfig,
-        log_manager: LogManager,
+        log_manager: DataDirectories,
         replica_manager: ReplicaManager,
         *,
         metadata: Callable[[], MetadataImage],

@@ -20,13 +20,17 @@ _NAME = "meta.properties"
 
 
 class MetaProperties:
-    """Whose directory it is. `cluster_id` is "" where there is no file yet."""
+    """Whose directory it is. `cluster_id` is "" where there is no file yet.
 
-    __slots__ = ("cluster_id", "directory_id")
+    `is_whole`: the file says all of it, also the directory's id.
+    """
 
-    def __init__(self, cluster_id: str, directory_id: bytes) -> None:
+    __slots__ = ("cluster_id", "directory_id", "is_whole")
+
+    def __init__(self, cluster_id: str, directory_id: bytes, *, is_whole: bool = False) -> None:
         self.cluster_id = cluster_id
         self.directory_id = directory_id
+        self.is_whole = is_whole
 
 
 def read(runtime: Runtime, directory: str, node_id: int) -> MetaProperties:
@@ -50,7 +54,8 @@ def read(runtime: Runtime, directory: str, node_id: int) -> MetaProperties:
         found = runtime.random.uuid() if directory_id is None else uuid_from_text(directory_id)
     except ValueError as error:
         raise ConfigError(f"{path}: directory.id: {error}") from None
-    return MetaProperties(values.get("cluster.id", ""), found)
+    cluster_id = values.get("cluster.id", "")
+    return MetaProperties(cluster_id, found, is_whole=bool(cluster_id and directory_id))
 
 
 def node_id_of(runtime: Runtime, directory: str) -> str | None:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from embedlog.controller.metadata import MetadataDelta, MetadataImage, TopicImage
     from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import ReplicaManager
+    from embedlog.storage.data_directories import DataDirectories
     from embedlog.storage.log import Log
-    from embedlog.storage.log_manager import LogManager
 
 
 _log = Logger("broker")
@@ -47,7 +47,7 @@ class MetadataPublisher:
     def __init__(
         self,
         config: BrokerConfig,
-        log_manager: LogManager,
+        log_manager: DataDirectories,
         replica_manager: ReplicaManager,
         bump_leader_epochs: Callable[[Iterable[TopicPartition], int], None],
         *,
@@ -99,7 +99,8 @@ class MetadataPublisher:
                     self._remove(topic_partition)
             self._throttle(image, image.topics_by_name)
             for topic in image.topics_by_name.values():
-                self._create(image, topic, range(len(topic.partitions)))
+                self._create(image, topic, range(len(topic.partitions)), is_new=False)
+        self._log_manager.report()
 
     def _is_ours(self, image: MetadataImage, topic_partition: TopicPartition, log: Log) -> bool:
         topic = image.topics_by_name.get(topic_partition.topic)
@@ -121,7 +122,11 @@ class MetadataPublisher:
                 if self._replica_manager.node_id in partition.replicas and (
                     not topic.is_internal or (topic.name, number) in present
                 ):
-                    self.load(topic.name, number)
+                    try:
+                        self.load(topic.name, number)
+                    except errors.KafkaStorageError:
+                        if not self._log_manager.offline:
+                            raise  # else it lies where nobody can look
 
     def load(self, topic: str, number: int) -> Partition | None:
         """The partition, hosted from here on; None when there is none. Requires: no other lock.
@@ -141,9 +146,13 @@ class MetadataPublisher:
             topic_partition = TopicPartition(topic, number)
             partition = self._replica_manager.partitions.get(topic_partition)
             if partition is None:
-                topic_id = image.topics_by_name[topic].topic_id
-                log = self._log_manager.get_or_create(topic_partition, topic_id=topic_id)
+                log = self._log_manager.get_or_create(
+                    topic_partition,
+                    topic_id=image.topics_by_name[topic].topic_id,
+                    directory_id=state.directories.get(self._replica_manager.node_id),
+                )
                 partition = self._host(image, topic_partition, log)
+        self._log_manager.report()
         while partition.leader_epoch < (latest_epoch := partition.log.epochs.latest):
             self._bump_leader_epochs([topic_partition], latest_epoch)
         return partition
@@ -151,7 +160,8 @@ class MetadataPublisher:
     def publish(self, delta: MetadataDelta) -> None:
         """Act on one change. They come in order, one at a time."""
         with self._lock:
-            image = self._image = delta.image
+            former, image = self._image, delta.image
+            self._image = image
             for topic in delta.deleted:
                 for partition in topic.partitions:
                     self._remove(TopicPartition(topic.name, partition.partition))
@@ -164,30 +174,58 @@ class MetadataPublisher:
             for topic, numbers in (*added, *delta.partitions_added):
                 self._create(image, topic, numbers)
             for topic_partition in delta.partitions_changed:
-                self._update(image, topic_partition)
+                self._update(former, image, topic_partition)
             if delta.broker_configs_changed:
                 self._configure(image, image.topics_by_name)
                 self._log_manager.tasks.reconfigured()
             else:
                 self._configure(image, delta.changed_configs)
+        self._log_manager.report()
 
-    def _create(self, image: MetadataImage, topic: TopicImage, numbers: Iterable[int]) -> None:
-        """Make the logs of new partitions; one that the disk refuses is made when asked for."""
+    def _create(
+        self,
+        image: MetadataImage,
+        topic: TopicImage,
+        numbers: Iterable[int],
+        *,
+        is_new: bool = True,
+    ) -> None:
+        """Make the logs of new partitions; one that the disk refuses is made when asked for.
+
+        They are there already if they are not `is_new`, unless their topics never had records.
+        """
         if topic.is_internal and not self._is_member:
             return
+        node_id = self._replica_manager.node_id
         for number in numbers:
-            if self._replica_manager.node_id not in topic.partitions[number].replicas:
+            state = topic.partitions[number]
+            if node_id not in state.replicas:
                 continue
             topic_partition = TopicPartition(topic.name, number)
             try:
-                self._host(image, topic_partition, self._make(topic_partition, topic.topic_id))
+                log = self._make(
+                    topic_partition,
+                    topic.topic_id,
+                    directory_id=state.directories.get(node_id),
+                    is_new=is_new,
+                )
+                self._host(image, topic_partition, log)
             except errors.KafkaStorageError as error:
                 # The topic is in the metadata by now, and the request has not failed.
                 _log.warning("%s cannot be served yet: %s", topic_partition, error)
 
-    def _make(self, topic_partition: TopicPartition, topic_id: bytes) -> Log:
+    def _make(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        *,
+        directory_id: bytes | None,
+        is_new: bool,
+    ) -> Log:
         try:
-            return self._log_manager.get_or_create(topic_partition, topic_id=topic_id)
+            return self._log_manager.get_or_create(
+                topic_partition, topic_id=topic_id, directory_id=directory_id, is_new=is_new
+            )
         except errors.InconsistentTopicId:
             # A crash came between a topic's end in the metadata and that of its log.
             self._log_manager.delete(topic_partition)
@@ -197,25 +235,39 @@ class MetadataPublisher:
         topic_id = image.topics_by_name[topic_partition.topic].topic_id
         partition = self._replica_manager.host(topic_partition, log, topic_id=topic_id)
         self._apply(image, partition)
+        if self._log_manager.is_offline(topic_partition):
+            # Its directory has failed meanwhile, and whoever took it offline was here before.
+            self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
         return partition
 
-    def _update(self, image: MetadataImage, topic_partition: TopicPartition) -> None:
+    def _update(
+        self, former: MetadataImage | None, image: MetadataImage, topic_partition: TopicPartition
+    ) -> None:
         """Let a partition that changed lead, follow, begin or end here."""
         state = image.partition(*topic_partition)
         hosted = self._replica_manager.partitions.get(topic_partition)
         is_ours = state is not None and self._replica_manager.node_id in state.replicas
         if hosted is not None and is_ours:
-            self._apply(image, hosted)
+            try:
+                self._apply(image, hosted)
+            except errors.KafkaStorageError as error:
+                if hosted.log.failure is None:
+                    raise
+                # The others shall hear of the change all the same, and one of them lead.
+                _log.warning("%s cannot be served any more: %s", topic_partition, error)
             self._replica_manager.changed(hosted)
         elif hosted is not None:
             self._remove(topic_partition)
         elif is_ours and self._is_member:
             topic = image.topics_by_name[topic_partition.topic]
-            self._create(image, topic, (topic_partition.partition,))
+            before = None if former is None else former.partition(*topic_partition)
+            is_new = before is None or self._replica_manager.node_id not in before.replicas
+            self._create(image, topic, (topic_partition.partition,), is_new=is_new)
 
     def _apply(self, image: MetadataImage, partition: Partition) -> None:
         state = image.partition(partition.topic, partition.index)
         assert state is not None, partition.topic_partition
+        places = state.directories  # of few clusters there are any
         partition.apply(
             PartitionState(
                 leader=state.leader,
@@ -225,6 +277,7 @@ class MetadataPublisher:
                 isr=state.isr,
                 min_insync_replicas=self._min_insync_replicas(image, partition.topic),
                 is_recovering=state.is_recovering,
+                lost=[each for each in places if image.is_lost(state, each)],
             ),
             self._replica_manager.node_id,
         )

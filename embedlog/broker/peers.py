@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 class Peers(Protocol):
     """The cluster around one broker."""
 
+    broker_epoch: int
+    """Of its present registration."""
+
     def send(self, node_id: int, request: Request[R], *, timeout_ms: int) -> Pending[R]:
         """Ask another broker, through its door, at the newest version."""
 
@@ -30,6 +33,9 @@ class Peers(Protocol):
 
     def address(self, node_id: int, context: RequestContext) -> tuple[str, int] | None:
         """Where clients of the request's listener reach a broker; None when they cannot."""
+
+    def give_up(self) -> None:
+        """End this broker at once, as its first log directory has failed."""
 
     def reaches_controller(self) -> bool:
         """Would the controller hear of a call now?"""

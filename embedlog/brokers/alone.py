@@ -12,6 +12,8 @@ from embedlog.transport import InProcessTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from embedlog.config.broker_config import BrokerConfig
     from embedlog.runtime import Runtime
     from embedlog.server.addresses import BrokerListener, ServedAddress
@@ -31,6 +33,7 @@ class Alone:
         *,
         durability: str,
         on_disk: bool,
+        log_dirs: Sequence[str],
         cluster_id: str | None,
         waits_for_committer: bool,
     ) -> None:
@@ -44,6 +47,7 @@ class Alone:
             config,
             durability=durability,
             on_disk=on_disk,
+            log_dirs=log_dirs,
             cluster_id=cluster_id,
             waits_for_committer=waits_for_committer,
         )

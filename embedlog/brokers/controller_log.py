@@ -12,12 +12,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.config.broker_config import BrokerConfig
     from embedlog.runtime import Runtime
+    from embedlog.storage.data_directories import DataDirectories
     from embedlog.storage.log_manager import LogManager
 
 
 def open_controller(
     runtime: Runtime,
-    log_manager: LogManager,
+    log_manager: DataDirectories,
     config: BrokerConfig,
     *,
     sync: bool,
@@ -25,11 +26,11 @@ def open_controller(
 ) -> Controller:
     """The controller of a broker that is alone, with its metadata log among the broker's logs."""
     # What outlives a topic's records must be at least as durable as any of them.
-    log = metadata_log(runtime, log_manager, "fsync" if sync else "memory")
+    log = metadata_log(runtime, log_manager.first, "fsync" if sync else "memory")
     controller = Controller(runtime, log, config, cluster_id=cluster_id)
     _remove_deleted(controller, log_manager)
     controller.compact()
-    if not log_manager.directory.clean:
+    if not log_manager.was_clean:
         # Logs may have lost their ends, or all they had. A reader who is ahead of one must
         # learn of it, and not be given other records at its offset (KIP-320).
         controller.bump_leader_epochs(
@@ -57,7 +58,7 @@ def check_cluster_id(
         raise ConfigError(f"{directory} belongs to cluster {found}, but {source} {expected}")
 
 
-def _remove_deleted(controller: Controller, log_manager: LogManager) -> None:
+def _remove_deleted(controller: Controller, log_manager: DataDirectories) -> None:
     """Finish deletions that a crash cut short; logs of unknown origin are left alone."""
     if not controller.removed_topic_ids:
         return

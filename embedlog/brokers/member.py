@@ -20,7 +20,7 @@ from embedlog.runtime import Runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Protocol
 
     from embedlog.brokers.network import ClusterNetwork
@@ -47,10 +47,19 @@ if TYPE_CHECKING:
 class Member:
     """One broker: where it is, and whether it runs."""
 
-    def __init__(self, world: World, node_id: int, directory: str, config: BrokerConfig) -> None:
+    def __init__(
+        self,
+        world: World,
+        node_id: int,
+        directory: str,
+        config: BrokerConfig,
+        *,
+        log_dirs: Sequence[str] = (),
+    ) -> None:
         self.node_id = node_id
         self.config = config
         self.directory = directory
+        self._log_dirs = log_dirs
         self.node: Node | None = None
         """The broker, while it runs."""
         self.disk = Disk(world.runtime.files)
@@ -102,6 +111,7 @@ class Member:
                 self.config,
                 durability=world.durability,
                 on_disk=world.on_disk,
+                log_dirs=self._log_dirs,
                 controller=controller,
                 peers=self.neighbours,
             )
@@ -119,7 +129,7 @@ class Member:
 
     def _register(self, controller: Controller, node: Node, *, is_opening: bool) -> None:
         known = controller.image.brokers.get(self.node_id)
-        is_clean = known is not None and node.log_manager.directory.clean
+        is_clean = known is not None and node.log_manager.was_clean
         incarnation = self._world.runtime.random.uuid()
         if known is not None and not known.is_fenced:
             if is_clean and is_opening:
@@ -131,7 +141,7 @@ class Member:
             self.node_id,
             rack=self.rack,
             incarnation=incarnation,
-            directories=(node.directory_id,),
+            directories=node.log_manager.ids,
             previous_epoch=known.epoch if known is not None and is_clean else -1,
         )
 

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
         node: Node | None
         node_id: int
 
+        def kill(self, *, lose_unsynced: bool) -> None:
+            """See `Member.kill`."""
+
     class World(Protocol):
         """What all members share: `Several`, as this file knows it."""
 
@@ -86,6 +89,11 @@ class Neighbours:
             return call(controller)
 
         return self._network.call(self.node_id, CONTROLLER, perform, timeout_ms=_TIMEOUT_MS)
+
+    def give_up(self) -> None:
+        """See `Peers.give_up`."""
+        if self._member.node is not None:
+            self._member.kill(lose_unsynced=False)
 
     # The others
 

@@ -1,17 +1,18 @@
-"""`Node`: one broker over its data directory, from the taking of the directory to its release."""
+"""`Node`: one broker over its data directories, from the taking of them to their release."""
 
 from __future__ import annotations
 
 from embedlog.broker import meta_properties
 from embedlog.broker.broker import Broker
-from embedlog.broker.data_directory import after_committers, prepare
 from embedlog.brokers.controller_log import check_cluster_id, open_controller
-from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_manager import LogManager
+from embedlog.brokers.directories import Opener
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from embedlog.broker.commits.desk import CommitDesk
+    from embedlog.broker.directory_keeper import DirectoryKeeper
     from embedlog.broker.peers import Peers
     from embedlog.config.broker_config import BrokerConfig
     from embedlog.controller.controller import Controller
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class Node:
-    """A broker, its logs and their directory.
+    """A broker, its logs and their directories.
 
     Alone it has the cluster's metadata log in its directory, and the controller over it. One of
     several is given the `controller` and its `peers`.
     """
 
-    __slots__ = ("_is_alone", "commit_desk", "controller", "core", "directory_id", "log_manager")
+    __slots__ = ("_is_alone", "commit_desk", "controller", "core", "log_manager")
 
     def __init__(
         self,
@@ -37,32 +38,32 @@ class Node:
         *,
         durability: str,
         on_disk: bool,
+        log_dirs: Sequence[str] = (),
         cluster_id: str | None = None,
         waits_for_committer: bool = True,
         controller: Controller | None = None,
         peers: Peers | None = None,
     ) -> None:
-        """Take the directory, and open what is in it.
+        """Take the directory and the further `log_dirs`, and open what is in them.
 
-        `on_disk`: it is one of the file system, which other processes see. `waits_for_committer`:
+        `on_disk`: they are of the file system, which other processes see. `waits_for_committer`:
         who has it for a commit of staged files will soon go.
 
         Raises:
             DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
         """
-        if on_disk:
-            prepare(runtime.files, directory, config.embedlog_data_dir_mode)
         self._is_alone = controller is None
-        self.log_manager = _take(
+        opener = Opener(
             runtime,
-            directory,
             config,
-            durability,
-            waits_for_committer=waits_for_committer,
+            durability=durability,
+            on_disk=on_disk,
             is_replicated=not self._is_alone,
         )
+        self.log_manager = opener.open(directory, log_dirs, waits_for_committer=waits_for_committer)
         try:
             properties = meta_properties.read(runtime, directory, config.node_id)
+            self.log_manager.first.directory.id = properties.directory_id
             if controller is None:
                 controller = open_controller(
                     runtime,
@@ -74,18 +75,28 @@ class Node:
                 check_cluster_id(directory, controller, "expected was", cluster_id)
             check_cluster_id(directory, controller, "meta.properties names", properties.cluster_id)
             self.controller = controller
-            if not properties.cluster_id:
+            if not properties.is_whole:
                 properties.cluster_id = controller.image.cluster_id
                 meta_properties.write(runtime, directory, config.node_id, properties, sync=on_disk)
-            self.directory_id = properties.directory_id
+            opener.identify(self.log_manager, controller.image)
             self.core = Broker(runtime, config, self.log_manager, controller, peers=peers)
             """The broker behind its one door, `handle`."""
             if self._is_alone:
                 controller.on_change = self.core.changed
+            self._keep_directories(opener.keeper)
             self.commit_desk = self._open_commit_desk() if on_disk else None
         except BaseException:
             self.log_manager.close()
             raise
+
+    def _keep_directories(self, keeper: DirectoryKeeper | None) -> None:
+        """Look after the directories, where there are several or some are cordoned."""
+        if keeper is not None:
+            keeper.begin(self.core)
+        elif self.core.config.cordoned_log_dirs:
+            from embedlog.broker.directory_keeper import heed_cordons
+
+            heed_cordons(self.core)
 
     def _open_commit_desk(self) -> CommitDesk:
         """The desk for what other processes have staged in the directory.
@@ -98,8 +109,8 @@ class Node:
 
     @property
     def is_held(self) -> bool:
-        """Is the directory still this process's?"""
-        return self.log_manager.directory.is_held
+        """Are the directories still this process's?"""
+        return self.log_manager.first.directory.is_held
 
     def health(self) -> list[Degradation]:
         """What is degraded: see `Cluster.health`."""
@@ -118,9 +129,11 @@ class Node:
         return freed
 
     def close(self) -> None:
-        """Answer what waits, write what is open, release the directory."""
+        """Answer what waits, write what is open, release the directories."""
         if self._is_alone:
             self.controller.on_change = _ignore
+        if self.log_manager.keeper is not None:
+            self.log_manager.keeper.close()
         if self.commit_desk is not None:
             self.commit_desk.close()
         self.core.close()
@@ -132,35 +145,12 @@ class Node:
 
         `loses_unsynced`: as a machine does whose power fails.
         """
+        if self.log_manager.keeper is not None:
+            self.log_manager.keeper.close()
         if self.commit_desk is not None:
             self.commit_desk.close()
         self.core.close(syncs=False)
         self.log_manager.abandon(loses_unsynced=loses_unsynced)
-
-
-def _take(
-    runtime: Runtime,
-    directory: str,
-    config: BrokerConfig,
-    durability: str,
-    *,
-    waits_for_committer: bool,
-    is_replicated: bool,
-) -> LogManager:
-    """The logs of a directory, which is this process's from here on."""
-
-    def take() -> LogManager:
-        return LogManager(
-            runtime,
-            directory,
-            LogConfig(durability=durability),
-            retention_first_ms=config.log_initial_task_delay_ms,
-            retention_interval_ms=config.log_retention_check_interval_ms,
-            cleaner_settings=config,
-            is_replicated=is_replicated,
-        )
-
-    return after_committers(runtime, directory, take) if waits_for_committer else take()
 
 
 def _ignore(_delta: MetadataDelta) -> None:

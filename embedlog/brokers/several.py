@@ -3,6 +3,7 @@
     DIR/cluster.properties      what tells such a directory
     DIR/controller/             the metadata log
     DIR/broker-1/ ...           one broker each, laid out as Kafka's
+    DISK/broker-1/ ...          the same on another disk, where `log_dirs` names some
 
 In memory it is the same, in files of this process; what a broker has written outlives the broker.
 """
@@ -22,6 +23,7 @@ from embedlog.brokers.several_transport import SeveralTransport
 from embedlog.common import IN_PROCESS_HOST
 from embedlog.config.broker_config import BrokerConfig
 from embedlog.errors import ConfigError
+from embedlog.storage.paths import broker_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,9 +50,11 @@ class Several:
         racks: Sequence[str],
         durability: str,
         on_disk: bool,
+        log_dirs: Sequence[str] = (),
         cluster_id: str | None,
     ) -> None:
-        """Open them all, brokers 1 to `count`, each with the settings of `config` and its own.
+        """Open them all, brokers 1 to `count`, each with the settings of `config` and its own, and
+        with a directory below each of the further `log_dirs`.
 
         Raises:
             DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
@@ -62,6 +66,7 @@ class Several:
         self.network.on_heal = self.try_again
         self._directory = directory
         self._config = config
+        self._log_dirs = log_dirs
         self.members: dict[int, Member] = {}
         """By number."""
         self._listens: tuple[str, int, bool] | None = None
@@ -98,15 +103,16 @@ class Several:
 
     def _make(self, node_id: int, rack: str | None) -> Member:
         config = self._config.of_node(node_id)
-        directory = f"{self._directory}/broker-{node_id}"
+        directory = broker_directory(self._directory, node_id)
         config.set_static("embedlog.durability", self.durability)
-        config.set_static("log.dirs", directory)
+        log_dirs = [broker_directory(place, node_id) for place in self._log_dirs]
+        config.set_static("log.dirs", ",".join([directory, *log_dirs]))
         if rack is None:
             image = self.running_controller().image.brokers.get(node_id)
             rack = None if image is None else image.rack
         if rack is not None:
             config.set_static("broker.rack", rack)
-        return Member(self, node_id, directory, config)
+        return Member(self, node_id, directory, config, log_dirs=log_dirs)
 
     # The brokers
 

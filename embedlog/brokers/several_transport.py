@@ -89,13 +89,19 @@ class SeveralTransport(LocalTransport):
         return member.node is not None and not (member.is_hidden or member.door.is_paused)
 
     def _disk_error(self, topic: str, partition: int) -> Exception | None:
-        """What is wrong with the partition where it is led; None when nothing is known."""
+        """What is wrong with the partition where it is led; None when nothing is known, or it will
+        be led elsewhere.
+        """
         for member in list(self._members.values()):
             node = member.node
             if node is None:
                 continue
             found = node.core.replica_manager.partitions.get((topic, partition))
             if found is not None and found.is_leader:
+                if found.others is not None and node.core.log_manager.is_offline(
+                    found.topic_partition
+                ):
+                    return None  # another replica takes over
                 return node.core.disk_error(topic, partition)
         return None
 

@@ -14,18 +14,28 @@ if TYPE_CHECKING:
 
 
 def data_directory(files: Files, path: str) -> str:
-    """The data directory at `path`.
+    """The data directory at `path`; of a broker with several log directories one of them.
 
     Raises:
         ConfigError: it is none.
     """
     from embedlog.broker.data_path import existing_directory
 
-    directory = existing_directory(files, path)
+    directory = existing_directory(files, path, is_whole=False)
     names = files.list(directory)
     if paths.META_PROPERTIES not in names and not any(map(paths.parse_log_directory, names)):
         raise ConfigError(f"{path}: not a data directory")
     return directory
+
+
+def other_directories(files: Files, directory: str) -> list[str]:
+    """The other log directories that its broker has, as far as this one knows."""
+    if files.stat(f"{directory}/{paths.LOG_DIRS}") is None:
+        return []
+    from embedlog.storage.state_files.log_dirs import read_first, read_others
+
+    first = read_first(files, directory)
+    return list(read_others(files, directory).values()) if first is None else [first]
 
 
 def is_chosen(topic: str | None, partition: int | None) -> Callable[[TopicPartition], bool]:

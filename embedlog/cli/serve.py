@@ -69,6 +69,13 @@ def add_command(commands: _SubParsersAction[Any]) -> None:
         metavar="DIR",
         help="keep everything in DIR, or where log.dirs says (default: in memory only)",
     )
+    parser.add_argument(
+        "--log-dirs",
+        type=_names,
+        default=(),
+        metavar="DIR,...",
+        help="further directories on other disks, beside that of --data",
+    )
     parser.add_argument("--host", help="address to listen on (that of listeners, or 127.0.0.1)")
     parser.add_argument(
         "--port", type=_port, help=f"port to listen on, 0 for any (that of listeners, or {PORT})"
@@ -169,7 +176,9 @@ def _closing_signals() -> list[Signals]:
 
 def announcement(cluster: Cluster, address: str) -> tuple[str, str, str]:
     """What the user has to know: where it listens, what it promises, how to end it."""
-    place = f"data in {cluster.path}" if cluster.path else "everything is kept in memory"
+    place = "everything is kept in memory"
+    if cluster.path:
+        place = f"data in {', '.join((cluster.path, *cluster.log_dirs))}"
     return (
         f"embedlog: listening on {address}",
         f"embedlog: {place}; durability {cluster.durability}: {SURVIVES[cluster.durability]}",
@@ -182,7 +191,7 @@ def _open(arguments: Namespace) -> Cluster:
 
     from embedlog.cluster import Cluster
 
-    directory, durability = _directory(arguments), arguments.durability
+    (directory, *log_dirs), durability = _directories(arguments), arguments.durability
     if durability is None and directory is not None:
         durability = dict(arguments.config).get("embedlog.durability", "os")
     with catch_warnings(record=True) as warnings:
@@ -193,6 +202,7 @@ def _open(arguments: Namespace) -> Cluster:
                 dict(arguments.config),
                 brokers=arguments.brokers,
                 racks=arguments.racks,
+                log_dirs=[each for each in log_dirs if each is not None],
                 durability=durability,
             )
         except (FileExistsError, NotADirectoryError):
@@ -202,17 +212,18 @@ def _open(arguments: Namespace) -> Cluster:
     return cluster
 
 
-def _directory(arguments: Namespace) -> str | None:
-    """Where the log is kept: `--data`, or what Kafka's settings name; None in memory."""
+def _directories(arguments: Namespace) -> list[str | None]:
+    """Where logs are kept: `--data` and `--log-dirs`, or what Kafka's settings name, the first one
+    first; None in memory.
+    """
     from embedlog.broker.data_path import data_directory
 
     if arguments.data is not None:
-        return data_directory(arguments.data)
+        return [data_directory(arguments.data), *arguments.log_dirs]
     settings = dict(arguments.config)
-    directory: str | None = settings.get("log.dirs") or settings.get("log.dir")
-    if directory is not None and "," in directory:
-        raise CannotOpen(f"log.dirs={directory}: one directory is all that is used")
-    return data_directory(directory)
+    named: str = settings.get("log.dirs") or settings.get("log.dir") or ""
+    first, *others = [each.strip() for each in named.split(",")]
+    return [data_directory(first or None), *others, *arguments.log_dirs]
 
 
 def _listen(cluster: Cluster, arguments: Namespace) -> BrokerListener | ClusterListener:

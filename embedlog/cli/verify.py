@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from embedlog.cli import internal_topics
-from embedlog.cli.directory import data_directory, is_chosen
+from embedlog.cli.directory import data_directory, is_chosen, other_directories
 from embedlog.cli.exit_status import EXIT_DAMAGED
 from embedlog.cli.progress import progress
 from embedlog.errors import CorruptRecord, EmbedlogError
@@ -49,6 +49,9 @@ def run(path: str, topic: str | None, partition: int | None) -> int:
         f"partitions, {verification.batch_count} batches, {total / _MB:.1f} MB{torn} "
         f"({total / _MB / seconds:.0f} MB/s)"
     )
+    others = other_directories(files, directory)
+    if others:
+        print(f"{directory} is one of several log directories, beside {', '.join(others)}")
     return EXIT_DAMAGED if count else 0
 
 

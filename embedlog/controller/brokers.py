@@ -22,8 +22,9 @@ from embedlog.logs import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
+    from embedlog.common import TopicPartition
     from embedlog.controller.metadata import PartitionImage
     from embedlog.controller.partitions import Partitions
     from embedlog.controller.state import ControllerState
@@ -84,11 +85,25 @@ class Brokers:
                 broker.epoch = existing.epoch
                 broker.is_fenced = existing.is_fenced
                 broker.in_controlled_shutdown = existing.in_controlled_shutdown
+                changes = self._without(node_id, existing.directories, directories)
             else:
                 is_clean = existing is not None and previous_epoch == existing.epoch
                 changes = self._ended(node_id, is_clean=is_clean)
                 broker.epoch = state.next_offset + len(changes.records())
-            self._write(changes, broker_record(broker))
+            known = () if existing is None else existing.directories
+            others = self._partitions.lying_in(
+                node_id, set(known).symmetric_difference(directories)
+            )
+            self._write(changes, broker_record(broker), others)
+            if not broker.is_fenced:
+                # A directory may be back without which nobody led.
+                self._partitions.publish(
+                    self._partitions.updates(
+                        lambda partition: (
+                            partition.leader == NO_LEADER and node_id in partition.replicas
+                        )
+                    )
+                )
         _log.info("broker %d registered with epoch %d", node_id, broker.epoch)
         return broker.epoch
 
@@ -178,6 +193,14 @@ class Brokers:
             unclean=node_id,
         )
 
+    def _without(
+        self, node_id: int, before: Sequence[bytes], after: Sequence[bytes]
+    ) -> PartitionChanges:
+        """What it means that a broker has not the log directories any more that it had."""
+        return self._partitions.updates(
+            in_directories(node_id, set(before).difference(after)), removed=node_id
+        )
+
     def _registered(self, node_id: int) -> BrokerImage:
         broker = self._state.image.brokers.get(node_id)
         if broker is None:
@@ -205,12 +228,24 @@ class Brokers:
                     f" {uuid_to_text(min(shared))}"
                 )
 
-    def _write(self, changes: PartitionChanges, record: object) -> None:
+    def _write(
+        self, changes: PartitionChanges, record: object, others: Sequence[TopicPartition] = ()
+    ) -> None:
+        """`others`: of these partitions, too, brokers have to look at their replicas again."""
         self._state.change(
             [*changes.records(), record],
-            partitions_changed=changes.partitions,
+            partitions_changed=list(dict.fromkeys((*changes.partitions, *others))),
             brokers_changed=True,
         )
+
+
+def in_directories(
+    node_id: int, directories: Collection[bytes]
+) -> Callable[[PartitionImage], bool]:
+    """Selects the partitions that a broker is in sync of with a replica in these directories."""
+    return lambda partition: (
+        node_id in partition.isr and partition.directories.get(node_id) in directories
+    )
 
 
 def _in_sync(node_id: int) -> Callable[[PartitionImage], bool]:

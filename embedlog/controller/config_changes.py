@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.config import resources, topic_config, types
+from embedlog.config.cordons import CORDONED, check_cordoned
 from embedlog.config.definitions import BROKER, TOPIC, Definitions
 from embedlog.controller import features, topic_names
 from embedlog.controller.metadata import (
@@ -17,6 +18,7 @@ from embedlog.controller.metadata import (
     RESOURCE_TOPIC,
 )
 from embedlog.errors import ConfigError, KafkaError
+from embedlog.storage.paths import broker_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -210,8 +212,19 @@ def _validate_broker(
             key.parse(after[key.name])
         of_node = resource_name or str(config.node_id)
         config.with_dynamic(configs.get("", {}), configs.get(of_node, {})).check_together()
+        if CORDONED in changed:
+            _check_cordoned(image, config, resource_name, after[CORDONED])
     except ConfigError as error:
         raise _refuse(str(error)) from None
+
+
+def _check_cordoned(
+    image: MetadataImage, config: BrokerConfig, resource_name: str, text: str
+) -> None:
+    present: tuple[str, ...] = config.log_dirs or config.log_dir
+    if not image.is_alone:
+        present = tuple(broker_directory(path, int(resource_name)) for path in present)
+    check_cordoned([item.strip() for item in text.split(",") if item], present)
 
 
 def _check_node(image: MetadataImage, config: BrokerConfig, resource_name: str) -> None:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from embedlog.config import BrokerConfig
     from embedlog.controller import config_changes
     from embedlog.controller.brokers import Brokers
+    from embedlog.controller.directories import Directories
     from embedlog.controller.metadata_log import MetadataLog
     from embedlog.controller.partitions import Partitions
     from embedlog.runtime import Runtime
@@ -77,6 +78,7 @@ class Controller:
         self._config = config
         self._partitions: Partitions | None = None
         self._brokers: Brokers | None = None
+        self._directories: Directories | None = None
         if not replayed.cluster_id:
             made = cluster_id or uuid_to_text(runtime.random.uuid())
             state.write([ClusterRecord(cluster_id=made)])
@@ -120,6 +122,16 @@ class Controller:
 
                 self._brokers = Brokers(self._state, self.partitions)
             return self._brokers
+
+    @property
+    def directories(self) -> Directories:
+        """In which log directories of their brokers replicas lie, made when first asked for."""
+        with self._state.lock:
+            if self._directories is None:
+                from embedlog.controller.directories import Directories
+
+                self._directories = Directories(self._state, self.partitions)
+            return self._directories
 
     def compact(self) -> None:
         """Rewrite the metadata log when it is much longer than what it says.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Final
 
     from embedlog.controller.metadata import PartitionImage
@@ -38,14 +38,14 @@ class Rules:
 
     def __init__(
         self,
-        is_acceptable: Callable[[int], bool],
+        is_acceptable: Callable[[PartitionImage, int], bool],
         *,
         min_insync_replicas: int,
         keeps_eligible: bool,
         election: int = ONLINE,
     ) -> None:
         self.is_acceptable = is_acceptable
-        """Is the broker there, so that it may lead?"""
+        """Is the broker there, and its replica, so that it may lead?"""
         self.min_insync_replicas = min_insync_replicas
         """In force, so never more than there are replicas."""
         self.keeps_eligible = keeps_eligible
@@ -125,6 +125,7 @@ def changed(before: PartitionImage, rules: Rules, target: Target) -> PartitionIm
         elr=elr,
         last_known_elr=_last_known(before, rules, leader),
         is_recovering=is_recovering,
+        directories=_kept(before.directories, target.replicas),
     )
     if not begins_epoch and _same(before, after):
         return before
@@ -133,13 +134,20 @@ def changed(before: PartitionImage, rules: Rules, target: Target) -> PartitionIm
     return after
 
 
+def _kept(directories: Mapping[int, bytes], replicas: Nodes) -> Mapping[int, bytes]:
+    """Of a replica that goes, and may come again, nobody knows where it lies."""
+    if all(node in replicas for node in directories):
+        return directories
+    return {node: id for node, id in directories.items() if node in replicas}
+
+
 def _elect(before: PartitionImage, rules: Rules, target: Target) -> tuple[int, bool]:
     """The leader, and whether it may lack committed records."""
 
     def is_valid(node: int) -> bool:
         # Who was eligible may lead only once nobody is in sync.
         eligible = target.isr or target.elr
-        return node in eligible and rules.is_acceptable(node)
+        return node in eligible and rules.is_acceptable(before, node)
 
     preferred = target.replicas[:1] if rules.election == PREFERRED else ()
     for node in (*preferred, before.leader, *target.replicas):
@@ -149,7 +157,7 @@ def _elect(before: PartitionImage, rules: Rules, target: Target) -> tuple[int, b
         return before.last_known_elr[0], True
     if rules.election == UNCLEAN:
         for node in target.replicas:
-            if rules.is_acceptable(node):
+            if rules.is_acceptable(before, node):
                 return node, True
     return NO_LEADER, False
 
@@ -158,7 +166,7 @@ def _may_lead_again(before: PartitionImage, rules: Rules, target: Target) -> boo
     """May the last leader lead, as nobody is left who is sure to have every record?"""
     if not rules.keeps_eligible or target.isr or target.elr:
         return False
-    return len(before.last_known_elr) == 1 and rules.is_acceptable(before.last_known_elr[0])
+    return len(before.last_known_elr) == 1 and rules.is_acceptable(before, before.last_known_elr[0])
 
 
 def _last_known(before: PartitionImage, rules: Rules, leader: int) -> Nodes:

@@ -61,7 +61,7 @@ class PartitionImage:
         elr: tuple[int, ...] = (),
         last_known_elr: tuple[int, ...] = (),
         is_recovering: bool = False,
-        directories: tuple[bytes, ...] = (),
+        directories: Mapping[int, bytes] = {},
     ) -> None:
         self.partition = partition
         self.leader = leader
@@ -79,6 +79,7 @@ class PartitionImage:
         self.is_recovering = is_recovering
         """Was its leader elected uncleanly, and has not said yet that it has recovered?"""
         self.directories = directories
+        """In which log directory replicas lie, by node id; a broker with one does not say."""
 
     @property
     def is_reassigning(self) -> bool:
@@ -136,6 +137,7 @@ class BrokerImage:
     """
 
     __slots__ = (
+        "cordoned",
         "directories",
         "epoch",
         "in_controlled_shutdown",
@@ -155,6 +157,7 @@ class BrokerImage:
         in_controlled_shutdown: bool = False,
         incarnation: bytes = ZERO_UUID,
         directories: tuple[bytes, ...] = (),
+        cordoned: tuple[bytes, ...] = (),
     ) -> None:
         self.node_id = node_id
         self.rack = rack
@@ -165,6 +168,14 @@ class BrokerImage:
         self.incarnation = incarnation
         """Differs from one start of the broker to the next."""
         self.directories = directories
+        """The log directories that work, by their ids."""
+        self.cordoned = cordoned
+        """Those of them that get no new replicas (KIP-1066)."""
+
+    @property
+    def is_cordoned(self) -> bool:
+        """Does none of its directories take new replicas?"""
+        return bool(self.cordoned) and set(self.directories) <= set(self.cordoned)
 
     @property
     def is_active(self) -> bool:
@@ -255,13 +266,38 @@ class MetadataImage:
         broker = self.brokers.get(node_id)
         return broker is not None and broker.is_active
 
+    def is_lost(self, partition: PartitionImage, node_id: int) -> bool:
+        """Does the broker's replica lie in a directory that the broker does not have now?"""
+        directory = partition.directories.get(node_id)
+        if directory is None:
+            return False
+        broker = self.brokers.get(node_id)
+        return broker is None or (bool(broker.directories) and directory not in broker.directories)
+
+    def may_lead(self, partition: PartitionImage, node_id: int) -> bool:
+        """Is the broker active, and its replica where it can be used?"""
+        return self.is_active(node_id) and not self.is_lost(partition, node_id)
+
+    def directories_of(self, node_id: int) -> set[bytes]:
+        """The directories of a broker in which replicas are known to lie."""
+        return {
+            partition.directories[node_id]
+            for topic in self.topics_by_name.values()
+            for partition in topic.partitions
+            if node_id in partition.directories
+        }
+
     def offline_replicas(self, partition: PartitionImage) -> tuple[int, ...]:
-        """Its replicas on brokers that are fenced or not registered."""
-        brokers = self.brokers
+        """Its replicas on brokers that are fenced or not registered, or in directories that are
+        offline.
+        """
+        brokers, places = self.brokers, partition.directories
         return tuple(
             node
             for node in partition.replicas
-            if (broker := brokers.get(node)) is None or broker.is_fenced
+            if (broker := brokers.get(node)) is None
+            or broker.is_fenced
+            or (places and self.is_lost(partition, node))
         )
 
     def __repr__(self) -> str:

@@ -55,6 +55,8 @@ class PartitionState:
     elr: list[int] = array(int32, "1+", tag=2)
     last_known_elr: list[int] = array(int32, "1+", tag=3)
     is_recovering: bool = boolean("1+", tag=4)
+    directories: list[bytes] = array(uuid, "1+", tag=5)
+    """In which log directory each replica lies, zeros where nobody has said; or none at all."""
 
 
 @message(kind="data", versions="0-1", flexible="0+", record_type=1)
@@ -124,6 +126,7 @@ class RegisterBrokerRecord:
     directories: list[bytes] = array(uuid)
     is_fenced: bool = boolean(default=True)
     in_controlled_shutdown: bool = boolean()
+    cordoned: list[bytes] = array(uuid, "0+", tag=0)
 
 
 @message(kind="data", versions="0", flexible="0+", record_type=9)

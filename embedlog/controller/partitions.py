@@ -16,7 +16,7 @@ from embedlog.logs import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from embedlog.controller.metadata import MetadataImage, PartitionImage, TopicImage
@@ -98,7 +98,7 @@ class Partitions:
             _check_epochs(before, node_id, leader_epoch, partition_epoch)
             nodes = tuple(node for node, _ in isr)
             _check_isr(before, nodes, is_recovering=is_recovering)
-            _check_eligible(state.image, isr)
+            _check_eligible(state.image, before, isr)
             target = Target(before, isr=nodes, is_recovering=is_recovering)
             after = elections.changed(before, self._rules(topic), target)
             changes = PartitionChanges()
@@ -246,8 +246,10 @@ class Partitions:
         image = self._state.image
         gone = (removed, unclean)
 
-        def is_acceptable(node: int) -> bool:
-            return node not in gone and (node == added or image.is_active(node))
+        def is_acceptable(partition: PartitionImage, node: int) -> bool:
+            if node in gone or image.is_lost(partition, node):
+                return False
+            return node == added or image.is_active(node)
 
         changes = PartitionChanges()
         for topic in image.topics_by_name.values():
@@ -278,6 +280,17 @@ class Partitions:
                     changes.put(topic, before, after)
         return changes
 
+    def lying_in(self, node_id: int, directories: Collection[bytes]) -> list[TopicPartition]:
+        """The partitions of which a broker's replica lies in these directories."""
+        if not directories:
+            return []
+        return [
+            TopicPartition(topic.name, partition.partition)
+            for topic in self._state.image.topics_by_name.values()
+            for partition in topic.partitions
+            if partition.directories.get(node_id) in directories
+        ]
+
     def publish(self, changes: PartitionChanges) -> None:
         """Write the changes, if there are any, and tell of them. Requires: the lock."""
         if changes.partitions:
@@ -293,7 +306,7 @@ class Partitions:
     def _rules(
         self,
         topic: TopicImage,
-        is_acceptable: Callable[[int], bool] | None = None,
+        is_acceptable: Callable[[PartitionImage, int], bool] | None = None,
         *,
         election: int | None = None,
     ) -> Rules:
@@ -304,7 +317,7 @@ class Partitions:
         min_insync_replicas = self._setting(topic, MIN_ISR)
         assert isinstance(min_insync_replicas, int), min_insync_replicas
         return Rules(
-            is_acceptable or image.is_active,
+            is_acceptable or image.may_lead,
             min_insync_replicas=min(min_insync_replicas, topic.replication_factor),
             keeps_eligible=image.feature_level(features.ELIGIBLE_LEADER_REPLICAS) > 0,
             election=election,
@@ -386,7 +399,9 @@ def _check_isr(before: PartitionImage, nodes: tuple[int, ...], *, is_recovering:
         raise errors.InvalidRequest()
 
 
-def _check_eligible(image: MetadataImage, isr: Sequence[tuple[int, int]]) -> None:
+def _check_eligible(
+    image: MetadataImage, partition: PartitionImage, isr: Sequence[tuple[int, int]]
+) -> None:
     for node, epoch in isr:
-        if not image.is_active(node) or epoch not in (-1, image.brokers[node].epoch):
+        if not image.may_lead(partition, node) or epoch not in (-1, image.brokers[node].epoch):
             raise errors.IneligibleReplica()

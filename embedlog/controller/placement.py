@@ -50,7 +50,10 @@ def place(
 
     Raises:
         InvalidReplicationFactor: there are fewer brokers than replicas, or none that is not fenced.
+            Brokers of which every directory is cordoned do not count (KIP-1066).
     """
+    if any(broker.cordoned for broker in brokers.values()):
+        brokers = {node: each for node, each in brokers.items() if not each.is_cordoned}
     if all(broker.is_fenced for broker in brokers.values()):
         raise errors.InvalidReplicationFactor(
             "All brokers are currently fenced, or have all their log directories cordoned."
@@ -259,6 +262,11 @@ def validate_assignment(
             raise _refuse(
                 f"The manual partition assignment includes broker {node}, but no such broker is"
                 " registered."
+            )
+        if brokers[node].is_cordoned:
+            raise _refuse(
+                f"The manual partition assignment includes broker {node}, but all its log"
+                " directories are cordoned."
             )
         if node == previous:
             raise _refuse(

@@ -6,6 +6,7 @@ same function, so a restart cannot see another state than the one that was publi
 
 from __future__ import annotations
 
+from embedlog.common import ZERO_UUID
 from embedlog.controller.features import FIRST_LEVELS
 from embedlog.controller.metadata import (
     CONFIG_ATTRIBUTES,
@@ -126,6 +127,7 @@ class ImageBuilder:
             in_controlled_shutdown=record.in_controlled_shutdown,
             incarnation=record.incarnation,
             directories=tuple(record.directories),
+            cordoned=tuple(record.cordoned),
         )
 
     def _unregister_broker(self, record: UnregisterBrokerRecord) -> None:
@@ -183,6 +185,7 @@ def broker_record(broker: BrokerImage) -> RegisterBrokerRecord:
         incarnation=broker.incarnation,
         rack=broker.rack,
         directories=list(broker.directories),
+        cordoned=list(broker.cordoned),
         is_fenced=broker.is_fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
     )
@@ -211,7 +214,18 @@ def partition_state(partition: Partition) -> PartitionState:
         elr=list(partition.elr),
         last_known_elr=list(partition.last_known_elr),
         is_recovering=partition.is_recovering,
+        directories=_directories(partition),
     )
+
+
+def _places(state: PartitionState) -> dict[int, bytes]:
+    told = zip(state.replicas, state.directories, strict=False)
+    return {node: id for node, id in told if id != ZERO_UUID}
+
+
+def _directories(partition: Partition) -> list[bytes]:
+    known = partition.directories
+    return [known.get(node, ZERO_UUID) for node in partition.replicas] if known else []
 
 
 def _partition(state: PartitionState) -> Partition:
@@ -227,6 +241,7 @@ def _partition(state: PartitionState) -> Partition:
         elr=tuple(state.elr),
         last_known_elr=tuple(state.last_known_elr),
         is_recovering=state.is_recovering,
+        directories=_places(state) if state.directories else {},
     )
 
 

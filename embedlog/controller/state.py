@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog.controller.metadata import MetadataDelta, MetadataImage
-from embedlog.controller.replay import ImageBuilder
+from embedlog.controller.replay import ImageBuilder, broker_record
 from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from embedlog.config import BrokerConfig
+    from embedlog.controller.metadata import BrokerImage
     from embedlog.controller.metadata_log import MetadataLog
     from embedlog.runtime import Clock
 
@@ -40,6 +41,12 @@ class ControllerState:
         for record in records:
             builder.apply(record)
         self.image = builder.build(self.log.append(records))
+
+    def replace_only_broker(self, broker: BrokerImage) -> None:
+        """Put other facts of the only broker into the image: no log tells of it."""
+        builder = ImageBuilder(self.image)
+        builder.apply(broker_record(broker))
+        self.image = builder.build(self.image.end_offset)
 
     def publish(self, **what: Any) -> None:
         """Tell of what was written, in the words of `MetadataDelta`."""

@@ -140,8 +140,8 @@ def commit_state(
 
     `is_local`: under acks=1 the other replicas are not waited for, only this broker's disk.
     """
-    if partition.is_deleted:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if partition.gone:
+        return partition.gone.code
     if not partition.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if is_local and partition.others is not None:

@@ -77,7 +77,7 @@ class Partition:
 
     __slots__ = (
         "followers",
-        "is_deleted",
+        "gone",
         "is_leader",
         "isr",
         "joined",
@@ -120,7 +120,8 @@ class Partition:
         """min.insync.replicas, at most the number of replicas."""
         self.syncs = log.config.durability == "fsync"
         """Does the high watermark wait for the disk?"""
-        self.is_deleted = False
+        self.gone: type[errors.KafkaError] | None = None
+        """Why nobody is served any more: it was deleted, or its directory is offline."""
         self.followers: dict[Follower, None] = {}
         """The partitions of fetch sessions that want to know of changes. Any thread adds its own;
         iterate over a copy."""
@@ -133,24 +134,29 @@ class Partition:
         A new term of this broker's begins at the log's end. What is older than the present state is
         left alone: the answer to a proposal may overtake the metadata. `node_id` is this broker's
         own. Requires: no partition lock.
+
+        Raises:
+            KafkaStorageError: the disk has failed at the beginning of a term; nothing was taken
+                over.
         """
         with self.lock:
-            if self.is_deleted or state.partition_epoch < self.state.partition_epoch:
+            if self.gone or state.partition_epoch < self.state.partition_epoch:
                 return
             self._take(state, node_id)
         if self.joined is not None:
             self.joined.applied(self)
 
     def _take(self, state: PartitionState, node_id: int) -> None:
+        is_leader = state.leader == node_id
+        is_new_term = state.leader_epoch > self.leader_epoch
+        if is_new_term and is_leader and state.leader_epoch > self.log.epochs.latest:
+            self._begin_epoch(state.leader_epoch)
         self.state = state
         self.isr = state.isr
         self.min_isr = state.min_isr
-        self.is_leader = state.leader == node_id
-        is_new_term = state.leader_epoch > self.leader_epoch
+        self.is_leader = is_leader
         if is_new_term:
             self.leader_epoch = state.leader_epoch
-            if self.is_leader and state.leader_epoch > self.log.epochs.latest:
-                self.log.epochs.assign(state.leader_epoch)
         if not self.is_leader:
             self.others = None
             return
@@ -161,6 +167,15 @@ class Partition:
         else:
             self.others.take(state)
         self.commit()
+
+    def _begin_epoch(self, epoch: int) -> None:
+        """Note the beginning of a term, before anything else is taken over."""
+        try:
+            self.log.epochs.assign(epoch)
+        except errors.KafkaStorageError:
+            if self.log.failure is not None:
+                raise
+            # A full disk: the first append of the term notes it, or is refused.
 
     def commit(self) -> None:
         """Raise the high watermark to what counts as committed now. Requires: the lock."""
@@ -184,10 +199,10 @@ class Partition:
             if self.is_leader:
                 self.commit()
 
-    def retire(self) -> None:
-        """The topic is gone: nothing is appended or read from here on."""
+    def retire(self, reason: type[errors.KafkaError] = errors.UnknownTopicOrPartition) -> None:
+        """Nothing is appended or read from here on: the topic is gone, or what `reason` says."""
         with self.lock:
-            self.is_deleted = True
+            self.gone = reason
             self.is_leader = False
             self.others = None
             self.state = self.state.replaced(leader=NO_LEADER)
@@ -218,12 +233,13 @@ class Partition:
 
         Raises:
             UnknownTopicOrPartition: it was deleted meanwhile.
+            KafkaStorageError: its directory is offline.
             NotLeaderOrFollower: another broker leads it, or none.
             FencedLeaderEpoch: the client knows an older leader; it must refresh its metadata.
             UnknownLeaderEpoch: the client knows a newer leader than this broker does.
         """
-        if self.is_deleted:
-            raise errors.UnknownTopicOrPartition()
+        if self.gone:
+            raise self.gone()
         if current_leader_epoch not in (self.leader_epoch, NO_EPOCH):
             if current_leader_epoch < self.leader_epoch:
                 raise errors.FencedLeaderEpoch()
@@ -385,6 +401,6 @@ class Partition:
             UnknownTopicOrPartition: it was deleted meanwhile.
         """
         with self.lock:
-            if self.is_deleted:
-                raise errors.UnknownTopicOrPartition()
+            if self.gone:
+                raise self.gone()
             return list(self.log.transactions.producers)

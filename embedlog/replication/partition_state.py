@@ -22,6 +22,7 @@ class PartitionState:
         "isr",
         "leader",
         "leader_epoch",
+        "lost",
         "min_insync_replicas",
         "partition_epoch",
         "replicas",
@@ -37,6 +38,7 @@ class PartitionState:
         isr: Sequence[int],
         min_insync_replicas: int,
         is_recovering: bool = False,
+        lost: Sequence[int] = (),
     ) -> None:
         self.leader = leader
         self.leader_epoch = leader_epoch
@@ -46,6 +48,8 @@ class PartitionState:
         self.min_insync_replicas = min_insync_replicas
         self.is_recovering = is_recovering
         """Was the leader elected although it may lack committed records?"""
+        self.lost = tuple(lost)
+        """The replicas in log directories that are offline, of brokers that may be there."""
 
     @property
     def min_isr(self) -> int:

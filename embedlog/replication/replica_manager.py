@@ -141,11 +141,17 @@ class ReplicaManager:
             self.to_sync.add(partition)
         self._to_wake.add(partition)
 
-    def retire(self, topic_partition: TopicPartition) -> Partition | None:
-        """Forget a partition whose topic was deleted; what waits on it is answered soon."""
+    def retire(
+        self,
+        topic_partition: TopicPartition,
+        reason: type[errors.KafkaError] = errors.UnknownTopicOrPartition,
+    ) -> Partition | None:
+        """Forget a partition whose topic was deleted, or for another `reason`; what waits on it is
+        answered soon, with that.
+        """
         partition = self.partitions.pop(topic_partition, None)
         if partition is not None:
-            partition.retire()
+            partition.retire(reason)
             self._to_wake.add(partition)
         return partition
 

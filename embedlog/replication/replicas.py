@@ -185,11 +185,11 @@ class Replicas:
         return lag_ms <= lag_max
 
     def is_eligible(self, replica: Replica) -> bool:
-        """May it be in sync, as the broker that it fetched as?"""
-        membership = self._membership
-        return membership.is_eligible(replica.node_id) and (
-            replica.broker_epoch in (UNKNOWN, membership.epoch_of(replica.node_id))
-        )
+        """May it be in sync, as the broker that it fetched as, and where it lies?"""
+        node_id, membership = replica.node_id, self._membership
+        if node_id in self.state.lost or not membership.is_eligible(node_id):
+            return False
+        return replica.broker_epoch in (UNKNOWN, membership.epoch_of(node_id))
 
     def is_outdated(self, node_id: int, broker_epoch: int) -> bool:
         """Is it an earlier life of the broker that sends a fetch?"""
@@ -293,5 +293,6 @@ class Replicas:
             replica.log_start_offset
             for replica in self._others.values()
             if self._membership.is_eligible(replica.node_id)
+            and replica.node_id not in self.state.lost
         ]
         return min((log_start_offset, *starts))

@@ -74,6 +74,12 @@ class Rank:
     """Which shards a coordinator has. A leaf."""
     MARKERS = 36
     """The decided transactions whose partitions have not been told. A leaf."""
+    RELOCATION = 38
+    """Moves of logs between data directories: one slice at a time. Under it which directory a log
+    lies in."""
+    DATA_DIRECTORIES = 39
+    """Which of several data directories a log lies in. Under it their log managers, both of those
+    that a log moves between."""
     CLEANER = 40
     """Compaction: one slice at a time. Under it partitions."""
     LOG_MANAGER = 41
@@ -88,6 +94,8 @@ class Rank:
     """The partitions that are to be followed, or no more. A leaf."""
     IN_SYNC = 46
     """The proposals to the controller that were not answered. A leaf."""
+    PREFERRED = 47
+    """The directories that logs are to be made in. A leaf."""
     PURGATORY = 50
     """Which operations wait for which key."""
     TIMER = 51
@@ -121,7 +129,7 @@ RING_FREE = frozenset({Rank.DRIVER, Rank.OPERATION})
 """Ranks of which a thread may hold several; `Driver.run` and `DelayedOperation` say why that is no
 ring."""
 
-SEVERAL_UNDER = {Rank.PARTITION: Rank.ADOPTION}
+SEVERAL_UNDER = {Rank.PARTITION: Rank.ADOPTION, Rank.LOG_MANAGER: Rank.DATA_DIRECTORIES}
 """Ranks of which a thread may hold several while it holds the other one: no other thread does, so
 two never wait for each other."""
 

@@ -224,6 +224,11 @@ def expand_home(path: str) -> str:
     return with_slashes(os.path.expanduser(path))
 
 
+def absolute(path: str) -> str:
+    """`path` from the root on, without "." and ".." parts; symbolic links are not followed."""
+    return with_slashes(os.path.abspath(path))
+
+
 def with_slashes(path: str) -> str:
     """`path` with "/" between its parts, as `Files` takes it, whatever the system has there."""
     return path if os.sep == "/" else path.replace(os.sep, "/")

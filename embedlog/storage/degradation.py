@@ -20,6 +20,10 @@ UNCLEANABLE = "uncleanable"
 """Compaction has failed on a log, and leaves it alone."""
 WORK_FAILING = "work failing"
 """Background work fails, and is tried again."""
+MOVE_ENDED = "move ended"
+"""A disk has kept a log from moving to another data directory: it is where it was."""
+OFFLINE = "offline"
+"""A data directory of several has failed, or is not there: its logs are not served."""
 
 
 class Degradation(tuple[str, str, int, str]):

@@ -309,6 +309,27 @@ class Log:
         finally:
             offsets.update_high_watermark(offsets.high_watermark)
 
+    def move_to(
+        self, directory: str, open_files: OpenFiles, checkpoint: Callable[[], object]
+    ) -> None:
+        """Go on with the same bytes in another directory, which has all of them, synced.
+
+        `checkpoint` stores the offsets of the logs there. Requires: the partition lock, and the
+        sync lock.
+        """
+        published, former = self.offsets.published, self.segments
+        self.chain.move_to(directory, open_files)
+        self.durability.synced_offset = self.log_end_offset
+        self.offsets.keep_with(checkpoint)
+        if published is not None:
+            self.offsets.published = PublishedOffset(open_files, directory)
+        self._open_files = open_files
+        self.directory = directory  # last: it tells whether an interrupt came before all was done
+        for segment in former:
+            segment.file.release()
+        if published is not None:
+            published.release()
+
     def retire(self, reason: BaseException) -> None:
         """Refuse writes from here on; reads of what is published go on."""
         self.health.retire(reason)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from embedlog.runtime.files import remove_tree
+from embedlog.runtime.files import remove_tree, write_whole
 from embedlog.storage import paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.common import TopicPartition
     from embedlog.runtime.files import Files
+    from embedlog.storage.log import Log
 
 _NAMED_MAX = 3
 
@@ -37,6 +38,14 @@ def why_foreign(files: Files, path: str) -> str:
     if not names or any(map(paths.is_of_a_log, names)):
         return ""
     return f"{path} holds {shown(names)}, and no log"
+
+
+def mark_newer(log: Log) -> None:
+    """Note that another directory has an older state of the log; it is poisoned if that fails."""
+    try:
+        write_whole(log.files, f"{log.directory}/{paths.MOVED_HERE}", b"", sync=True)
+    except OSError as error:
+        log.health.poison(error)
 
 
 def shown(names: list[str]) -> str:

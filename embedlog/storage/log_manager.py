@@ -14,7 +14,7 @@ from embedlog.storage.events import events
 from embedlog.storage.leftovers import Leftovers
 from embedlog.storage.log_checkpoints import LogCheckpoints
 from embedlog.storage.log_config import LogConfig
-from embedlog.storage.log_directories import why_foreign
+from embedlog.storage.log_directories import mark_newer, why_foreign
 from embedlog.storage.log_opener import LogOpener
 from embedlog.storage.open_files import OPEN_FILES_MAX, OpenFiles
 from embedlog.storage.owned_directory import OwnedDirectory
@@ -24,7 +24,7 @@ from embedlog.storage.tasks import RETENTION_FIRST_MS, RETENTION_INTERVAL_MS, Lo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from embedlog.common import TopicPartition
     from embedlog.runtime import Runtime
@@ -102,6 +102,16 @@ class LogManager:
         """Every partition that has a log here, loaded or not."""
         with self._mutex:
             return sorted([*self._logs, *self._unloaded])
+
+    def has(self, topic_partition: TopicPartition) -> bool:
+        """Does the partition have a log here, loaded or not?"""
+        with self._mutex:
+            return topic_partition in self._logs or topic_partition in self._unloaded
+
+    @property
+    def log_count(self) -> int:
+        """How many logs there are, loaded or not."""
+        return len(self._logs) + len(self._unloaded)
 
     def logs(self) -> list[Log]:
         """The logs that are loaded."""
@@ -206,6 +216,59 @@ class LogManager:
                 events.warning("the checkpoints still have %s: %s", topic_partition, error)
                 self.tasks.stir()
         events.info("the log of %s was deleted", topic_partition)
+
+    def hand_over(self, log: Log, other: LogManager, bring: Callable[[], None]) -> bool:
+        """Let another manager have a log from here on, once `bring` has put its files there.
+
+        `bring` is called with the log's locks held, and may raise: then all is as it was, or the
+        log is poisoned. Nothing is appended there before the files are gone here: at no moment are
+        there two that differ. Returns whether they went, for good. Requires: the lock under which
+        alone two managers are at it.
+
+        Raises:
+            ClosedError: the log is not here any more, or one of the directories is closed.
+        """
+        topic_partition = log.topic_partition
+        with self._mutex, other._mutex:
+            if self._closed or other._closed or self._logs.get(topic_partition) is not log:
+                raise ClosedError(f"{topic_partition} was closed or deleted")
+            with log.lock, log.durability.lock:
+                former_directory = log.directory
+                other.checkpoints.forget(topic_partition)
+                try:
+                    other._logs[topic_partition] = log
+                    bring()
+                finally:
+                    if log.directory == former_directory:
+                        other._logs.pop(topic_partition, None)
+                        other.checkpoints.forget(topic_partition)
+                is_gone = False
+                try:
+                    is_gone = self.leave_behind(topic_partition)
+                finally:
+                    if not is_gone:
+                        mark_newer(log)
+            self.opener.found.pop(topic_partition, None)
+            other.has_compacted = other.has_compacted or self.has_compacted
+            for manager in (self, other):
+                manager.tasks.stir()
+        return is_gone
+
+    def leave_behind(self, topic_partition: TopicPartition) -> bool:
+        """Give away, for good, the name of a log that has moved; say if that could be done."""
+        path = paths.log_directory(self.directory.path, topic_partition)
+        with self._mutex:
+            self._logs.pop(topic_partition, None)  # an interrupt may have come before that
+            self.checkpoints.forget(topic_partition)
+            try:
+                if self.directory.files.stat(path) is not None:
+                    self.leftovers.put_away(topic_partition)
+                    self.directory.files.sync_directory(self.directory.path)
+                self.checkpoints.write_positions()
+            except OSError as error:
+                events.error("%s has moved, and is still here: %s", topic_partition, error)
+                return False
+        return True
 
     def salvage(self, topic_partition: TopicPartition) -> Log:
         """Take damage out of a log: every good batch stays; see `storage.recovery.salvage`.

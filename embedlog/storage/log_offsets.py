@@ -179,6 +179,10 @@ class LogOffsets:
         self.cleaned_offset = min(self.cleaned_offset, offset)
         self.checkpoint()
 
+    def keep_with(self, checkpoint: Callable[[], object]) -> None:
+        """Store them elsewhere from here on, as the log does its batches."""
+        self._checkpoint = checkpoint
+
     def checkpoint(self) -> None:
         """Store the offsets of every log.
 

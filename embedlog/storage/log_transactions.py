@@ -18,10 +18,11 @@ from embedlog.storage.segment import segments_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.storage.indexes.transaction import AbortedTransaction
+    from embedlog.storage.indexes.transaction import AbortedTransaction, TransactionIndex
     from embedlog.storage.log_health import LogHealth
     from embedlog.storage.producers.entry import ProducerUpdate
     from embedlog.storage.producers.state import ProducerStateManager
+    from embedlog.storage.segment import Segment
     from embedlog.storage.segment_chain import SegmentChain
     from embedlog.storage.validation.validated_batch import GoodBatch
     from wire.records.batch import RecordBatch
@@ -141,15 +142,18 @@ class LogTransactions:
         for segment in segments_from(self._chain.segments, start):
             index = segment.aborted.index
             if index is None:
-                segments = self._chain.segments
-                try:
-                    index = load_aborted(
-                        self._chain.files, self._chain.directory, segments, segment
-                    )
-                except OSError as error:
-                    raise KafkaStorageError(f"{self._chain.directory}: {error}") from error
+                index = self._load_aborted(segment)
             some, complete = index.collect_aborted(start, end)
             found += some
             if complete:
                 break
         return found
+
+    def _load_aborted(self, segment: Segment) -> TransactionIndex:
+        while True:
+            files, directory = self._chain.files, self._chain.directory
+            try:
+                return load_aborted(files, directory, self._chain.segments, segment)
+            except OSError as error:
+                if directory == self._chain.directory:
+                    raise KafkaStorageError(f"{directory}: {error}") from error

@@ -33,6 +33,7 @@ class OwnedDirectory:
         "clean",
         "files",
         "found",
+        "id",
         "is_durable",
         "is_volatile",
         "path",
@@ -47,6 +48,8 @@ class OwnedDirectory:
         """
         self.files = files
         self.path = path
+        self.id = b""
+        """Its directory.id in meta.properties, once that was read."""
         self.is_volatile = durability == "memory"
         self.is_durable = durability == "fsync"
         make_directory(files, path, sync=not self.is_volatile)

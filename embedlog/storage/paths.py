@@ -6,12 +6,14 @@ In the data directory:
     .kafka_cleanshutdown          present while the directory is cleanly closed
     .embedlog_unrecovered         present while a loss of power has not been recovered from
     meta.properties               which node of which cluster it belongs to
+    .embedlog_log_dirs            of a broker with several: which others there are
     *-checkpoint                  one offset per partition
     *-checkpoint.sealed           the same with a checksum
     gaps-below-checkpoint.sealed  below which offsets logs may have gaps, see `gaps`
     cluster.properties            of several brokers, each in a directory below, and nothing else
     <topic>-<partition>           one log
     <topic>-<partition>.<32 hex>-delete   a log about to be removed
+    <topic>-<partition>.<32 hex>-future   the copy of a log that moves here, see `relocation`
 
 In the directory of a log, %020d being an offset:
 
@@ -21,6 +23,8 @@ In the directory of a log, %020d being an offset:
     leader-epoch-checkpoint, .sealed      which leader epoch begins where
     partition.metadata            the topic's id
     published-offset              how far other processes may read, see `published_offset`
+    copied-here                   another directory has the log, too, see `relocation`
+    moved-here                    what another directory has of the log is older
     *.cleaned .swap               a segment that compaction writes, see `cleaner.output`
     *.deleted                     a file that no segment needs, removed after a while
     %020d.%010d.quarantine        bytes that recovery took out of that segment, and from where;
@@ -35,6 +39,7 @@ LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 UNRECOVERED = ".embedlog_unrecovered"
 META_PROPERTIES = "meta.properties"
+LOG_DIRS = ".embedlog_log_dirs"
 CLUSTER_PROPERTIES = "cluster.properties"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 SEALED = ".sealed"
@@ -48,6 +53,8 @@ GAPS = "gaps-below-checkpoint"
 """Of this one there is the sealed form only."""
 PARTITION_METADATA = "partition.metadata"
 PUBLISHED_OFFSET = "published-offset"
+COPIED_HERE = "copied-here"
+MOVED_HERE = "moved-here"
 
 LOG = ".log"
 OFFSET_INDEX = ".index"
@@ -62,14 +69,27 @@ REWRITTEN = ".rewritten" + CLEANED
 SWAP = ".swap"
 TEMPORARY = ".tmp"
 
-_OF_A_LOG = (LEADER_EPOCHS, SEALED_LEADER_EPOCHS, PARTITION_METADATA, PUBLISHED_OFFSET)
+_OF_A_LOG = (
+    LEADER_EPOCHS,
+    SEALED_LEADER_EPOCHS,
+    PARTITION_METADATA,
+    PUBLISHED_OFFSET,
+    COPIED_HERE,
+    MOVED_HERE,
+)
 
 SIDECARS = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 _DELETE = "-delete"
+_FUTURE = "-future"
 _NAME_SIZE_MAX = 255
 _OFFSET_DIGITS = 20
 _UUID_DIGITS = 32
+
+
+def broker_directory(whole: str, node_id: int) -> str:
+    """The data directory of one broker of several in a directory of them."""
+    return f"{whole}/broker-{node_id}"
 
 
 def log_directory(data: str, partition: TopicPartition) -> str:
@@ -85,11 +105,25 @@ def deleted_log_name(partition: TopicPartition, uuid: bytes) -> str:
 
 def is_deleted_log(name: str) -> bool:
     """Whether a directory of that name is a log that was about to be removed, ours or Kafka's."""
-    former, dot, uuid = name.removesuffix(_DELETE).rpartition(".")
-    if not dot or not name.endswith(_DELETE):
-        return False
+    return _parse_with(_DELETE, name) is not None
+
+
+def future_log_name(partition: TopicPartition, uuid: bytes) -> str:
+    """The name of the directory that a log is copied into, before it takes the log's own."""
+    return f"{partition[0]}-{partition[1]}.{uuid.hex()}{_FUTURE}"
+
+
+def parse_future_log(name: str) -> TopicPartition | None:
+    """The partition whose log was to move to a directory; None when the name is another."""
+    return _parse_with(_FUTURE, name)
+
+
+def _parse_with(suffix: str, name: str) -> TopicPartition | None:
+    former, dot, uuid = name.removesuffix(suffix).rpartition(".")
+    if not dot or not name.endswith(suffix):
+        return None
     is_hex = len(uuid) == _UUID_DIGITS and not uuid.strip("0123456789abcdef")
-    return is_hex and parse_log_directory(former) is not None
+    return parse_log_directory(former) if is_hex else None
 
 
 def parse_log_directory(name: str) -> TopicPartition | None:

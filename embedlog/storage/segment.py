@@ -105,6 +105,20 @@ class Segment:
 
     # Changing. Requires: the partition lock
 
+    def moved(self, open_files: OpenFiles, directory: str) -> Segment:
+        """The segment in another directory, where all that is published was copied to and synced.
+
+        Readers may stay with this one; nothing is written to it any more.
+        """
+        other = Segment(open_files, directory, self.base_offset, created_ms=self.modified_ms)
+        other.file = self.file.moved(open_files, directory, self.size)
+        other.indexes = self.indexes.moved(other.file)
+        other.aborted, other.limits = self.aborted, self.limits
+        other.end, other.modified_ms = self.end, self.modified_ms
+        other.synced_size = self.size
+        other.trusted_size, other.loaded_size = self.trusted_size, self.loaded_size
+        return other
+
     def expect_stored(self, size: int) -> None:
         """The file existed before, with that many bytes: what is beside it is read when needed."""
         self.indexes.expect_stored()

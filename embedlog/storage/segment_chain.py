@@ -69,6 +69,14 @@ class SegmentChain:
             zeroed=self.zeroed,
         )
 
+    def move_to(self, directory: str, open_files: OpenFiles) -> None:
+        """Go on in another directory, where all that is published was copied to and synced."""
+        former = self.segments
+        segments = tuple(segment.moved(open_files, directory) for segment in former)
+        self.directory, self.files, self._open_files = directory, open_files.files, open_files
+        self.doomed = []
+        self.segments = segments
+
     def swap_in(self, cleaned: Segment, former: tuple[Segment, ...]) -> None:
         """Go on with one segment in place of several that it was made from, which are there."""
         segments = self.segments

@@ -46,6 +46,7 @@ class SegmentFile:
         "kept",
         "opened",
         "path",
+        "successor",
         "used",
         "zeroed",
     )
@@ -72,6 +73,8 @@ class SegmentFile:
         """The file of a segment whose name means another, or none; see `part_with`."""
         self.is_gone = False
         """Its log was deleted, and the name may mean another's."""
+        self.successor: SegmentFile | None = None
+        """The file with the same bytes in the directory that the log has moved to."""
         self.used = False
 
     def get(self) -> File:
@@ -81,10 +84,20 @@ class SegmentFile:
             OSError: it cannot be opened.
         """
         opened = self.opened
-        if opened is None:
-            return self._open_files.open(self, create=self._is_missing)
-        self.used = True
-        return opened
+        if opened is not None:
+            self.used = True
+            return opened
+        if self.successor is None:
+            try:
+                opened = self._open_files.open(self, create=self._is_missing)
+            except FileNotFoundError:
+                if self.successor is None:
+                    raise
+        if self.successor is None:
+            assert opened is not None
+            return opened
+        # The log has left the name, before or while it was opened: it may be another's.
+        return self.successor.get()
 
     def view(self, position: int, end: int) -> memoryview:
         """A read-only view of published bytes, without a copy; it stays valid for ever.
@@ -204,6 +217,18 @@ class SegmentFile:
             self.is_name_synced = True
 
     # Leaving
+
+    def moved(self, open_files: OpenFiles, directory: str, size: int) -> SegmentFile:
+        """The file in another directory, which has the published `size` bytes of this one already.
+
+        Who is at this one goes on there, once its name is gone.
+        """
+        other = SegmentFile(open_files, directory, self._base_offset, zeroed=self.zeroed)
+        other.capacity = size
+        other.dirty = self.dirty
+        other.is_name_synced = True
+        self.successor = other
+        return other
 
     def release(self) -> None:
         """Let go of the descriptor."""

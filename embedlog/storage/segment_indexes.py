@@ -70,6 +70,12 @@ class SegmentIndexes:
         """The file existed before: its indexes are read when they are first needed."""
         self._pair = None
 
+    def moved(self, file: SegmentFile) -> SegmentIndexes:
+        """The same of a file with the same bytes."""
+        other = SegmentIndexes(file, self._base_offset)
+        other._pair, other._since_entry = self._pair, self._since_entry
+        return other
+
     def adopt(self, offset_index: OffsetIndex, time_index: TimeIndex) -> None:
         """Take over what reading every batch of the file has found."""
         self.hints.clear()  # they were taken from what may be damaged

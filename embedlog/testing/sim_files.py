@@ -347,6 +347,9 @@ class SimFiles(MemoryFiles):
         """(call, path) of every call."""
         self._plans: dict[int, _Plan] = {}
         self._broken: _Plan | None = None
+        self.failing: dict[str, int] = {}
+        """Directories of which every call fails, also about what is in them, as where the disk has
+        failed that they are on; and with which errno."""
         self._is_dying = False
         self._is_dead = False
 
@@ -369,6 +372,7 @@ class SimFiles(MemoryFiles):
 
     def heal(self) -> None:
         """Let no call fail from here on."""
+        self.failing.clear()
         self._plans.clear()
         self._broken = None
 
@@ -414,6 +418,9 @@ class SimFiles(MemoryFiles):
         number = self.calls
         self.calls += 1
         self.trace.append((call, path))
+        for failing, errno in self.failing.items():
+            if path == failing or path.startswith(f"{failing}/"):
+                raise OSError(errno, f"simulated failure of the disk of {failing}, {call}", path)
         plan = self._plans.get(number, self._broken)
         if plan is None:
             return None

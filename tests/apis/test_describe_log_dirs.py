@@ -1,21 +1,31 @@
-"""DescribeLogDirs: one directory, and the sizes of what was asked for."""
+"""DescribeLogDirs: the directories, and the sizes of what was asked for."""
 
 from __future__ import annotations
 
 import shutil
+from errno import EIO
 from pathlib import Path
 
 import pytest
 
 import embedlog
+from embedlog.client.admin.configs import ConfigResource
+from embedlog.cluster import Cluster
+from embedlog.testing import SimRuntime, sim_runtime
 from tests.apis.conftest import Client
 from tests.golden.batches import simple
 from tests.golden.requests import produce
+from wire.error_codes import ErrorCode
 from wire.schemas.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResult,
 )
+
+
+@pytest.fixture
+def runtime() -> SimRuntime:
+    return sim_runtime()
 
 
 def describe(
@@ -56,6 +66,49 @@ def test_room_on_the_volume(tmp_path: Path) -> None:
         [directory] = admin.describe_log_dirs()[1].values()
     assert directory.total_size == shutil.disk_usage(tmp_path).total
     assert 0 < directory.usable_size < directory.total_size
+
+
+def test_every_directory_is_described(runtime: SimRuntime) -> None:
+    with Cluster("a", runtime=runtime, log_dirs=["b"]) as cluster:
+        cluster.create_topic("t", 3)
+        with cluster.producer() as producer:
+            producer.send("t", b"x", partition=1).result()
+        assert described(cluster) == {
+            "a": (0, {0: 0, 2: 0}, False),
+            "b": (0, {1: 69}, False),
+        }
+        assert described(cluster, 1) == {"a": (0, {}, False), "b": (0, {1: 69}, False)}
+        resource = ConfigResource("broker", "1")
+        with cluster.admin() as admin:
+            admin.incremental_alter_configs({resource: {"cordoned.log.dirs": (0, "b")}})
+        assert described(cluster, 1) == {"a": (0, {}, False), "b": (0, {1: 69}, True)}
+
+
+def test_one_that_is_offline_has_an_error_and_nothing_else(runtime: SimRuntime) -> None:
+    with Cluster("a", runtime=runtime, log_dirs=["b"]) as cluster:
+        cluster.create_topic("t", 2)
+        runtime.files.failing["b"] = EIO
+        # What Kafka says of a disk that has just failed, and from then on.
+        assert described(cluster)["b"] == (ErrorCode.UNKNOWN_SERVER_ERROR, {}, False)
+        runtime.scheduler.run_for(10)
+        assert described(cluster) == {
+            "a": (0, {0: 0}, False),
+            "b": (ErrorCode.KAFKA_STORAGE_ERROR, {}, False),
+        }
+
+
+def described(cluster: Cluster, *indexes: int) -> dict[str, tuple[int, dict[int, int], bool]]:
+    """(error, sizes by partition, cordoned) of each directory; of these partitions, or of all."""
+    topics = [DescribableLogDirTopic(topic="t", partitions=list(indexes))] if indexes else None
+    transport = cluster.connect()
+    pending = transport.send(1, DescribeLogDirsRequest(topics=topics))
+    transport.wait(pending, None)
+    found = {}
+    for each in pending.result().results:
+        partitions = [partition for topic in each.topics for partition in topic.partitions]
+        sizes = {partition.partition_index: partition.partition_size for partition in partitions}
+        found[each.log_dir] = (each.error_code, sizes, each.is_cordoned)
+    return found
 
 
 def test_a_log_in_memory_has_no_volume(client: Client) -> None:

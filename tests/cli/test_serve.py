@@ -19,6 +19,7 @@ import pytest
 import embedlog
 from tests.server.wire_client import WireClient, fetch, fetched_values, produce
 from wire.schemas.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from wire.schemas.describe_log_dirs import DescribeLogDirsRequest
 from wire.schemas.metadata import MetadataRequest, MetadataRequestTopic
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -170,6 +171,28 @@ def test_kafkas_own_settings_say_who_it_is_where_it_listens_and_where_the_log_is
     status, _, said = run("serve", "--data", str(tmp_path), "--port", "0")
     assert status == 2
     assert "the directory belongs to node '0', this is 1" in said
+
+
+@pytest.mark.parametrize("way", ["log.dirs", "--log-dirs"])
+def test_several_log_directories(tmp_path: Path, way: str) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    if way == "log.dirs":
+        arguments = ["--config", f"log.dirs={first},{second}"]
+    else:
+        arguments = ["--data", str(first), "--log-dirs", str(second)]
+    with serving(*arguments) as server, server.client() as client:
+        assert f"data in {first}, {second};" in server.lines[1]
+        make_topic(client, "events")
+        make_topic(client, "more")
+        answer = client.ask(DescribeLogDirsRequest(topics=None), 5)
+        assert {each.log_dir: [topic.name for topic in each.topics] for each in answer.results} == {
+            str(first): ["events"],
+            str(second): ["more"],
+        }
+    assert (second / "more-0").is_dir()
+    status, _, said = run("serve", "--log-dirs", str(second), "--data", str(second))
+    assert status == 2
+    assert "named twice" in said
 
 
 def test_an_unknown_setting_is_a_warning_in_one_line() -> None:

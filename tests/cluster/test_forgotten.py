@@ -36,7 +36,7 @@ def test_a_dropped_cluster_is_told_and_closed(tmp_path: Path) -> None:
     assert f"opened at {__file__}:" in told
     # The directory is free, and was closed cleanly.
     with embedlog.open(tmp_path) as cluster:
-        assert cluster.broker().core.log_manager.directory.clean
+        assert cluster.broker().core.log_manager.first.directory.clean
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ def test_a_cluster_that_is_open_at_the_end_is_closed_cleanly(tmp_path: Path) -> 
     assert "was not closed" in done.stderr
     assert "Traceback" not in done.stderr
     with embedlog.open(tmp_path / "data") as cluster:
-        assert cluster.broker().core.log_manager.directory.clean
+        assert cluster.broker().core.log_manager.first.directory.clean
         assert cluster.topics == ["t"]
 
 

@@ -29,7 +29,7 @@ def decide(
     unclean: tuple[int, ...] = (),
 ) -> PartitionImage:
     rules = Rules(
-        alive.__contains__,
+        lambda _, node: node in alive,
         min_insync_replicas=min_isr,
         keeps_eligible=keeps_eligible,
         election=election,
@@ -112,7 +112,7 @@ def test_a_preferred_leader_must_be_in_sync() -> None:
 
 def test_fewer_replicas_begin_a_leader_epoch() -> None:
     before = partition(replicas=(1, 2, 3), isr=(1, 3), adding_replicas=(2,), removing_replicas=(3,))
-    rules = Rules({1, 2, 3}.__contains__, min_insync_replicas=1, keeps_eligible=True)
+    rules = Rules(lambda _, node: node in {1, 2, 3}, min_insync_replicas=1, keeps_eligible=True)
     after = changed(before, rules, Target(before, isr=(1, 3, 2)))
     assert (after.replicas, after.isr, after.is_reassigning) == ((1, 2), (1, 2), False)
     assert (after.leader, epochs(after)) == (1, (6, 8))

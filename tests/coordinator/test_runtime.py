@@ -479,7 +479,7 @@ def test_a_shard_whose_damage_was_noticed_by_a_recovery_refuses(
 ) -> None:
     for number in range(2):
         durable.wait(durable.write(note("a", number)))
-    durable.cluster.broker().core.log_manager.checkpoints.write_positions()
+    durable.cluster.broker().core.log_manager.first.checkpoints.write_positions()
     disk = durable.runtime.files.survivor()
     file = disk.open(f"data/{TOPIC}-0/00000000000000000000.log")
     file.write([bytes([file.view(70, 1)[0] ^ 1])], 70)

@@ -6,6 +6,7 @@ import subprocess
 import threading
 from collections.abc import Sequence
 
+from tests.support.jvm import options
 from tests.support.tools import need_jars
 
 TOOLS = "org.apache.kafka.tools"
@@ -29,7 +30,6 @@ CLASSES = {
     "metadata-quorum": f"{TOOLS}.MetadataQuorumCommand",
     "replica-verification": f"{TOOLS}.ReplicaVerificationTool",
 }
-JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 SECONDS_MAX = 60
 
 
@@ -60,4 +60,9 @@ def run_until(wanted: str, tool: str, *arguments: str) -> bool:
 
 
 def _command(tool: str, arguments: Sequence[str]) -> list[str]:
-    return ["java", *JVM, "-cp", need_jars("tools"), CLASSES[tool], *arguments]
+    return [*java(), CLASSES[tool], *arguments]
+
+
+def java() -> list[str]:
+    """The beginning of a command that runs one of Kafka's classes."""
+    return ["java", "-Xmx256m", *options("tools"), "-cp", need_jars("tools")]

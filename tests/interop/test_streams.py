@@ -11,6 +11,7 @@ import pytest
 
 import embedlog
 from tests.interop.chains.story import HERE, Program, served
+from tests.support import jvm
 from tests.support.tools import compiled_java
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -54,7 +55,7 @@ def test_every_word_is_counted_once_whoever_is_killed(seed: int, tmp_path: Path)
     counter = None
     try:
         counts = fill(address, chance)
-        command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", path, "WordCount"]
+        command = ["java", "-Xmx256m", *jvm.OPTIONS, "-cp", path, "WordCount"]
         command += [address, "lines", "counts"]
         counter = Program([*command, str(tmp_path / "state")], None, tmp_path / "counter.log")
         updates: dict[str, list[int]] = defaultdict(list)

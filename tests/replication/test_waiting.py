@@ -161,7 +161,7 @@ def test_a_produce_that_waits_too_long_times_out(make_rig: MakeRig) -> None:
 
 @pytest.mark.parametrize(
     "version, code",
-    [(3, ErrorCode.NOT_LEADER_OR_FOLLOWER), (4, ErrorCode.KAFKA_STORAGE_ERROR), (9, 56)],
+    [(2, ErrorCode.NOT_LEADER_OR_FOLLOWER), (3, ErrorCode.KAFKA_STORAGE_ERROR), (9, 56)],
 )
 def test_a_failed_sync_is_an_error_for_who_waits_and_for_who_comes(
     make_rig: MakeRig, version: int, code: int
@@ -237,7 +237,7 @@ def test_delete_records_waits_for_the_other_replicas(make_rig: MakeRig, end: str
     if end == "follows":
         lagging.low_watermark = 5
     elif end == "deleted":
-        partition.is_deleted = True
+        partition.gone = errors.UnknownTopicOrPartition
     elif end == "no leader":
         partition.is_leader = False
     else:

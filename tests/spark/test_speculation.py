@@ -19,6 +19,7 @@ import pytest
 import embedlog
 from embedlog.spark.pipeline.kit import table_rows
 from tests.spark.conftest import need_spark
+from tests.support import jvm
 from tests.support.kafka import free_port
 
 pytest.importorskip("pyspark")
@@ -40,7 +41,7 @@ def cluster(directory: Path) -> Iterator[str]:
     port = free_port()
     url = f"spark://{HOSTS[0]}:{port}"
     home = Path(pyspark.__file__).parent
-    command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m", "-cp"]
+    command = ["java", *jvm.OPTIONS, "-Xmx128m", "-cp"]
     command.append(f"{home}/jars/*")
     deploy = "org.apache.spark.deploy"
     master = [f"{deploy}.master.Master", "--host", HOSTS[0], "--port", str(port)]

@@ -6,9 +6,10 @@ import contextlib
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tests.support.jvm import options
 from tests.support.tools import need_jars
 
 PROPERTIES = """process.roles=broker,controller
@@ -45,15 +46,17 @@ def real_kafka(
     listeners: Mapping[str, tuple[str, int]] | None = None,
     scram_users: Mapping[str, str] | None = None,
     features: Mapping[str, int] | None = None,
+    java: Sequence[str] | None = None,
 ) -> Iterator[str]:
     """Format `directory` unless it is, run a broker in it, give its address; stop it at the end.
 
     `settings` are the broker's own, over those it needs. `listeners` are more of them on
     localhost, (security protocol, port) by name; `scram_users` passwords by user, for both SCRAMs;
-    `features` the levels of features, by name, that are not the newest.
+    `features` the levels of features, by name, that are not the newest; `java` the options of the
+    broker's JVM.
     """
-    java = ["java", f"-Xmx{heap}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp"]
-    java.append(need_jars("broker"))
+    command = [f"-Xmx{heap}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+    command += ["-cp", need_jars("broker")]
     port, controller = free_port(), free_port()
     properties = directory / "server.properties"
     more = (listeners or {}).items()
@@ -74,10 +77,13 @@ def real_kafka(
             storage += ["--add-scram", f"{mechanism}=[name={user},password={password}]"]
     for feature, level in (features or {}).items():
         storage += ["--feature", f"{feature}={level}"]
-    subprocess.run([*java, *storage, "-c", str(properties)], check=True, capture_output=True)
+    format_command = ["java", *options("broker"), *command, *storage, "-c", str(properties)]
+    subprocess.run(format_command, check=True, capture_output=True)
     with (directory / "out.log").open("wb") as log:
         broker = subprocess.Popen(
-            [*java, "kafka.Kafka", str(properties)], stdout=log, stderr=subprocess.STDOUT
+            ["java", *(java or options("broker")), *command, "kafka.Kafka", str(properties)],
+            stdout=log,
+            stderr=subprocess.STDOUT,
         )
         try:
             _wait_until_it_listens(broker, port)

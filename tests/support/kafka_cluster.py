@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tests.support.jvm import options
 from tests.support.kafka import free_port
 from tests.support.tools import need_jars
 
@@ -27,9 +28,6 @@ RACKS = {1: "a", 2: "b", 3: "c"}
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 60
 _CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-# Four virtual machines share the processors with whoever asks: a start shall cost little.
-_JAVA = ("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-         "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")  # fmt: skip
 
 _COMMON = """node.id={node}
 process.roles={roles}
@@ -59,7 +57,8 @@ class KafkaCluster:
         """Format a folder for each node; none is started. `settings` are for all: "{folder}" in one
         is the node's.
         """
-        self._java = [*_JAVA, f"-Xmx{heap}", "-cp", need_jars("broker")]
+        self._java = ["java", *options("broker"), f"-Xmx{heap}"]
+        self._java += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", need_jars("broker")]
         self._directory = directory
         self._settings = dict(settings or {})
         self._controllers = tuple(controllers)

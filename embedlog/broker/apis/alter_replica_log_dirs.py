@@ -1,12 +1,15 @@
 """AlterReplicaLogDirs (api key 34), versions 0-2: move replicas between a broker's directories.
 
-Each broker has one: what is there already is fine, and no other path is known. v2 flexible. Of a
-partition that is named twice the last directory counts. A topic is refused whose name leaves no
-room for what Kafka calls a replica on its way.
+A move that has begun is answered with no error, as is a replica that is there already: that ends a
+move of it. Of a partition that is named twice the last directory counts. Of one that is not here
+yet the directory is kept in mind, and the answer is an error all the same. No replica moves while a
+directory is offline. v2 flexible. A topic is refused whose name leaves no room for what Kafka calls
+a replica on its way.
 """
 
 from __future__ import annotations
 
+from embedlog.common import TopicPartition
 from wire.error_codes import ErrorCode
 from wire.schemas.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -68,11 +71,26 @@ def _move(broker: Broker, path: str, topic: str, index: int) -> int:
     """The error code for one partition."""
     if len(f"{topic}-{index}") > _NAME_SIZE_MAX:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
+    manager, place = broker.log_manager, TopicPartition(topic, index)
+    if path not in (each.directory.path for each in manager.managers):
+        is_offline = path in (each.path for each in manager.offline)
+        return ErrorCode.KAFKA_STORAGE_ERROR if is_offline else ErrorCode.LOG_DIR_NOT_FOUND
+    if manager.is_cordoned(path):
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    if manager.relocations is not None:
+        manager.relocations.cancel(place, unless_to=path)
+    holder = manager.holder(place)
+    if holder is None and manager.preferred is not None:
+        manager.preferred.note(place, path)
     known = broker.image.partition(topic, index)
-    if path != broker.log_manager.directory.path:
-        return ErrorCode.LOG_DIR_NOT_FOUND
     if known is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if broker.node_id not in known.replicas:
         return ErrorCode.REPLICA_NOT_AVAILABLE
+    if holder is not None and holder.directory.path == path:
+        return ErrorCode.NONE
+    if manager.offline:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    if holder is not None and manager.relocations is not None:
+        manager.relocations.start(place, path)
     return ErrorCode.NONE

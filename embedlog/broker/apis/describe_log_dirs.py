@@ -1,11 +1,15 @@
 """DescribeLogDirs (api key 35), versions 0-5: where replicas lie and how large they are.
 
-There is one directory. Null topics ask for all; unknown ones are left out. v2 flexible. v3 an
-error for the whole answer. v4 room on the volume (-1 for a log in memory). v5 cordoned.
+One that is offline is answered with KAFKA_STORAGE_ERROR. Null topics ask for all; unknown ones are
+left out. A replica that moves is named twice: the copy that is made of it is_future_key, with the
+offsets that it lacks. v2 flexible. v3 an error for the whole answer. v4 room on the volume (-1 for
+a log in memory). v5 cordoned.
 """
 
 from __future__ import annotations
 
+from embedlog.common import TopicPartition
+from wire.error_codes import ErrorCode
 from wire.schemas.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsResponse,
@@ -15,9 +19,14 @@ from wire.schemas.describe_log_dirs import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
+    from embedlog.runtime.files import Files
     from wire.schemas.describe_log_dirs import DescribeLogDirsRequest
+
+    _Topics = dict[str, list[DescribeLogDirsPartition]]
 
 
 def handle(
@@ -29,31 +38,70 @@ def handle(
         if asked is None
         else {(topic.topic, index) for topic in asked for index in topic.partitions}
     )
-    sizes: dict[tuple[str, int], int] = {
-        partition.topic_partition: partition.log.size for partition in broker.all_partitions()
-    }
-    by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
+    managers = broker.log_manager.managers
+    sizes = _sizes(broker, [each.directory.path for each in managers])
+    found: dict[str, _Topics] = {path: {} for path in sizes}
+    first = managers[0].directory.path
+    relocations = broker.log_manager.relocations
+    futures = {} if relocations is None else relocations.futures()
     for topic in broker.image.topics_by_name.values():
         for partition in topic.partitions:
             place = topic.name, partition.partition
-            if broker.node_id in partition.replicas and (wanted is None or place in wanted):
+            if broker.node_id not in partition.replicas or (
+                wanted is not None and place not in wanted
+            ):
+                continue
+            path = next((path for path, here in sizes.items() if place in here), None)
+            if path is None:
+                if broker.image.is_lost(partition, broker.node_id):
+                    continue
                 # A coordinator's partition has no log before it is used, and takes no room.
-                described = _describe(partition.partition, sizes.get(place, 0))
-                by_topic.setdefault(topic.name, []).append(described)
-    directory = broker.log_manager.directory.path
-    volume = broker.runtime.files.volume(directory)
-    return DescribeLogDirsResponse(
-        results=[
-            DescribeLogDirsResult(
-                log_dir=directory,
-                topics=[
-                    DescribeLogDirsTopic(name=name, partitions=partitions)
-                    for name, partitions in by_topic.items()
-                ],
-                total_bytes=volume.size,
-                usable_bytes=volume.usable,
-            )
-        ]
+                path = first
+            described = _describe(partition.partition, sizes[path].get(place, 0))
+            found[path].setdefault(topic.name, []).append(described)
+            future = futures.get(TopicPartition(*place))
+            if future is not None and future.directory in found:
+                described = _describe(partition.partition, future.size)
+                described.is_future_key = True
+                described.offset_lag = max(0, future.log.log_end_offset - future.end_offset)
+                found[future.directory].setdefault(topic.name, []).append(described)
+    results = [
+        _result(broker, path, each.directory.files, found[path])
+        for path, each in zip(sizes, managers, strict=True)
+    ]
+    named = broker.config.log_dirs or ()
+    results += [
+        DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=gone.path)
+        for gone in broker.log_manager.offline
+        if gone.path in named
+    ]
+    return DescribeLogDirsResponse(results=results)
+
+
+def _sizes(broker: Broker, paths: Sequence[str]) -> dict[str, dict[tuple[str, int], int]]:
+    """The sizes of the logs in each directory that works, by its path."""
+    found: dict[str, dict[tuple[str, int], int]] = {path: {} for path in paths}
+    for partition in broker.all_partitions():
+        here = found.get(partition.log.directory.rpartition("/")[0])
+        if here is not None:
+            here[partition.topic_partition] = partition.log.size
+    return found
+
+
+def _result(broker: Broker, path: str, files: Files, topics: _Topics) -> DescribeLogDirsResult:
+    try:
+        volume = files.volume(path)
+    except OSError:  # its disk has just failed
+        return DescribeLogDirsResult(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, log_dir=path)
+    return DescribeLogDirsResult(
+        log_dir=path,
+        topics=[
+            DescribeLogDirsTopic(name=name, partitions=partitions)
+            for name, partitions in topics.items()
+        ],
+        total_bytes=volume.size,
+        usable_bytes=volume.usable,
+        is_cordoned=broker.log_manager.is_cordoned(path),
     )
 
 

@@ -1,7 +1,7 @@
 """Produce (api key 0), versions 0-13: append record sets to partitions.
 
-v0-v2 take message sets and convert them to batches. v3 takes one batch of magic 2 per partition.
-v4 may answer KAFKA_STORAGE_ERROR. v7 allows zstd. v8 names the records that were refused. v10
+v0-v2 take message sets and convert them to batches. v3 takes one batch of magic 2 per partition,
+and may answer KAFKA_STORAGE_ERROR. v7 allows zstd. v8 names the records that were refused. v10
 tells the leader (KIP-951). v11 TRANSACTION_ABORTABLE. v12 the broker adds partitions to the
 transaction (KIP-890). v13 topic ids. acks=0 has no answer; an error closes the connection instead.
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 ANY_MAGIC = (0, 2)
 _FIRST_WITH_BATCHES_ONLY = 3
-_FIRST_WITH_STORAGE_ERROR = 4
+_FIRST_WITH_STORAGE_ERROR = 3
 _FIRST_WITH_ZSTD = 7
 _FIRST_WITH_LEADER = 10
 _FIRST_WITH_IDS = 13
@@ -389,7 +389,7 @@ def _attributes(records: Payload) -> int:
 
 
 def _storage_error(version: int) -> int:
-    """Clients before v4 do not know KAFKA_STORAGE_ERROR."""
+    """Clients before v3 may not know KAFKA_STORAGE_ERROR."""
     if version < _FIRST_WITH_STORAGE_ERROR:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return ErrorCode.KAFKA_STORAGE_ERROR

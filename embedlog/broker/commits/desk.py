@@ -39,7 +39,7 @@ class CommitDesk:
         self._broker = broker
         self._runtime = runtime = broker.runtime
         self._files = runtime.files
-        self._data = broker.log_manager.directory.path
+        self._data = broker.log_manager.first.directory.path
         self._lock = ranked_rlock(Rank.COMMIT_DESK)
         self._work: CommitWork | None = None
         self._thread: DutyThread | None = None
@@ -62,7 +62,7 @@ class CommitDesk:
 
     def run_once(self, now_ms: int) -> int | None:
         """Have a look; milliseconds until the next."""
-        if not self._broker.log_manager.directory.is_held:
+        if not self._broker.log_manager.first.directory.is_held:
             return None  # it is closed, or a forked child's parent has it
         try:
             is_present = self._files.stat(layout.exchange(self._data)) is not None

@@ -36,9 +36,9 @@ class CommitWork:
         self._broker = broker
         self._clock = broker.runtime.clock
         self._files = broker.runtime.files
-        self._data = broker.log_manager.directory.path
+        self._data = broker.log_manager.first.directory.path
         self._adopter = Adopter(broker.runtime, self._data, self._target)
-        leftovers = broker.log_manager.leftovers
+        leftovers = broker.log_manager.first.leftovers
         self._replacer = Replacer(broker.runtime, self._data, leftovers.remove_files)
         self.is_closed = False
 
@@ -92,7 +92,7 @@ class CommitWork:
 
     def tidy(self) -> None:
         """Remove directories of the exchange that are empty."""
-        if self._broker.log_manager.directory.is_held:
+        if self._broker.log_manager.first.directory.is_held:
             staging.tidy(self._files, self._data)
 
     # Steps

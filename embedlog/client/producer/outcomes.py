@@ -190,8 +190,9 @@ class BatchOutcomes:
             return
         in_time = now_ms - batch.created_ms < self._delivery_timeout_ms
         if code == ErrorCode.KAFKA_STORAGE_ERROR and self._disk_error is not None:
-            in_time = False  # no other replica can take over from a disk of this process
-            error.__cause__ = self._disk_error(batch.topic, batch.partition)
+            cause = error.__cause__ = self._disk_error(batch.topic, batch.partition)
+            # No other replica can take over from a disk of this process, if that is to blame.
+            in_time = in_time and cause is None
         if in_time and batch.attempts < self._retries and self._may_pass(batch, error):
             batch.retry_at_ms = now_ms + self._backoff.delay_ms(batch.attempts)
             batch.attempts += 1

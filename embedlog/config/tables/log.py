@@ -26,7 +26,8 @@ compression.type string producer one-of:uncompressed,zstd,lz4,snappy,gzip,produc
 compression.zstd.level int 3 -131072..22 cluster-wide
     Default of the topic setting of that name.
 cordoned.log.dirs list "" - per-broker
-    Directories that get no new partitions. Accepted, not used: there is one.
+    Log directories that get no new replicas, * for all of them. Nothing is placed on a broker of
+    which all are.
 create.topic.policy.class.name class null - read-only
     Java class that judges new topics. Accepted, not used.
 default.replication.factor int 1 - read-only
@@ -68,11 +69,11 @@ log.cleaner.threads int 1 >=0 cluster-wide
 log.cleanup.policy list delete list-of:compact,delete cluster-wide
     Default of the topic setting cleanup.policy.
 log.dir list /tmp/kafka-logs - read-only
-    The data directory when log.dirs is not set; here the path that was opened counts.
+    The data directories when log.dirs is not set; here those that were opened count.
 log.dir.failure.timeout.ms long 30000 >=1 read-only
     Time after which a broker stops when it cannot report a failed directory. Accepted, not used.
 log.dirs list null - read-only
-    The data directory; set from the path that was opened.
+    The data directories, the first with the metadata log; set from what was opened.
 log.flush.interval.messages long 9223372036854775807 >=1 cluster-wide
     Default of the topic setting flush.messages.
 log.flush.interval.ms long null - cluster-wide

@@ -63,7 +63,7 @@ class Followed:
         partition = self.partition
         return (
             not partition.is_leader
-            and not partition.is_deleted
+            and not partition.gone
             and partition.leader_epoch == self.leader_epoch
             and partition.leader == self.leader
         )

@@ -3,6 +3,7 @@
 What an interrupted run may have left, and what becomes of it:
 
     *.deleted, *.tmp, *.cleaned        removed: never part of the log
+    copied-here                        removed: this is the log's directory, or it were not opened
     *.swap                             compaction's finished output: takes the place of the
                                        segments whose offsets it covers
     an index without its log           removed
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from embedlog.runtime.files import Files
     from embedlog.storage.segment import Segment
 
-_LEFTOVERS = (paths.DELETED, paths.TEMPORARY, paths.CLEANED)
+_LEFTOVERS = (paths.DELETED, paths.TEMPORARY, paths.CLEANED, paths.COPIED_HERE)
 
 
 def sweep_directory(files: Files, directory: str) -> list[int]:

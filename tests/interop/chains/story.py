@@ -14,6 +14,7 @@ from typing import NamedTuple
 import embedlog
 from embedlog import NewTopic, OffsetSpec, TopicPartition
 from tests.interop.chains.workers import WORKERS
+from tests.support import jvm
 from tests.support.kafka import free_port
 from tests.support.tools import compiled_java, need_franz_go, need_kafkajs
 
@@ -62,7 +63,7 @@ class Commands:
         self.copiers: dict[str, list[str]] = {
             name: [sys.executable, "-m", "tests.interop.chains.workers", name] for name in WORKERS
         }
-        self.copiers["java"] = ["java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", java, "Copy"]
+        self.copiers["java"] = ["java", "-Xmx128m", *jvm.OPTIONS, "-cp", java, "Copy"]
         self.copiers["kafkajs"] = ["node", str(HERE / "copy.js")]
         self.copiers["franz-go"] = [need_franz_go("chains")]
 

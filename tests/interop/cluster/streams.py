@@ -15,6 +15,7 @@ from pathlib import Path
 import embedlog
 from embedlog import Cluster, NewTopic
 from tests.interop.cluster.streamers import PARTITIONS, STREAMERS
+from tests.support import jvm
 from tests.support.tools import compiled_java, need_franz_go, need_kafkajs
 
 HERE = Path(__file__).parent
@@ -38,8 +39,7 @@ class Programs:
             name: [sys.executable, "-m", "tests.interop.cluster.streamers", name]
             for name in STREAMERS
         }
-        self.commands["java"] = ["java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-                                 "-cp", java, "Stream"]  # fmt: skip
+        self.commands["java"] = ["java", "-Xmx128m", *jvm.OPTIONS, "-cp", java, "Stream"]
         self.commands["kafkajs"] = ["node", str(HERE / "stream.js")]
         self.commands["franz-go"] = [need_franz_go("cluster")]
 

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.interop.groups.history import Event, Partition, VerifiableConsumerJournal, parse
-from tests.interop.java_tools import JVM
-from tests.support.tools import ROOT, need_jars, need_kafkajs
+from tests.interop.java_tools import java
+from tests.support.tools import ROOT, need_kafkajs
 
 WORKERS = Path(__file__).with_name("workers")
 CLASSIC = ("confluent", "kafka_python", "aio_kafka", "kafkajs", "java", "embedlog_consumer")
@@ -163,4 +163,4 @@ def _verifiable_consumer(asked: Membership, properties: Path) -> list[str]:
         arguments += ["--session-timeout", str(asked.session_ms)]
     properties.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
     tool = "org.apache.kafka.tools.VerifiableConsumer"
-    return ["java", *JVM, "-cp", need_jars("tools"), tool, *arguments]
+    return [*java(), tool, *arguments]

@@ -7,6 +7,7 @@ they take: nothing that was committed may be lost. Harsh ones do not ask.
 from __future__ import annotations
 
 from collections.abc import Callable
+from errno import EIO
 from typing import Any
 
 from tests.simulation.cluster.client import Place
@@ -64,6 +65,9 @@ class Faults:
             self._rolling,
             self._clock_jumps,
         )
+        if self._world.log_dirs:
+            # One that is moved away from a directory that has failed, and back, is there twice.
+            kinds = (*[each for each in kinds if each != self._reassigned], *[self._disk_fails] * 5)
         self._world.live(self._random.choice(kinds)())
 
     def end(self) -> None:
@@ -77,10 +81,13 @@ class Faults:
         if not cluster.controller.is_running:
             self._start_controller()
         self._world.heal()
+        self._world.runtime.files.heal()
         for node in cluster.brokers:
             if node.is_paused:
                 node.resume()
             node.release_metadata()
+            if node.is_running and node.core.log_manager.offline:
+                node.kill()
             if not node.is_running:
                 node.start()
             node.core.replica_manager.fetchers.release(self._topic_partition)
@@ -108,6 +115,8 @@ class Faults:
         if decided is None:
             return True
         others = {*decided.isr, *decided.elr} - {node_id}
+        if self._world.log_dirs:
+            others = {each for each in others if self._watch.node(each, self._place) is not None}
         return any(self._world.cluster.broker(other).is_running for other in others)
 
     def _sleep(self) -> Sleep:
@@ -164,6 +173,29 @@ class Faults:
         self._world.cluster.broker(node_id).kill(lose_unsynced=loses)
         yield Sleep(self._random.randrange(away_ms_max))
         yield from self._back(node_id)
+
+    def _disk_fails(self) -> Life:
+        """The disk of a log directory fails; it is repaired, and the broker restarted."""
+        node_id = self._one()
+        if not self._takes(node_id):
+            return
+        (path,) = self._world.log_dirs
+        failing, directory = self._world.runtime.files.failing, f"{path}/broker-{node_id}"
+        if directory in failing:
+            return
+        self._say(f"the second disk of {node_id} fails")
+        failing[directory] = EIO
+        yield self._sleep()
+        self._say(f"the second disk of {node_id} is repaired")
+        failing.pop(directory, None)
+        node = self._world.cluster.broker(node_id)
+        if node.is_running and node.core.log_manager.offline:
+            self._say(f"{node_id} is restarted")
+            if self._random.random() < 0.5:
+                node.stop()
+            else:
+                node.kill()
+            yield from self._back(node_id)
 
     def _stopped(self) -> Life:
         node_id = self._one()

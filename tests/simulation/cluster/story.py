@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 from tests.simulation.actor import Actor
 from tests.simulation.cluster.actors import Reader, Writer
@@ -25,13 +26,14 @@ MILD, HARSH, UNCLEAN = "mild", "harsh", "unclean"
 class Story:
     """What happens, and what was written down of it."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, log_dirs: Sequence[str] = ()) -> None:
+        """`log_dirs`: further log directories of each broker; the topic lies in them."""
         self.temper = (MILD, MILD, HARSH, UNCLEAN)[seed % 4]
         self.place: Place = (TOPIC, 0)
         self.watch = Watch([self.place])
         self.history = History(self.watch)
         self.told: list[str] = []
-        self.world = ClusterWorld(seed, self.watch)
+        self.world = ClusterWorld(seed, self.watch, log_dirs=log_dirs)
         self._random = self.world.random
         self._numbers = itertools.count()
         self._actors: list[Actor] = []
@@ -39,6 +41,8 @@ class Story:
         if self.temper == UNCLEAN:
             config["unclean.leader.election.enable"] = "true"
             self.watch.may_lose = True
+        if log_dirs:
+            self.world.cluster.create_topic("first", 1, replication_factor=3)
         self.world.cluster.create_topic(TOPIC, 1, replication_factor=3, config=config)
         self.faults = Faults(
             self.world, self.watch, self.place, self._say, is_harsh=self.temper != MILD

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.simulation.cluster.__main__ import story
 from tests.simulation.cluster.planted import BUGS
+from tests.simulation.cluster.story import Story
 from tests.simulation.planted import Bug
 from tests.simulation.soak import judged
 
@@ -49,8 +52,20 @@ def test_a_seed_tells_one_story() -> None:
     assert first.counts() == second.counts()
 
 
-def tell_one(seed: int) -> None:
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_a_story_of_disks_that_fail(seed: int) -> None:
+    tell_one(seed, log_dirs=("disk",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, SEEDS // 4, AT_ONCE))
+def test_no_promise_is_broken_by_disks_that_fail(first: int) -> None:
+    for seed in range(first, first + AT_ONCE):
+        tell_one(seed, log_dirs=("disk",))
+
+
+def tell_one(seed: int, *, log_dirs: Sequence[str] = ()) -> None:
     """Tell one story; it keeps every promise."""
-    told = story(seed)
+    told = Story(seed, log_dirs=log_dirs) if log_dirs else story(seed)
     broken = judged(told)
     assert not broken, "\n".join([f"seed {seed}", *told.told, *broken])

@@ -6,6 +6,7 @@ Those who write, copy and read are the same as over one broker, and so are the p
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 from tests.simulation.actor import Actor
 from tests.simulation.cluster.client import Client, Place
@@ -40,12 +41,13 @@ def is_of_transactions(seed: int) -> bool:
 class TransactionStory:
     """What happens, and what was written down of it."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, log_dirs: Sequence[str] = ()) -> None:
+        """`log_dirs`: further log directories of each broker."""
         self.history = History()
         self.told: list[str] = []
         places = [(topic, n) for topic, count in PARTITIONS.items() for n in range(count)]
         self.watch = Watch([*places, TRANSACTION_LOG])
-        self.world = ClusterWorld(seed, self.watch)
+        self.world = ClusterWorld(seed, self.watch, log_dirs=log_dirs)
         self._random = self.world.random
         self._numbers = itertools.count()
         self._actors: list[Actor] = []

@@ -14,6 +14,7 @@ from typing import Any
 
 from embedlog.cluster import Cluster
 from embedlog.controller.metadata import MetadataImage, PartitionImage
+from embedlog.errors import KafkaStorageError
 from embedlog.replication.partition import Partition
 from tests.simulation.cluster.client import Place
 from tests.simulation.cluster.logs import Batch, batches
@@ -108,8 +109,10 @@ class Watch:
         having = 0
         for node in self._cluster.brokers:
             replica = self.node(node.node_id, place)
-            having += not node.is_running or (
-                replica is not None and replica.log.log_end_offset > offset
+            having += (
+                not node.is_running
+                or (replica is None and bool(node.core.log_manager.offline))
+                or (replica is not None and replica.log.log_end_offset > offset)
             )
         return having >= MIN_ISR
 
@@ -158,7 +161,12 @@ class Watch:
             if leader is None or not leader.is_leader:
                 continue
             if leader.leader_epoch == decided.leader_epoch:
-                self._look(place, watched, leader, decided)
+                try:
+                    self._look(place, watched, leader, decided)
+                except KafkaStorageError:
+                    manager = self._cluster.broker(decided.leader).core.log_manager
+                    if not manager.is_offline(leader.topic_partition):
+                        raise  # else its disk has just failed
 
     def _look(
         self, place: Place, watched: Watched, leader: Partition, decided: PartitionImage

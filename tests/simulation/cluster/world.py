@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from embedlog.cluster import Cluster
@@ -54,7 +54,9 @@ class Watcher(Protocol):
 class ClusterWorld:
     """Time, the brokers, and what travels to them."""
 
-    def __init__(self, seed: int, watch: Watcher) -> None:
+    def __init__(self, seed: int, watch: Watcher, *, log_dirs: Sequence[str] = ()) -> None:
+        """`log_dirs`: further log directories that each broker has."""
+        self.log_dirs = log_dirs
         self.random = random.Random(seed)
         self.cluster: Cluster
         self._seed = seed
@@ -85,6 +87,7 @@ class ClusterWorld:
             "data",
             SETTINGS,
             brokers=len(NODES),
+            log_dirs=self.log_dirs,
             durability=self._durability,
             runtime=self.runtime,
             is_embedded=True,

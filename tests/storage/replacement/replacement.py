@@ -18,6 +18,30 @@ from tests.storage.logs import DATA, PARTITION, append, append_marker
 ERASED = b"k1"
 
 
+def fill(log: Log) -> None:
+    """Plain records, an idempotent producer, transactions of both ends and an open one, a null key,
+    two leader epochs, an active segment.
+    """
+    sequence = 0
+    for number in range(24):
+        keys = [b"k%d" % (number % 4), None if number % 5 == 0 else b"k1"]
+        values = [b"v%d" % number, b"w%d" % number]
+        producer = (-1, -1, -1)
+        is_transactional = number in (6, 14, 23)
+        if number % 3 == 1:
+            producer = (9, 0, sequence)
+            sequence += 2
+        if is_transactional:
+            producer = (11, 0, {6: 0, 14: 2, 23: 4}[number])
+        append(log, *values, keys=keys, producer=producer, transactional=is_transactional)
+        if number in (9, 15):
+            append_marker(log, 11, committed=number == 15)
+        if number == 12:
+            log.epochs.assign(1)
+    log.roll()
+    append(log, b"active", keys=[ERASED], epoch=1)
+
+
 class Owned:
     """A manager with one log over a simulated disk, and what swaps segments in."""
 
@@ -35,25 +59,9 @@ class Owned:
         self.log.offsets.commit(False)
 
     def fill(self) -> None:
-        """Plain records, an idempotent producer, transactions of both ends, a null key."""
-        log, sequence = self.log, 0
-        for number in range(24):
-            keys = [b"k%d" % (number % 4), None if number % 5 == 0 else b"k1"]
-            values = [b"v%d" % number, b"w%d" % number]
-            producer = (-1, -1, -1)
-            is_transactional = number in (6, 14, 23)
-            if number % 3 == 1:
-                producer = (9, 0, sequence)
-                sequence += 2
-            if is_transactional:
-                producer = (11, 0, {6: 0, 14: 2, 23: 4}[number])
-            append(log, *values, keys=keys, producer=producer, transactional=is_transactional)
-            if number in (9, 15):
-                append_marker(log, 11, committed=number == 15)
-            if number == 12:
-                log.epochs.assign(1)
-        log.roll()
-        append(log, b"active", keys=[ERASED], epoch=1)
+        """What `fill` appends, and what follows from it."""
+        log = self.log
+        fill(log)
         if self.config.durability == "fsync":
             log.durability.flush()
         self.commit()

@@ -1,0 +1,284 @@
+"""What becomes of a broker's data directories, where it has several or some are cordoned. A duty.
+
+    a log is made, or moved     the controller is told where it lies
+    a disk has failed           its directory is taken offline, and its replicas with it;
+                                the controller hears of it, and lets others lead; without its first
+                                directory one of several brokers ends
+    a move was cut short        it begins anew
+    directories are cordoned    the controller hears of it, and places nothing on a broker of which
+                                all are
+
+The only broker of a cluster says so in the call that makes the log: a record in it is acknowledged
+only when it is known where the log lies. One of several says it soon, as Kafka does.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.common import deque
+from embedlog.logs import Log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Protocol
+
+    from embedlog.broker.peers import Peers
+    from embedlog.common import TopicPartition
+    from embedlog.config import BrokerConfig
+    from embedlog.controller.controller import Controller
+    from embedlog.controller.metadata import MetadataImage
+    from embedlog.pending import Pending
+    from embedlog.replication.replica_manager import ReplicaManager
+    from embedlog.runtime import Runtime
+    from embedlog.storage.data_directories import DataDirectories
+
+    class Broker(Protocol):
+        """The broker, as this file knows it."""
+
+        config: BrokerConfig
+        controller: Controller
+        image: MetadataImage
+        log_manager: DataDirectories
+        peers: Peers | None
+        replica_manager: ReplicaManager
+        runtime: Runtime
+
+        @property
+        def node_id(self) -> int: ...
+
+
+_log = Log("broker")
+
+MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+NO_EPOCH = -1
+"""Of the only broker of a cluster, which does not register."""
+_RETRY_MS = 50
+_REFUSED_MS = 1_000
+"""After which the disk is asked again that has refused the metadata log."""
+
+
+def heed_cordons(broker: Broker) -> None:
+    """Let the controller know of the directories that are cordoned; also of a broker with one."""
+    manager = broker.log_manager
+    if manager.keeper is None and broker.config.cordoned_log_dirs:
+        manager.keeper = keeper = DirectoryKeeper(broker.runtime)
+        keeper.begin(broker)
+    else:
+        manager.report()
+
+
+def move_rate(config: BrokerConfig) -> int | None:
+    """So many bytes a second may be moved between directories, None for as fast as can be."""
+    for texts, _ in config.sources():
+        if MOVE_RATE in texts:
+            return int(texts[MOVE_RATE])
+    return None
+
+
+class DirectoryKeeper:
+    """Of one broker. Every method may be called from any thread."""
+
+    __slots__ = (
+        "_asked",
+        "_broker",
+        "_clock",
+        "_cut_short",
+        "_failed",
+        "_places",
+        "_retry_ms",
+        "_runtime",
+        "_scheduler",
+        "_told",
+    )
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._scheduler = runtime.scheduler
+        self._clock = runtime.clock
+        self._broker: Broker | None = None
+        self._failed: deque[tuple[str, OSError]] = deque()
+        self._places: dict[TopicPartition, bytes] = {}
+        """What the controller was not told yet."""
+        self._cut_short: dict[TopicPartition, str] = {}
+        """Moves that ended with an earlier process: where to."""
+        self._asked: Pending[None] | None = None
+        """What it was asked last."""
+        self._told: object = None
+        """What it knows of the directories: see `_State.key`."""
+        self._retry_ms = 0
+
+    def begin(self, broker: Broker) -> None:
+        """Look after the directories of this broker from here on, until `close`."""
+        self._broker = broker
+        manager, node_id, image = broker.log_manager, broker.node_id, broker.image
+        for owner in () if manager.has_one else manager.managers:
+            for topic_partition in owner.partitions():
+                state = image.partition(*topic_partition)
+                if state is not None and state.directories.get(node_id) != owner.directory.id:
+                    self._places[topic_partition] = owner.directory.id
+        if len(manager.managers) > 1:
+            from embedlog.storage.relocation.relocations import Relocations
+
+            config = broker.config
+            manager.relocations = Relocations(self._runtime, manager, lambda: move_rate(config))
+            for topic_partition, owner in manager.relocations.take_cut_short().items():
+                self._cut_short[topic_partition] = owner.directory.path
+        self._scheduler.add(self)
+        self.report()
+
+    def close(self) -> None:
+        """Look after them no longer."""
+        self._scheduler.remove(self)
+        if self._broker is not None and self._broker.log_manager.relocations is not None:
+            self._broker.log_manager.relocations.stop()
+        self._broker = None
+
+    def note_failure(self, path: str, error: OSError) -> None:
+        """The disk of a directory has failed: it is dealt with soon. Callable with any lock."""
+        self._failed.append((path, error))
+        self._scheduler.notify(self)
+
+    def placed(self, topic_partition: TopicPartition, directory_id: bytes) -> None:
+        """The log of a partition lies in this directory; `report` follows. Callable with any lock
+        held.
+        """
+        self._places[topic_partition] = directory_id
+
+    def report(self) -> None:
+        """Let the controller know what it does not know yet. Requires: no lock of a later rank
+        than the controller's.
+        """
+        broker = self._broker
+        if broker is None:
+            return
+        if broker.peers is None:
+            self._tell(broker)
+        else:
+            self._scheduler.notify(self)
+
+    def run_once(self, now_ms: int) -> int | None:
+        """Take offline what has failed; tell the controller of it, and of what is new."""
+        broker = self._broker
+        if broker is None:
+            return None
+        has_failed = bool(self._failed)
+        while self._failed:
+            path, error = self._failed.popleft()
+            if path == broker.log_manager.first.directory.path:
+                self._give_up(broker, path, error)
+                return None
+            self._take_offline(broker, path, error)
+        if self._cut_short:
+            self._begin_anew(broker)
+        if self._retry_ms > now_ms:
+            return self._retry_ms - now_ms
+        if broker.peers is not None:
+            return self._ask(broker)
+        if has_failed or self._retry_ms:
+            self._tell(broker)
+        return max(0, self._retry_ms - now_ms) if self._retry_ms else None
+
+    def _take_offline(self, broker: Broker, path: str, error: OSError) -> None:
+        failed = broker.log_manager.take_offline(path, str(error), self._clock.wall_ms())
+        if failed is not None:
+            self._scheduler.remove(failed.tasks)
+            for topic_partition in failed.partitions():
+                broker.replica_manager.retire(topic_partition, errors.KafkaStorageError)
+
+    def _give_up(self, broker: Broker, path: str, error: OSError) -> None:
+        """Without its first directory no broker of Kafka runs; others take over."""
+        assert broker.peers is not None, path
+        _log.error("broker %d ends, its first directory %s: %s", broker.node_id, path, error)
+        broker.peers.give_up()
+
+    def _begin_anew(self, broker: Broker) -> None:
+        """Go on with moves that an earlier process was asked for, once their replicas are here."""
+        if broker.peers is not None and broker.replica_manager.joined is None:
+            return  # `join` notifies
+        relocations = broker.log_manager.relocations
+        while self._cut_short and relocations is not None:
+            topic_partition, path = self._cut_short.popitem()
+            try:
+                broker.replica_manager.partition(*topic_partition)
+                relocations.start(topic_partition, path)
+            except errors.KafkaError as error:
+                _log.info("%s moves no further: %s", topic_partition, error)
+
+    # What the controller has to know
+
+    def _tell(self, broker: Broker) -> None:
+        """Tell the controller of this broker, which may not be able to write it down: then again
+        a little later, as whoever makes a log cannot help it.
+        """
+        places = self._places.copy()
+        try:
+            _State(broker).tell(broker.controller, NO_EPOCH, places)
+        except errors.KafkaError as error:
+            if not self._retry_ms:
+                _log.warning("it cannot be noted where logs lie: %s", error)
+            self._retry_ms = self._clock.monotonic_ms() + _REFUSED_MS
+            self._scheduler.notify(self)
+            return
+        self._retry_ms = 0
+        self._told_of(places)
+
+    def _ask(self, broker: Broker) -> int | None:
+        """Tell the controller, which may be out of reach, what it does not know."""
+        peers = broker.peers
+        assert peers is not None, broker
+        if self._asked is not None and not self._asked.done():
+            return None  # the answer notifies
+        state = _State(broker)
+        if not self._places and state.key == self._told:
+            return None
+        places, epoch = self._places.copy(), peers.broker_epoch
+        self._asked = asked = peers.ask_controller(
+            lambda controller: state.tell(controller, epoch, places)
+        )
+
+        def answered(done: Pending[None]) -> None:
+            if done.error() is None:
+                self._told = state.key
+                self._told_of(places)
+            else:
+                self._retry_ms = self._clock.monotonic_ms() + _RETRY_MS
+            self._scheduler.notify(self)
+
+        asked.add_callback(answered)
+        return None
+
+    def _told_of(self, places: Mapping[TopicPartition, bytes]) -> None:
+        """Forget what the controller knows. Not before: another thread, too, may wait for that."""
+        for topic_partition, directory_id in places.items():
+            if self._places.get(topic_partition) == directory_id:
+                self._places.pop(topic_partition, None)
+
+
+class _State:
+    """Which directories a broker has at a moment."""
+
+    __slots__ = ("cordoned", "node_id", "online")
+
+    def __init__(self, broker: Broker) -> None:
+        manager = broker.log_manager
+        self.node_id = broker.node_id
+        self.online = manager.ids
+        self.cordoned = tuple(
+            each.directory.id
+            for each in manager.managers
+            if manager.is_cordoned(each.directory.path)
+        )
+
+    @property
+    def key(self) -> object:
+        """Equal where nothing has changed."""
+        return self.online, self.cordoned
+
+    def tell(
+        self, controller: Controller, epoch: int, places: Mapping[TopicPartition, bytes]
+    ) -> None:
+        """Let the controller know of it, and where logs lie."""
+        if places:
+            controller.directories.assign(self.node_id, epoch, places)
+        controller.directories.note(self.node_id, epoch, self.online, self.cordoned)

@@ -1,0 +1,113 @@
+"""The log directories of brokers: where replicas lie, and what the end of a directory means.
+
+What AssignReplicasToDirs and the heartbeats' lists of directories do in Kafka (KIP-858, KIP-1066).
+A broker with one directory says nothing. A replica in a directory that its broker does not have is
+in no in-sync set, and leads nothing, until the directory is back.
+"""
+
+from __future__ import annotations
+
+from embedlog.controller.brokers import in_directories
+from embedlog.controller.elections import NO_LEADER
+from embedlog.controller.partitions import PartitionChanges, check_broker_epoch
+from embedlog.controller.replay import broker_record
+from embedlog.logs import Log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from embedlog.common import TopicPartition
+    from embedlog.controller.metadata import BrokerImage
+    from embedlog.controller.partitions import Partitions
+    from embedlog.controller.state import ControllerState
+
+_log = Log("controller")
+
+
+class Directories:
+    """Callable from any thread. Errors are `KafkaError`s with Kafka's codes and messages."""
+
+    def __init__(self, state: ControllerState, partitions: Partitions) -> None:
+        self._state = state
+        self._partitions = partitions
+
+    def assign(self, node_id: int, epoch: int, places: Mapping[TopicPartition, bytes]) -> None:
+        """The broker's replicas of these partitions lie in directories of these ids.
+
+        A partition that does not exist, or has no replica there, is left out.
+
+        Raises:
+            StaleBrokerEpoch
+        """
+        state = self._state
+        with state.lock:
+            check_broker_epoch(state.image, node_id, epoch)
+            online = state.image.brokers[node_id].directories
+            changes = PartitionChanges()
+            for (name, number), directory in places.items():
+                topic = state.image.topics_by_name.get(name)
+                before = state.image.partition(name, number)
+                if topic is None or before is None or node_id not in before.replicas:
+                    continue
+                if before.directories.get(node_id) != directory:
+                    after = before.replaced(
+                        directories={**before.directories, node_id: directory},
+                        partition_epoch=before.partition_epoch + 1,
+                    )
+                    changes.put(topic, before, after)
+            self._partitions.publish(changes)
+            lost = set(places.values()).difference(online) if online else ()
+            if lost:
+                self._partitions.publish(
+                    self._partitions.updates(in_directories(node_id, lost), removed=node_id)
+                )
+
+    def note(
+        self, node_id: int, epoch: int, online: Sequence[bytes], cordoned: Sequence[bytes]
+    ) -> None:
+        """The broker has these directories; the `cordoned` ones take no new replicas.
+
+        Replicas in one that it had, and has not any more, are out of sync, and others lead. Those
+        in one that is back may lead, where nobody does.
+
+        Raises:
+            StaleBrokerEpoch
+        """
+        state = self._state
+        with state.lock:
+            check_broker_epoch(state.image, node_id, epoch)
+            before = state.image.brokers[node_id]
+            after = before.replaced(directories=tuple(online), cordoned=tuple(cordoned))
+            if (after.directories, after.cordoned) == (before.directories, before.cordoned):
+                return
+            gone = set(before.directories).difference(online)
+            if not before.directories:
+                gone = state.image.directories_of(node_id).difference(online)
+            back = set(online).difference(before.directories)
+            changes = self._partitions.updates(in_directories(node_id, gone), removed=node_id)
+            self._replace(changes, after, self._partitions.lying_in(node_id, gone | back))
+            if back:
+                self._partitions.publish(
+                    self._partitions.updates(
+                        lambda partition: (
+                            partition.leader == NO_LEADER and node_id in partition.replicas
+                        )
+                    )
+                )
+        if gone:
+            _log.warning("broker %d has lost %d log directories", node_id, len(gone))
+
+    def _replace(
+        self, changes: PartitionChanges, broker: BrokerImage, others: Sequence[TopicPartition]
+    ) -> None:
+        """`others`: of these partitions, too, brokers have to look at their replicas again."""
+        state, records = self._state, changes.records()
+        if broker.epoch < 0:
+            if records:
+                state.write(records)
+            state.replace_only_broker(broker)
+        else:
+            state.write([*records, broker_record(broker)])
+        changed = list(dict.fromkeys((*changes.partitions, *others)))
+        state.publish(partitions_changed=changed, brokers_changed=True)

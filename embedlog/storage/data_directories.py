@@ -1,0 +1,381 @@
+"""The data directories of one broker (Kafka's log.dirs, JBOD), and through them every log of it.
+
+Each has an owner of its own, a `LogManager`; most brokers have one. The first holds the metadata
+log and what coordinators write beside logs. A log lies in one directory: a new one in that with the
+fewest logs. A directory that fails, or that is left out when the broker is opened, is offline: its
+logs are neither served nor made anew in another one.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.common import TopicPartition
+from embedlog.errors import ConfigError, CorruptRecord
+from embedlog.runtime.locks import Rank, ranked_rlock
+from embedlog.storage import paths
+from embedlog.storage.events import events
+from embedlog.storage.state_files import partition_metadata
+from embedlog.topic_names import METADATA_TOPIC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Protocol
+
+    from embedlog.storage.directory_tasks import DirectoryTasks
+    from embedlog.storage.log import Log
+    from embedlog.storage.log_config import LogConfig
+    from embedlog.storage.log_manager import LogManager
+    from embedlog.storage.preferred_directories import PreferredDirectories
+    from embedlog.storage.relocation.relocations import Relocations
+    from embedlog.storage.tasks import LogTasks
+
+    class Keeper(Protocol):
+        """Who lets the controller know where logs lie."""
+
+        def placed(self, topic_partition: TopicPartition, directory_id: bytes) -> None:
+            """The log of a partition lies in this directory; `report` follows."""
+
+        def report(self) -> None:
+            """Tell what was not told yet."""
+
+        def close(self) -> None:
+            """Tell nothing more."""
+
+
+_METADATA = TopicPartition(METADATA_TOPIC, 0)
+
+
+class OfflineDirectory:
+    """One that cannot be used. `id` is b"" where it is unknown, `since_ms` -1.
+
+    `logs` are the partitions that are known to lie there.
+    """
+
+    __slots__ = ("id", "logs", "path", "reason", "since_ms")
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        id: bytes,
+        reason: str,
+        since_ms: int,
+        logs: Collection[TopicPartition] = (),
+    ) -> None:
+        self.path = path
+        self.id = id
+        self.reason = reason
+        self.since_ms = since_ms
+        self.logs = set(logs)
+
+
+class DataDirectories:
+    """Every method may be called from any thread."""
+
+    __slots__ = (
+        "_lock",
+        "cordoned",
+        "first",
+        "has_one",
+        "keeper",
+        "managers",
+        "offline",
+        "preferred",
+        "relocations",
+        "tasks",
+    )
+
+    def __init__(
+        self, managers: Sequence[LogManager], offline: Sequence[OfflineDirectory] = ()
+    ) -> None:
+        """Take them over from here on, the first one first."""
+        self._lock = ranked_rlock(Rank.DATA_DIRECTORIES)
+        self.managers = tuple(managers)
+        """The owners of those that work. Replaced as a whole when one fails."""
+        self.first = managers[0]
+        self.offline = tuple(offline)
+        self.has_one = len(managers) == 1 and not offline
+        """Is there one, and never was another?"""
+        self.keeper: Keeper | None = None
+        """Who says where logs lie; None where nobody has to know."""
+        self.cordoned: Callable[[], Collection[str]] = tuple
+        """The setting cordoned.log.dirs (KIP-1066)."""
+        self.relocations: Relocations | None = None
+        """Moves logs from one to another; None where nobody does."""
+        self.preferred: PreferredDirectories | None = None
+        """Where logs are wanted that are not there yet; None where there is no choice."""
+        self.tasks: LogTasks | DirectoryTasks = self.first.tasks
+        """The work that waits for its time, as if it were of one directory."""
+        if len(managers) > 1:
+            from embedlog.storage.directory_tasks import DirectoryTasks
+            from embedlog.storage.preferred_directories import PreferredDirectories
+
+            self.tasks = DirectoryTasks(self)
+            self.preferred = PreferredDirectories()
+
+    # Which directories there are
+
+    @property
+    def ids(self) -> tuple[bytes, ...]:
+        """The directory.id of each that works."""
+        return tuple(manager.directory.id for manager in self.managers)
+
+    @property
+    def was_clean(self) -> bool:
+        """Was each of them closed cleanly before, or is new?"""
+        return all(manager.directory.clean for manager in self.managers)
+
+    def end_recovery(self) -> None:
+        """Every log that anybody uses was loaded since the directories were taken."""
+        for manager in self.managers:
+            manager.directory.end_recovery()
+
+    def is_cordoned(self, path: str) -> bool:
+        """Does the directory at a path get no new logs?"""
+        named = self.cordoned()
+        return path in named or "*" in named
+
+    def is_offline(self, topic_partition: TopicPartition) -> bool:
+        """Is it known that the partition's log lies in a directory that is offline, or about to be
+        as its disk has failed?
+        """
+        if self.has_one:
+            return False
+        holder = self.holder(topic_partition)
+        if holder is None:
+            return any(topic_partition in gone.logs for gone in self.offline)
+        return _has_failed(holder)
+
+    def report(self) -> None:
+        """Let the controller know where logs lie that were made. Requires: no lock of a later rank
+        than the controller's.
+        """
+        if self.keeper is not None:
+            self.keeper.report()
+
+    def take_offline(self, path: str, reason: str, since_ms: int) -> LogManager | None:
+        """Use a directory that has failed no more; return who had it, None if that was done.
+
+        Its logs refuse writes from here on, and `get` finds none of them. The first one stays.
+        """
+        with self._lock:
+            failed = next((each for each in self.managers if each.directory.path == path), None)
+            if failed is None or failed is self.first:
+                return None
+            gone = OfflineDirectory(
+                path,
+                id=failed.directory.id,
+                reason=reason,
+                since_ms=since_ms,
+                logs=failed.partitions(),
+            )
+            # In this order: a log that is looked for meanwhile is not made anew.
+            self.offline = (*self.offline, gone)
+            self.managers = tuple(each for each in self.managers if each is not failed)
+        events.error("%s is offline with %d logs: %s", path, len(gone.logs), reason)
+        failed.abandon()
+        return failed
+
+    # Logs
+
+    def holder(self, topic_partition: TopicPartition) -> LogManager | None:
+        """The owner of the directory that a partition's log lies in; None where it has none."""
+        for manager in self.managers:
+            if manager.has(topic_partition):
+                return manager
+        return None
+
+    def partitions(self) -> list[TopicPartition]:
+        """Every partition that has a log in a directory that works, loaded or not."""
+        if self.has_one:
+            return self.first.partitions()
+        return sorted(each for manager in self.managers for each in manager.partitions())
+
+    def logs(self) -> list[Log]:
+        """The logs that are loaded."""
+        return [log for manager in self.managers for log in manager.logs()]
+
+    def get(self, topic_partition: TopicPartition) -> Log | None:
+        """See `LogManager.get`."""
+        if self.has_one:
+            return self.first.get(topic_partition)
+        with self._lock:  # it may be about to move
+            manager = self.holder(topic_partition)
+            return None if manager is None else manager.get(topic_partition)
+
+    def get_or_create(
+        self,
+        topic_partition: TopicPartition,
+        config: LogConfig | None = None,
+        *,
+        topic_id: bytes | None = None,
+        directory_id: bytes | None = None,
+        is_new: bool = True,
+    ) -> Log:
+        """The log of a partition, made if there is none: see `LogManager.get_or_create`.
+
+        `directory_id` is where it is known to lie, None where nobody knows. One that is not
+        `is_new` was made before: where it is not found, and a directory is offline, it lies there.
+
+        Raises:
+            InconsistentTopicId: there is one, of another topic of that name.
+            KafkaStorageError: the disk refuses, or the log lies in a directory that is offline.
+        """
+        if self.has_one:
+            return self.first.get_or_create(topic_partition, config, topic_id=topic_id)
+        with self._lock:
+            if config is not None:
+                self.configure(topic_partition[0], config)
+            manager = self.holder(topic_partition)
+            if manager is not None and directory_id not in (None, *self.ids):
+                # What another directory has of it is older, or a copy that was to take its place.
+                raise _lies_offline(topic_partition, directory_id, self.offline)
+            if manager is None:
+                is_known = directory_id in (None, *self.ids) and not self.is_offline(
+                    topic_partition
+                )
+                if not is_known or (self.offline and not is_new):
+                    raise _lies_offline(topic_partition, directory_id, self.offline)
+                manager = _for_new(self, topic_partition, directory_id)
+            log = manager.get_or_create(topic_partition, topic_id=topic_id)
+            if self.keeper is not None and manager.directory.id != directory_id:
+                self.keeper.placed(topic_partition, manager.directory.id)
+            return log
+
+    def configure(self, topic: str, config: LogConfig) -> None:
+        """Set the configuration of a topic's logs, present and future."""
+        for manager in self.managers:
+            manager.configure(topic, config)
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """Remove a log and its files: see `LogManager.delete`."""
+        with self._lock:  # it may be about to move
+            for manager in self.managers:
+                manager.delete(topic_partition)
+        for gone in self.offline:
+            gone.logs.discard(topic_partition)
+
+    def hand_over(
+        self, log: Log, former: LogManager, manager: LogManager, bring: Callable[[], None]
+    ) -> bool:
+        """Let the owner of another directory have a log; `report` follows.
+
+        See `LogManager.hand_over`.
+        """
+        with self._lock:
+            is_gone = former.hand_over(log, manager, bring)
+            if self.keeper is not None:
+                self.keeper.placed(log.topic_partition, manager.directory.id)
+        return is_gone
+
+    # All of them
+
+    def note_addresses(self, addresses: Sequence[str]) -> None:
+        """Let who finds a directory locked know where its owner listens."""
+        for manager in self.managers:
+            manager.note_addresses(addresses)
+
+    def close(self) -> None:
+        """Close every log, and leave each directory marked as clean if its logs are."""
+        self._on_each(lambda manager: manager.close())
+
+    def abandon(self, *, loses_unsynced: bool = False) -> None:
+        """End as a process does that is killed: see `LogManager.abandon`."""
+        self._on_each(lambda manager: manager.abandon(loses_unsynced=loses_unsynced))
+
+    def _on_each(self, work: Callable[[LogManager], None]) -> None:
+        """Work on each, also after one that refused; raise what the first did, unless its disk has
+        failed meanwhile: then it is offline, and that is told.
+        """
+        refusal: Exception | None = None
+        for manager in self.managers:
+            try:
+                work(manager)
+            except (errors.KafkaError, OSError) as error:
+                if not _has_failed(manager):
+                    refusal = refusal or error
+                else:
+                    events.error("%s is offline: %s", manager.directory.path, error)
+        if refusal is not None:
+            raise refusal
+
+
+def _for_new(
+    directories: DataDirectories, topic_partition: TopicPartition, directory_id: bytes | None
+) -> LogManager:
+    """Where a log is made: in the directory that is known, or preferred, or in that with the fewest
+    logs.
+    """
+    preferred, managers = directories.preferred, directories.managers
+    path = None if preferred is None else preferred.take(topic_partition)
+    for manager in managers:
+        if manager.directory.id == directory_id:
+            return manager
+    for manager in managers:
+        if manager.directory.path == path:
+            return manager
+    open_ones = [each for each in managers if not directories.is_cordoned(each.directory.path)]
+    return min(open_ones or managers, key=_log_count)
+
+
+def refuse_duplicates(managers: Sequence[LogManager], topic_ids: Mapping[str, bytes]) -> None:
+    """Remove logs that are of other topics of their names, which were deleted while their directory
+    was away; `topic_ids` are those of the topics that there are.
+
+    Raises:
+        ConfigError: a partition has a log in two of the directories still.
+    """
+    found: dict[TopicPartition, LogManager] = {}
+    for manager in managers:
+        for topic_partition in () if _has_failed(manager) else manager.partitions():
+            former = found.setdefault(topic_partition, manager)
+            if former is manager:
+                continue
+            topic_id = topic_ids.get(topic_partition.topic)
+            if _is_stray(manager, topic_partition, topic_id):
+                manager.delete(topic_partition)
+            elif _is_stray(former, topic_partition, topic_id):
+                former.delete(topic_partition)
+                found[topic_partition] = manager
+            else:
+                both = ", ".join(
+                    paths.log_directory(each.directory.path, topic_partition)
+                    for each in (former, manager)
+                )
+                raise ConfigError(f"Duplicate log directories found: {both}!")
+
+
+def _is_stray(manager: LogManager, topic_partition: TopicPartition, topic_id: bytes | None) -> bool:
+    """Is it known that a log is not of the topic of that id? It is not opened for that."""
+    directory = paths.log_directory(manager.directory.path, topic_partition)
+    path = f"{directory}/{paths.PARTITION_METADATA}"
+    try:
+        return partition_metadata.decode(manager.directory.files.read(path), path) != topic_id
+    except (CorruptRecord, FileNotFoundError):
+        return False
+
+
+def _has_failed(manager: LogManager) -> bool:
+    """Has the disk of the directory failed?"""
+    from embedlog.storage.watched_files import WatchedFiles
+
+    files = manager.directory.files
+    return isinstance(files, WatchedFiles) and files.failure is not None
+
+
+def _lies_offline(
+    topic_partition: TopicPartition,
+    directory_id: bytes | None,
+    offline: Sequence[OfflineDirectory],
+) -> errors.KafkaError:
+    found = [each for each in offline if topic_partition in each.logs or directory_id == each.id]
+    shown = ", ".join(f"{each.path}: {each.reason}" for each in found or offline)
+    return errors.KafkaStorageError(
+        f"{topic_partition} lies in a log directory that is offline ({shown})"
+    )
+
+
+def _log_count(manager: LogManager) -> int:
+    """As Kafka counts: the metadata log is no topic's."""
+    return manager.log_count - manager.has(_METADATA)

@@ -1,0 +1,112 @@
+"""Two directories with the same log, after a crash in a move: which of them is the log's.
+
+copied-here     the crash came before the former one was removed, and nothing was appended to
+                either until then; afterwards only that one is served which the metadata names
+moved-here      the former one could not be removed, and is older
+"""
+
+from __future__ import annotations
+
+from embedlog.errors import CorruptRecord, KafkaStorageError
+from embedlog.storage import paths
+from embedlog.storage.events import events
+from embedlog.storage.state_files import partition_metadata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from embedlog.common import TopicPartition
+    from embedlog.runtime.files import Files
+    from embedlog.storage.log_manager import LogManager
+
+_MARKS = (paths.COPIED_HERE, paths.MOVED_HERE)
+
+
+def settle(
+    managers: Sequence[LogManager], directory_of: Callable[[TopicPartition], bytes | None]
+) -> None:
+    """Remove what moves have left. Requires: no log is loaded.
+
+    `directory_of` is the id of the directory that the metadata names for a partition.
+    """
+    holders: dict[TopicPartition, list[LogManager]] = {}
+    for manager in managers:
+        for topic_partition in manager.partitions():
+            holders.setdefault(topic_partition, []).append(manager)
+    for topic_partition, several in holders.items():
+        if len(several) > 1:
+            try:
+                _settle(topic_partition, several, directory_of(topic_partition))
+            except (OSError, KafkaStorageError) as error:
+                events.error("%s: what a move has left stays: %s", topic_partition, error)
+
+
+def _settle(
+    topic_partition: TopicPartition, managers: Sequence[LogManager], directory_id: bytes | None
+) -> None:
+    newest = _newest(topic_partition, managers, directory_id)
+    if newest is None or len(_topic_ids(managers, topic_partition)) > 1:
+        return
+    for manager in managers:
+        if manager is not newest:
+            path = manager.directory.path
+            events.info("%s: what a move has left in %s is removed", topic_partition, path)
+            manager.delete(topic_partition)
+            manager.directory.files.sync_directory(path)
+    remove_marks(newest.directory.files, _path(newest, topic_partition))
+
+
+def _newest(
+    topic_partition: TopicPartition, managers: Sequence[LogManager], directory_id: bytes | None
+) -> LogManager | None:
+    """Whose log counts; None where it was no move that made it two."""
+    moved = _marked(paths.MOVED_HERE, topic_partition, managers)
+    copied = _marked(paths.COPIED_HERE, topic_partition, managers)
+    if not copied and not moved:
+        return None
+    known = [each for each in managers if each.directory.id == directory_id]
+    former = [each for each in managers if each not in copied]
+    for found in (moved, known, former):
+        if len(found) == 1:
+            return found[0]
+    return None
+
+
+def _marked(
+    name: str, topic_partition: TopicPartition, managers: Sequence[LogManager]
+) -> list[LogManager]:
+    return [
+        each
+        for each in managers
+        if each.directory.files.stat(f"{_path(each, topic_partition)}/{name}") is not None
+    ]
+
+
+def _topic_ids(managers: Sequence[LogManager], topic_partition: TopicPartition) -> set[bytes]:
+    """Those that are known: a topic that was deleted and made anew may have a log in one of them
+    that is not the other's.
+    """
+    found = set()
+    for manager in managers:
+        path = f"{_path(manager, topic_partition)}/{paths.PARTITION_METADATA}"
+        try:
+            found.add(partition_metadata.decode(manager.directory.files.read(path), path))
+        except (FileNotFoundError, CorruptRecord):
+            continue
+    return found
+
+
+def remove_marks(files: Files, directory: str) -> None:
+    """There is one directory with the log: nothing need say which is the newer one."""
+    for name in _MARKS:
+        path = f"{directory}/{name}"
+        try:
+            if files.stat(path) is not None:
+                files.remove(path)
+        except OSError as error:
+            events.debug("%s cannot be removed yet: %s", path, error)
+
+
+def _path(manager: LogManager, topic_partition: TopicPartition) -> str:
+    return paths.log_directory(manager.directory.path, topic_partition)

@@ -1,0 +1,131 @@
+"""One move: the copy, and the moment in which the log goes on with it."""
+
+from __future__ import annotations
+
+from embedlog.errors import KafkaStorageError
+from embedlog.storage import paths
+from embedlog.storage.relocation.future_log import FutureLog
+from embedlog.storage.relocation.leftovers import remove_marks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Protocol
+
+    from embedlog.common import TopicPartition
+    from embedlog.storage.log import Log
+    from embedlog.storage.log_manager import LogManager
+
+    class Directories(Protocol):
+        """The data directories of a broker."""
+
+        @property
+        def managers(self) -> Sequence[LogManager]:
+            """The owners of those that work."""
+
+        def holder(self, topic_partition: TopicPartition) -> LogManager | None:
+            """Who has the log of a partition."""
+
+        def hand_over(
+            self, log: Log, former: LogManager, manager: LogManager, bring: Callable[[], None]
+        ) -> bool:
+            """Let another manager have a log: see `LogManager.hand_over`."""
+
+        def report(self) -> None:
+            """Let the controller know where logs lie."""
+
+
+LAST_SIZE = 4 << 20
+"""So much may be left to be copied under the log's locks: some milliseconds of it."""
+
+
+class _CompactionIsAtIt(Exception):
+    """A segment is to take the place of others: the log moves after that."""
+
+
+class Relocation:
+    """For one thread at a time."""
+
+    __slots__ = ("_directories", "_path", "future", "log", "source", "target")
+
+    def __init__(
+        self,
+        directories: Directories,
+        log: Log,
+        *,
+        source: LogManager,
+        target: LogManager,
+        uuid: bytes,
+    ) -> None:
+        """`source` has the log, `target` shall have it."""
+        self._directories = directories
+        self.log = log
+        self.source = source
+        self.target = target
+        self._path = paths.log_directory(target.directory.path, log.topic_partition)
+        self.future = FutureLog(log, target.opener.open_files, target.directory.path, uuid)
+
+    def step(self, size_max: int, *, last_size: int = LAST_SIZE) -> tuple[int, bool]:
+        """Copy at most `size_max` bytes, and complete the move once no more than `last_size` are
+        left; return how many were copied, and whether the log has moved.
+
+        Raises:
+            OSError, KafkaStorageError, CorruptRecord: one of the disks refuses. The log is as it
+                was, or poisoned: then the next opener decides.
+            ClosedError: the log is nobody's any more, or one of its directories is closed.
+        """
+        future = self.future
+        if self.log.directory == self._path:
+            # An interrupt came behind the commit.
+            future.close()
+            self._forget_former(is_gone=self.source.leave_behind(self.log.topic_partition))
+            return 0, True
+        self.log.health.check()
+        size = future.catch_up(size_max)
+        if future.lag_size > last_size or self.log.chain.is_swapping:
+            return size, False
+        future.sync()
+        size += future.lag_size
+        try:
+            is_gone = self._directories.hand_over(self.log, self.source, self.target, self._bring)
+        except _CompactionIsAtIt:
+            return size, False
+        future.close()
+        self._forget_former(is_gone=is_gone)
+        return size, True
+
+    def _bring(self) -> None:
+        """Let the copy have the log's name, and the log go on with it.
+
+        Requires: the partition lock, the sync lock, and that the target's checkpoints know the log.
+        """
+        log, target, files = self.log, self.target, self.target.directory.files
+        if log.chain.is_swapping:
+            raise _CompactionIsAtIt
+        path = self._path
+        if files.stat(path) is not None:
+            raise KafkaStorageError(f"{path} is there already")
+        self.future.finish()
+        target.checkpoints.write_positions()
+        target.checkpoints.write_high_watermarks()
+        is_settled = False
+        try:
+            try:
+                files.rename(self.future.directory, path)
+            except OSError:
+                is_settled = files.stat(path) is None
+                raise
+            files.sync_directory(target.directory.path)
+            log.move_to(path, target.opener.open_files, target.checkpoints.write_positions)
+        finally:
+            if not is_settled and log.directory != path:
+                # What is written to the former files from here on would be lost.
+                reason = f"the move from {log.directory} to {path} was interrupted"
+                log.health.poison(KafkaStorageError(reason))
+
+    def _forget_former(self, *, is_gone: bool) -> None:
+        """Once there is one directory with the log nothing need say which is the newer one."""
+        if not is_gone:
+            return
+        remove_marks(self.target.directory.files, self.log.directory)
+        self.source.leftovers.remove()

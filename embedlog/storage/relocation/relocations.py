@@ -1,0 +1,237 @@
+"""The moves that a broker was asked for: a duty, which makes them slice by slice."""
+
+from __future__ import annotations
+
+from errno import EMFILE, ENFILE
+
+from embedlog.errors import ClosedError, EmbedlogError
+from embedlog.runtime.files import remove_tree
+from embedlog.runtime.locks import Rank, ranked_rlock
+from embedlog.storage import paths
+from embedlog.storage.degradation import MOVE_ENDED, Degradation
+from embedlog.storage.events import events
+from embedlog.storage.relocation.relocation import LAST_SIZE, Relocation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from embedlog.common import TopicPartition
+    from embedlog.runtime import Runtime
+    from embedlog.storage.log import Log
+    from embedlog.storage.log_manager import LogManager
+    from embedlog.storage.relocation.relocation import Directories
+
+
+SLICE_SIZE = 4 << 20
+SLICES_PER_SECOND = 10
+"""So many at least, when there is a rate to be obeyed."""
+WAIT_MS = 100
+"""Compaction may be done with a log by then, or the process has descriptors again."""
+
+
+class Future:
+    """A copy as others see it: of which log, in which data directory, its bytes, and the offset
+    behind its last record.
+    """
+
+    __slots__ = ("directory", "end_offset", "log", "size")
+
+    def __init__(self, log: Log, directory: str, *, size: int, end_offset: int) -> None:
+        self.log = log
+        self.directory = directory
+        self.size = size
+        self.end_offset = end_offset
+
+
+class Relocations:
+    """Called by any thread. One move at a time, in the order in which they were asked for; one that
+    has to wait lets the others go first.
+    """
+
+    __slots__ = (
+        "_directories",
+        "_is_stopped",
+        "_last_size",
+        "_lock",
+        "_moves",
+        "_rate",
+        "_runtime",
+        "_slice_size",
+        "failed",
+    )
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        directories: Directories,
+        rate: Callable[[], int | None],
+        *,
+        slice_size: int = SLICE_SIZE,
+        last_size: int = LAST_SIZE,
+    ) -> None:
+        """`rate` says how many bytes a second may be moved, None for as fast as can be.
+
+        `slice_size` bytes are moved at a time, and the last `last_size` under the log's locks.
+        """
+        self._runtime = runtime
+        self._directories = directories
+        self._rate = rate
+        self._slice_size = slice_size
+        self._last_size = last_size
+        self._lock = ranked_rlock(Rank.RELOCATION)
+        self._moves: dict[TopicPartition, Relocation] = {}
+        self._is_stopped = False
+        self.failed: dict[TopicPartition, Degradation] = {}
+        """Moves that one of the disks has ended, until they are asked for again."""
+        runtime.scheduler.add(self)
+
+    def take_cut_short(self) -> dict[TopicPartition, LogManager]:
+        """Remove the copies that the end of a process has left; return where they were to be.
+
+        Requires: no move was asked for yet.
+        """
+        found: dict[TopicPartition, LogManager] = {}
+        for target in self._directories.managers:
+            files, data = target.directory.files, target.directory.path
+            try:
+                for name in files.list(data):
+                    topic_partition = paths.parse_future_log(name)
+                    if topic_partition is not None:
+                        remove_tree(files, f"{data}/{name}")
+                        found[topic_partition] = target
+            except OSError as error:
+                events.warning("nothing is moved to %s: %s", data, error)
+        return found
+
+    def cancel(self, topic_partition: TopicPartition, *, unless_to: str) -> None:
+        """Give up a move to another directory than the one at this path."""
+        with self._lock:
+            known = self._moves.get(topic_partition)
+            if known is not None and known.target.directory.path != unless_to:
+                self._end(known)
+
+    def start(self, topic_partition: TopicPartition, path: str) -> None:
+        """Move the partition's log to the directory at `path`, unless it is there, or on its way.
+
+        A move to yet another one is given up. Of a partition without a log nothing is done, nor
+        where the directory is not there any more.
+
+        Raises:
+            KafkaStorageError: the log cannot be opened.
+        """
+        self.cancel(topic_partition, unless_to=path)
+        with self._lock:
+            self.failed.pop(topic_partition, None)
+            managers = self._directories.managers
+            target = next((each for each in managers if each.directory.path == path), None)
+            source = self._directories.holder(topic_partition)
+            log = None if source is None or source is target else source.get(topic_partition)
+            if source is None or target is None or log is None:
+                return
+            if topic_partition in self._moves or self._is_stopped:
+                return
+            self._moves[topic_partition] = Relocation(
+                self._directories,
+                log,
+                source=source,
+                target=target,
+                uuid=self._runtime.random.uuid(),
+            )
+        self._runtime.scheduler.notify(self)
+
+    def futures(self) -> dict[TopicPartition, Future]:
+        """The copies that are being made."""
+        return {
+            topic_partition: Future(
+                move.log,
+                move.target.directory.path,
+                size=move.future.size,
+                end_offset=move.future.end_offset,
+            )
+            for topic_partition, move in self._moves.copy().items()
+        }
+
+    def run_once(self, _now_ms: int) -> int | None:
+        """Do a slice of the first move; return milliseconds until the next."""
+        with self._lock:
+            if self._is_stopped or not self._moves:
+                return None
+            move = next(iter(self._moves.values()))
+            rate = self._rate()
+            slice_size, last_size = self._slice_size, self._last_size
+            if rate is not None:
+                slice_size = min(slice_size, max(1, rate // SLICES_PER_SECOND))
+                last_size = min(last_size, slice_size)
+            try:
+                size, is_over = self._continue(move, slice_size, last_size)
+            except (OSError, EmbedlogError) as error:
+                return self._refused(move, error)
+            if not size and not is_over:
+                return self._wait(move)
+        if is_over:
+            self._directories.report()
+            name, path = move.log.topic_partition, move.target.directory.path
+            events.info("%s has moved to %s", name, path)
+        return 1 if rate is None else max(1, size * 1000 // max(1, rate))
+
+    def stop(self) -> None:
+        """Leave the files alone from here on: what was begun begins anew with the next opening."""
+        with self._lock:
+            self._is_stopped = True
+            for move in self._moves.values():
+                move.future.close()
+            self._moves.clear()
+        self._runtime.scheduler.remove(self)
+
+    def health(self) -> list[Degradation]:
+        """What is degraded: of the logs that there are still, moves that have ended."""
+        return [
+            failed
+            for topic_partition, failed in self.failed.copy().items()
+            if self._directories.holder(topic_partition) is not None
+        ]
+
+    # Steps
+
+    def _continue(self, move: Relocation, slice_size: int, last_size: int) -> tuple[int, bool]:
+        for manager in (move.source, move.target):
+            if manager not in self._directories.managers:
+                raise ClosedError(f"{manager.directory.path} is offline")
+        if not move.future.size:
+            move.future.make()
+        size, is_over = move.step(slice_size, last_size=last_size)
+        if is_over:
+            del self._moves[move.log.topic_partition]
+        return size, is_over
+
+    def _wait(self, move: Relocation) -> int:
+        """Let the others go first."""
+        move.future.close()
+        self._moves[move.log.topic_partition] = self._moves.pop(move.log.topic_partition)
+        return WAIT_MS
+
+    def _refused(self, move: Relocation, error: OSError | EmbedlogError) -> int:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if isinstance(cause, OSError) and cause.errno in (EMFILE, ENFILE):
+            return self._wait(move)
+        log = move.log
+        if not isinstance(error, ClosedError) and not isinstance(log.failure, ClosedError):
+            path = f"{log.directory} to {move.target.directory.path}"
+            events.error("%s: the move from %s has ended: %s", log.topic_partition, path, error)
+            self.failed[log.topic_partition] = Degradation(
+                MOVE_ENDED,
+                f"{log.topic_partition}: from {path}",
+                since_ms=self._runtime.clock.wall_ms(),
+                reason=str(error),
+            )
+        self._end(move)
+        return 1
+
+    def _end(self, move: Relocation) -> None:
+        """Give a move up. Requires: the lock."""
+        self._moves.pop(move.log.topic_partition, None)
+        try:
+            move.future.discard()
+        except OSError as error:
+            events.debug("%s cannot be removed yet: %s", move.future.directory, error)

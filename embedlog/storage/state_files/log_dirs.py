@@ -1,0 +1,102 @@
+"""`.embedlog_log_dirs`: in each data directory of a broker with several, which others there are.
+
+version=1
+first=/data                 in another than the first: where that is, by which the broker is opened
+<directory.id> /disk2       in the first: each of the others, also one that is away
+
+Without it a directory that is left out would not be missed, and what lies there would be made anew,
+empty, in another one. Readers without a lock learn from it that they would not see all.
+"""
+
+from __future__ import annotations
+
+from embedlog.common import uuid_from_text, uuid_to_text
+from embedlog.errors import ConfigError
+from embedlog.runtime.files import write_whole
+from embedlog.storage import paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.runtime.files import Files
+
+_VERSION = "version=1"
+_FIRST = "first="
+
+
+def read_others(files: Files, directory: str) -> dict[bytes, str]:
+    """The paths of the directories beside this first one, by their ids.
+
+    Raises:
+        ConfigError: the file cannot be understood.
+    """
+    found = {}
+    for line in _lines(files, directory):
+        id, space, path = line.partition(" ")
+        if space and not line.startswith(_FIRST):
+            try:
+                found[uuid_from_text(id)] = path
+            except ValueError as error:
+                raise ConfigError(f"{directory}/{paths.LOG_DIRS}: {line!r}: {error}") from None
+    return found
+
+
+def read_first(files: Files, directory: str) -> str | None:
+    """Where the first directory is of the broker that this is another one of."""
+    for line in _lines(files, directory):
+        if line.startswith(_FIRST):
+            return line.removeprefix(_FIRST)
+    return None
+
+
+def write_others(files: Files, directory: str, others: Mapping[bytes, str], *, sync: bool) -> None:
+    """Keep the others in the first directory; no file without any."""
+    lines = [f"{uuid_to_text(id)} {path}" for id, path in others.items()]
+    _write(files, directory, lines, sync=sync)
+
+
+def write_first(files: Files, directory: str, first: str, *, sync: bool) -> None:
+    """Keep in another directory where the first one is."""
+    _write(files, directory, [_FIRST + first], sync=sync)
+
+
+def refuse_one_of_more(files: Files, directory: str) -> None:
+    """Readers see what lies in one directory: they shall not take it for all there is.
+
+    Raises:
+        ConfigError: the broker has other directories.
+    """
+    first = read_first(files, directory)
+    if first is not None:
+        raise ConfigError(
+            f"{directory} is one of several log directories of a broker, the first is {first}: it "
+            "is read through the broker"
+        )
+    others = read_others(files, directory)
+    if others:
+        raise ConfigError(
+            f"{directory} is one of several log directories of a broker, the others are "
+            f"{', '.join(others.values())}: they are read through the broker"
+        )
+
+
+def _write(files: Files, directory: str, lines: list[str], *, sync: bool) -> None:
+    path = f"{directory}/{paths.LOG_DIRS}"
+    if not lines:
+        if files.stat(path) is not None:
+            files.remove(path)
+        return
+    content = "".join(f"{line}\n" for line in (_VERSION, *lines)).encode()
+    if files.stat(path) is None or files.read(path) != content:
+        write_whole(files, path, content, sync=sync)
+
+
+def _lines(files: Files, directory: str) -> list[str]:
+    path = f"{directory}/{paths.LOG_DIRS}"
+    if files.stat(path) is None:
+        return []
+    lines = files.read(path).decode("utf-8", "replace").splitlines()
+    if lines[:1] != [_VERSION]:
+        raise ConfigError(f"{path}: {lines[:1]}, expected {_VERSION}")
+    return lines[1:]

@@ -1,0 +1,145 @@
+"""The files of one data directory of several: the first error of their disk is the last.
+
+Kafka's LogDirFailureChannel. What a disk refuses for want of something (room, descriptors), and
+what says nothing of the disk (a name that is not there), is passed on and is no failure. After
+any other error nothing of the directory is read or written any more: every call is refused.
+"""
+
+from __future__ import annotations
+
+from errno import (
+    EAGAIN,
+    EEXIST,
+    EINTR,
+    EIO,
+    EISDIR,
+    ENAMETOOLONG,
+    ENOENT,
+    ENOTDIR,
+    ENOTEMPTY,
+    EXDEV,
+)
+
+from embedlog.storage.log_health import HARMLESS_ERRORS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from embedlog.common import T
+    from embedlog.runtime.files import Bytes, DirectoryLock, File, Files, FileStat, Volume
+
+_HARMLESS = {
+    *HARMLESS_ERRORS,
+    EAGAIN,
+    EEXIST,
+    EINTR,
+    EISDIR,
+    ENAMETOOLONG,
+    ENOTEMPTY,
+    EXDEV,
+}
+_MISSING = (ENOENT, ENOTDIR)
+"""Harmless unless the directory itself is gone, as where a disk was unmounted."""
+
+
+class WatchedFiles:
+    """An `embedlog.runtime.files.Files` over another, of the directory at `path`."""
+
+    __slots__ = ("_files", "_on_failure", "boot_id", "descriptor_count_max", "failure", "path")
+
+    def __init__(self, files: Files, path: str, on_failure: Callable[[str, OSError], None]) -> None:
+        """`on_failure(path, error)` is called once, with any lock held."""
+        self._files = files
+        self._on_failure = on_failure
+        self.path = path
+        self.descriptor_count_max = files.descriptor_count_max
+        self.boot_id = files.boot_id
+        self.failure: OSError | None = None
+        """What the disk failed with; None while it works."""
+
+    def run(self, call: Callable[..., T], *arguments: object) -> T:
+        """Call the disk, and look at what it says."""
+        if self.failure is not None:
+            raise OSError(EIO, f"{self.path} is offline: {self.failure}")
+        try:
+            return call(*arguments)
+        except OSError as error:
+            self._note(error)
+            raise
+
+    def _note(self, error: OSError) -> None:
+        if error.errno in _HARMLESS or self.failure is not None:
+            return
+        if error.errno in _MISSING:
+            try:
+                if self._files.stat(self.path) is not None:
+                    return
+            except OSError as why:
+                error = why
+        self.failure = error
+        self._on_failure(self.path, error)
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
+        def call() -> File:
+            return self._files.open(path, create=create, writable=writable)
+
+        return _WatchedFile(self, self.run(call))
+
+    def read(self, path: str) -> bytes:
+        return self.run(self._files.read, path)
+
+    def stat(self, path: str) -> FileStat | None:
+        return self.run(self._files.stat, path)
+
+    def list(self, path: str) -> list[str]:
+        return self.run(self._files.list, path)
+
+    def make_directory(self, path: str, mode: int = 0o777) -> None:
+        self.run(self._files.make_directory, path, mode)
+
+    def rename(self, old: str, new: str) -> None:
+        self.run(self._files.rename, old, new)
+
+    def remove(self, path: str) -> None:
+        self.run(self._files.remove, path)
+
+    def volume(self, path: str) -> Volume:
+        return self.run(self._files.volume, path)
+
+    def sync_directory(self, path: str) -> None:
+        self.run(self._files.sync_directory, path)
+
+    def lock(self, path: str) -> DirectoryLock:
+        return self.run(self._files.lock, path)
+
+
+class _WatchedFile:
+    """An open file of the directory."""
+
+    __slots__ = ("_file", "_watched")
+
+    def __init__(self, watched: WatchedFiles, file: File) -> None:
+        self._watched = watched
+        self._file = file
+
+    def write(self, buffers: Sequence[Bytes], position: int) -> int:
+        return self._watched.run(self._file.write, buffers, position)
+
+    def truncate(self, size: int) -> None:
+        self._watched.run(self._file.truncate, size)
+
+    def reserve(self, size: int) -> None:
+        self._watched.run(self._file.reserve, size)
+
+    def sync(self) -> None:
+        self._watched.run(self._file.sync)
+
+    def view(self, position: int, size: int) -> memoryview:
+        return self._watched.run(self._file.view, position, size)
+
+    def size(self) -> int:
+        return self._watched.run(self._file.size)
+
+    def close(self) -> None:
+        self._file.close()
