@@ -136,7 +136,8 @@ class Partition:
         own. Requires: no partition lock.
 
         Raises:
-            KafkaStorageError: the disk refuses the beginning of a term; nothing was taken over.
+            KafkaStorageError: the disk has failed at the beginning of a term; nothing was taken
+                over.
         """
         with self.lock:
             if self.gone or state.partition_epoch < self.state.partition_epoch:
@@ -149,8 +150,7 @@ class Partition:
         is_leader = state.leader == node_id
         is_new_term = state.leader_epoch > self.leader_epoch
         if is_new_term and is_leader and state.leader_epoch > self.log.epochs.latest:
-            # Before anything else: where the disk refuses, it is as if nothing was decided.
-            self.log.epochs.assign(state.leader_epoch)
+            self._begin_epoch(state.leader_epoch)
         self.state = state
         self.isr = state.isr
         self.min_isr = state.min_isr
@@ -167,6 +167,15 @@ class Partition:
         else:
             self.others.take(state)
         self.commit()
+
+    def _begin_epoch(self, epoch: int) -> None:
+        """Note the beginning of a term, before anything else is taken over."""
+        try:
+            self.log.epochs.assign(epoch)
+        except errors.KafkaStorageError:
+            if self.log.failure is not None:
+                raise
+            # A full disk: the first append of the term notes it, or is refused.
 
     def commit(self) -> None:
         """Raise the high watermark to what counts as committed now. Requires: the lock."""

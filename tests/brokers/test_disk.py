@@ -68,3 +68,26 @@ def test_a_leader_with_a_full_disk_refuses_and_takes_records_again(cluster: Clus
                 producer.send("t", value).result()
         leader.free_disk()
         assert producer.send("t", value).result().offset >= 1
+
+
+def test_a_broker_with_a_full_disk_leads_once_it_has_room_and_others_hear_of_it(
+    cluster: Cluster,
+) -> None:
+    """The beginning of its term cannot be noted when it is elected."""
+    cluster.create_topic("t", 1, replication_factor=3)
+    with cluster.producer(acks="all") as producer:
+        producer.send("t", b"1").result()
+        former = leader_of(cluster, "t")
+        others = [each for each in cluster.brokers if each.node_id != former.node_id]
+        for each in others:
+            each.fill_disk()
+        former.kill()
+        heard = {each.core.image.partition("t", 0) for each in others}  # type: ignore[attr-defined]
+        assert len(heard) == 1
+        leader = leader_of(cluster, "t")
+        assert leader.node_id != former.node_id
+        with pytest.raises(errors.KafkaError), cluster.producer(acks="all", retries=0) as another:
+            another.send("t", b"2").result()
+        for each in others:
+            each.free_disk()
+        assert producer.send("t", b"3").result().offset == 1
