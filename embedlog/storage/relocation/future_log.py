@@ -109,8 +109,8 @@ class FutureLog:
         Raises:
             OSError: the disk refuses.
         """
-        for copied in self._segments.values():
-            self._sync(copied)
+        for segment, copied in self._segments.items():
+            self._sync(segment, copied)
 
     def finish(self) -> None:
         """Copy the rest, and what lies beside the segments; all of it survives loss of power then.
@@ -188,7 +188,7 @@ class FutureLog:
             copied.unsynced_size += chunk_end - copied.size
             copied.size = chunk_end
             if copied.unsynced_size >= SYNC_SIZE:
-                self._sync(copied)
+                self._sync(segment, copied)
         if copied.size == size:
             copied.end_offset = end_offset
         return end - start
@@ -200,16 +200,16 @@ class FutureLog:
                 copied.file.truncate(0)
         return copied.file
 
-    def _sync(self, copied: _Copied) -> None:
-        if copied.unsynced_size and copied.file is not None:
-            copied.file.sync()
+    def _sync(self, segment: Segment, copied: _Copied) -> None:
+        if copied.unsynced_size:
+            self._open(segment, copied).sync()
             copied.unsynced_size = 0
 
     def _seal(self, segment: Segment, copied: _Copied) -> None:
         """Nothing comes to a segment that was finished in the log: it is in the copy, too."""
         if copied.is_sealed:
             return
-        self._sync(copied)
+        self._sync(segment, copied)
         if copied.file is not None:
             copied.file.close()
             copied.file = None

@@ -41,7 +41,7 @@ def what_was_cut_stays_in_the_copy(_right: Any, _future: Any, _segments: Any) ->
     return
 
 
-def the_copy_is_not_synced(_right: Any, _future: Any, _copied: Any) -> None:
+def the_copy_is_not_synced(_right: Any, _future: Any, _segment: Any, _copied: Any) -> None:
     return
 
 
