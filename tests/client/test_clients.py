@@ -319,7 +319,7 @@ def test_topics_and_partitions_are_looked_up(connect: Connect) -> None:
     with Admin(connect()) as admin:
         admin.create_topics([NewTopic("look", 2)]).check()
     with Consumer(connect(), allow_auto_create_topics=False) as consumer:
-        assert [each.partition for each in consumer.partitions_for("look")] == [0, 1]
+        eventually(lambda: [each.partition for each in consumer.partitions_for("look")], [0, 1])
         assert consumer.partitions_for("missing") == []
         assert "look" in consumer.list_topics()
         with pytest.raises(errors.InvalidTopic):
