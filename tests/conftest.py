@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,28 +48,10 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("brief" if "not slow" in config.option.markexpr else "untimed")
 
 
-def _begins_at_the_end() -> bool:
-    """Whether this is every second process of a run: two then do not compile the same first."""
-    return os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579"
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Where nothing is compiled yet, each of two finds half of it compiled by the other."""
-    report = yield
-    if _begins_at_the_end() and not any(isinstance(node, pytest.Item) for node in report.result):
-        report.result.reverse()
-    return report
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests come first, from the last to the first of them: those of Spark, which
     are the longest, are begun early, and what ends a run is short, on every core.
     """
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=lambda item: item.path.parts)
-    yield
     slow: dict[Path, int] = {}
     for item in items:
         if item.get_closest_marker("slow") or item.get_closest_marker("interop"):
