@@ -15,6 +15,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from embedlog.brokers.broker_disk import BrokerDisk
     from embedlog.brokers.broker_node import BrokerNode
     from embedlog.brokers.cluster_controller import ClusterController
     from embedlog.brokers.cluster_listener import ClusterListener
@@ -116,6 +117,7 @@ __all__ = [
     "BatchFuture",
     "BatchMetadata",
     "BrokerListener",
+    "BrokerDisk",
     "BrokerNode",
     "BufferExhausted",
     "CloseOptions",
@@ -200,6 +202,7 @@ _HOMES = {
     "BatchFuture": "client.producer.batch",
     "BatchMetadata": "client.producer.batch",
     "BrokerListener": "server.addresses",
+    "BrokerDisk": "brokers.broker_disk",
     "BrokerNode": "brokers.broker_node",
     "BufferExhausted": "client.errors",
     "CloseOptions": "client.group.group_offsets",

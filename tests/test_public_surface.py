@@ -20,7 +20,7 @@ import wire
 PUBLIC = {
     "embedlog": {
         "Admin", "AlterOperation", "BatchFuture", "BatchMetadata", "BrokerListener",
-        "BrokerNode", "BufferExhausted", "CloseOptions", "ClosedError", "Cluster",
+        "BrokerDisk", "BrokerNode", "BufferExhausted", "CloseOptions", "ClosedError", "Cluster",
         "ClusterController", "ClusterDescription", "ClusterListener", "ClusterNetwork",
         "ClusterPartition",
         "CommitFailed", "ConcurrentUse", "ConfigEntry", "ConfigError", "ConfigResource", "Consumer",

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from embedlog.broker.broker import Broker
+    from embedlog.brokers.broker_disk import BrokerDisk
     from embedlog.brokers.member import Member
     from embedlog.brokers.node import Node
     from embedlog.transport import Transport
@@ -134,13 +135,12 @@ class BrokerNode:
         """End a pause: it goes on where it was, and does not know how long that took."""
         self._member.resume()
 
-    def fill_disk(self) -> None:
-        """Let its disk be full: it takes no more records until `free_disk`."""
-        self._member.disk.is_full = True
+    @property
+    def disk(self) -> BrokerDisk:
+        """What may happen to its disk."""
+        from embedlog.brokers.broker_disk import BrokerDisk
 
-    def free_disk(self) -> None:
-        """End `fill_disk`."""
-        self._member.disk.is_full = False
+        return BrokerDisk(self._member)
 
     def swap_address(self, other: BrokerNode) -> None:
         """Let the two listen at each other's address, as where processes were moved about.

@@ -1,12 +1,13 @@
-"""`Disk`: the files of one broker of several, on a disk that a test may fill.
+"""`Disk`: the files of one broker of several, on a disk that a test may fill, or let fail.
 
 It is an `embedlog.runtime.files.Files` over another. While it is full nothing grows and nothing is
-made: what is written over, renamed or removed still can be.
+made: what is written over, renamed or removed still can be. Nothing works in a directory that
+fails.
 """
 
 from __future__ import annotations
 
-from errno import ENOSPC
+from errno import EIO, ENOSPC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,15 +17,22 @@ if TYPE_CHECKING:
 
 
 class Disk:
-    """One disk; `is_full` may be changed at any time."""
+    """One disk; `is_full` and `failing`, paths of directories, may be changed at any time."""
 
-    __slots__ = ("_files", "boot_id", "descriptor_count_max", "is_full")
+    __slots__ = ("_files", "boot_id", "descriptor_count_max", "failing", "is_full")
 
     def __init__(self, files: Files) -> None:
         self._files = files
         self.descriptor_count_max = files.descriptor_count_max
         self.boot_id = files.boot_id
         self.is_full = False
+        self.failing: set[str] = set()
+
+    def check(self, path: str) -> None:
+        """Raise OSError where `path` is in a directory that fails."""
+        for directory in self.failing:
+            if path == directory or path.startswith(f"{directory}/"):
+                raise OSError(EIO, f"Input/output error: {path}")
 
     def check_room(self) -> None:
         """Raise OSError where there is no room for more."""
@@ -32,50 +40,63 @@ class Disk:
             raise OSError(ENOSPC, "No space left on device")
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
+        self.check(path)
         if create and self.is_full and self._files.stat(path) is None:
             self.check_room()
-        return _DiskFile(self, self._files.open(path, create=create, writable=writable))
+        return _DiskFile(self, path, self._files.open(path, create=create, writable=writable))
 
     def make_directory(self, path: str, mode: int = 0o777) -> None:
+        self.check(path)
         if self._files.stat(path) is None:
             self.check_room()
         self._files.make_directory(path, mode)
 
     def read(self, path: str) -> bytes:
+        self.check(path)
         return self._files.read(path)
 
     def stat(self, path: str) -> FileStat | None:
+        self.check(path)
         return self._files.stat(path)
 
     def list(self, path: str) -> list[str]:
+        self.check(path)
         return self._files.list(path)
 
     def rename(self, old: str, new: str) -> None:
+        self.check(old)
+        self.check(new)
         self._files.rename(old, new)
 
     def remove(self, path: str) -> None:
+        self.check(path)
         self._files.remove(path)
 
     def volume(self, path: str) -> Volume:
+        self.check(path)
         return self._files.volume(path)
 
     def sync_directory(self, path: str) -> None:
+        self.check(path)
         self._files.sync_directory(path)
 
     def lock(self, path: str) -> DirectoryLock:
+        self.check(path)
         return self._files.lock(path)
 
 
 class _DiskFile:
     """An open file of the disk."""
 
-    __slots__ = ("_disk", "_file")
+    __slots__ = ("_disk", "_file", "_path")
 
-    def __init__(self, disk: Disk, file: File) -> None:
+    def __init__(self, disk: Disk, path: str, file: File) -> None:
         self._disk = disk
+        self._path = path
         self._file = file
 
     def write(self, buffers: Sequence[Bytes], position: int) -> int:
+        self._disk.check(self._path)
         if self._disk.is_full:
             size = sum(len(memoryview(buffer).cast("B")) for buffer in buffers)
             if position + size > self._file.size():
@@ -83,20 +104,25 @@ class _DiskFile:
         return self._file.write(buffers, position)
 
     def truncate(self, size: int) -> None:
+        self._disk.check(self._path)
         self._file.truncate(size)
 
     def reserve(self, size: int) -> None:
+        self._disk.check(self._path)
         if size > self._file.size():
             self._disk.check_room()
         self._file.reserve(size)
 
     def sync(self) -> None:
+        self._disk.check(self._path)
         self._file.sync()
 
     def view(self, position: int, size: int) -> memoryview:
+        self._disk.check(self._path)
         return self._file.view(position, size)
 
     def size(self) -> int:
+        self._disk.check(self._path)
         return self._file.size()
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
     open      requests go through, answers come back
     paused    both wait: as of a process that was sent SIGSTOP
+    slow      what writes waits for its disk
     closed    nobody is there: whoever waits, and whoever comes, is told that the connection broke
 
 What only the controller can do waits as well, while the controller cannot be reached.
@@ -10,6 +11,7 @@ What only the controller can do waits as well, while the controller cannot be re
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.brokers.slow_disk import WRITING, SlowDisk
 from embedlog.pending import Pending
 from wire.api_keys import ApiKey
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
+    from embedlog.runtime import Runtime
     from wire.schema import R, Request
 
 FORWARDED = frozenset(
@@ -43,8 +46,11 @@ FORWARDED = frozenset(
 class Door:
     """The way into one broker, over its restarts. Every method may be called from any thread."""
 
-    def __init__(self, node_id: int, reaches_controller: Callable[[], bool]) -> None:
+    def __init__(
+        self, node_id: int, reaches_controller: Callable[[], bool], runtime: Runtime
+    ) -> None:
         self._node_id = node_id
+        self.slow_disk = SlowDisk(runtime)
         self._reaches_controller = reaches_controller
         self._core: Broker | None = None
         self.is_paused = False
@@ -62,6 +68,7 @@ class Door:
         self._core = None
         self.is_paused = False
         self._held.clear()
+        self.slow_disk.forget()
         for answer in list(self._open):
             self._open.pop(answer, None)
             if not answer.done():
@@ -91,23 +98,36 @@ class Door:
             return refused
         is_forwarded = context.api_key in FORWARDED
         if self.is_paused or (is_forwarded and not self._reaches_controller()):
-            return self._hold(context, request)
+            return self._hold(lambda: self.handle(context, request), self._held.append)
+        if self.slow_disk.is_slow and context.api_key in WRITING:
+            return self._hold(lambda: self._handled(context, request), self.slow_disk.write)
+        return self._handled(context, request)
+
+    def _handled(self, context: RequestContext, request: Request[R]) -> R | Pending[R]:
+        core = self._core
+        if core is None or self.is_paused:
+            return self.handle(context, request)
         answer = core.handle(context, request)
         if type(answer) is Pending:
             # A connection that breaks is told by its socket, and may forget what it waited for.
             return self._watched(answer, is_tracked=context.connection is None)
         return answer
 
-    def _hold(self, context: RequestContext, request: Request[R]) -> Pending[R]:
+    def _hold(
+        self,
+        handle: Callable[[], R | Pending[R]],
+        keep: Callable[[Callable[[], None]], None],
+    ) -> Pending[R]:
+        """The answer to come of a request that `keep` lets wait."""
         outer: Pending[R] = Pending()
         self._open[outer] = None
 
         def go_on() -> None:
             if not outer.done():
                 self._open.pop(outer, None)
-                _pass_on(self.handle(context, request), outer)
+                _pass_on(handle(), outer)
 
-        self._held.append(go_on)
+        keep(go_on)
         return outer
 
     def _watched(self, answer: Pending[R], *, is_tracked: bool) -> Pending[R]:

@@ -59,7 +59,7 @@ class Member:
         self.node_id = node_id
         self.config = config
         self.directory = directory
-        self._log_dirs = log_dirs
+        self.log_dirs = log_dirs
         self.node: Node | None = None
         """The broker, while it runs."""
         self.disk = Disk(world.runtime.files)
@@ -67,7 +67,7 @@ class Member:
         self.is_hidden = False
         """Is it left out of what clients are told?"""
         self.neighbours = Neighbours(world, self)
-        self.door = Door(node_id, self.neighbours.reaches_controller)
+        self.door = Door(node_id, self.neighbours.reaches_controller, world.runtime)
         self.feed = MetadataFeed(self._hear, self._is_reached)
         self.listening = Listening(self.door)
         self._world = world
@@ -111,7 +111,7 @@ class Member:
                 self.config,
                 durability=world.durability,
                 on_disk=world.on_disk,
-                log_dirs=self._log_dirs,
+                log_dirs=self.log_dirs,
                 controller=controller,
                 peers=self.neighbours,
             )

@@ -9,6 +9,7 @@ from embedlog import errors
 from embedlog.broker.context import RequestContext
 from embedlog.brokers.network import CONTROLLER
 from embedlog.replication.partition_state import PartitionState
+from wire.api_keys import ApiKey
 from wire.registry import stable_versions
 
 TYPE_CHECKING = False
@@ -107,7 +108,11 @@ class Neighbours:
                 raise errors.Network(f"there is no broker {node_id}")
             return target.door.handle(context, request)
 
-        return self._network.call(self.node_id, node_id, perform, timeout_ms=timeout_ms)
+        answer = self._network.call(self.node_id, node_id, perform, timeout_ms=timeout_ms)
+        slow_disk = self._member.door.slow_disk
+        if slow_disk.is_slow and context.api_key == ApiKey.FETCH:
+            return slow_disk.written(answer)
+        return answer
 
     def address(self, node_id: int, context: RequestContext) -> tuple[str, int] | None:
         """See `Peers.address`."""

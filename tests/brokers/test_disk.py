@@ -62,11 +62,11 @@ def test_a_leader_with_a_full_disk_refuses_and_takes_records_again(cluster: Clus
     value = bytes(400_000)
     with cluster.producer(acks="all", retries=0) as producer:
         producer.send("t", value).result()
-        leader.fill_disk()
+        leader.disk.fill()
         with pytest.raises(errors.KafkaError):
             for _ in range(4):
                 producer.send("t", value).result()
-        leader.free_disk()
+        leader.disk.free()
         assert producer.send("t", value).result().offset >= 1
 
 
@@ -80,7 +80,7 @@ def test_a_broker_with_a_full_disk_leads_once_it_has_room_and_others_hear_of_it(
         former = leader_of(cluster, "t")
         others = [each for each in cluster.brokers if each.node_id != former.node_id]
         for each in others:
-            each.fill_disk()
+            each.disk.fill()
         former.kill()
         heard = {each.core.image.partition("t", 0) for each in others}  # type: ignore[attr-defined]
         assert len(heard) == 1
@@ -89,5 +89,5 @@ def test_a_broker_with_a_full_disk_leads_once_it_has_room_and_others_hear_of_it(
         with pytest.raises(errors.KafkaError), cluster.producer(acks="all", retries=0) as another:
             another.send("t", b"2").result()
         for each in others:
-            each.free_disk()
+            each.disk.free()
         assert producer.send("t", b"3").result().offset == 1

@@ -10,6 +10,7 @@ from embedlog import errors
 from embedlog.broker.context import RequestContext
 from embedlog.brokers.door import Door
 from embedlog.pending import Pending
+from embedlog.testing import sim_runtime
 from wire.api_keys import ApiKey
 
 
@@ -31,7 +32,7 @@ class Setting:
     def __init__(self) -> None:
         self.reaches_controller = True
         self.core = Core()
-        self.door = Door(1, lambda: self.reaches_controller)
+        self.door = Door(1, lambda: self.reaches_controller, sim_runtime(seed=1))
         self.door.open(self.core)  # type: ignore[arg-type]
 
     def ask(self, request: str, api_key: int = ApiKey.METADATA) -> Any:
