@@ -41,7 +41,8 @@ class Faults:
         self._is_harsh = is_harsh
         self._behind_ms = 0
         """How far the clock has gone back behind the latest time that it told."""
-        self._is_over = False
+        self.is_over = False
+        """Was everything mended?"""
         self._random = world.random
 
     def befall(self) -> None:
@@ -72,7 +73,7 @@ class Faults:
 
     def end(self) -> None:
         """Mend everything, for good."""
-        self._is_over = True
+        self.is_over = True
         self._say("peace")
         # Else what is to time out would wait for as long as the clock has gone back.
         clock = self._world.runtime.clock
@@ -86,6 +87,7 @@ class Faults:
             if node.is_paused:
                 node.resume()
             node.release_metadata()
+            node.disk.slow(0)
             if node.is_running and node.core.log_manager.offline:
                 node.kill()
             if not node.is_running:
@@ -131,7 +133,7 @@ class Faults:
 
     def _back(self, node_id: int) -> Life:
         """It starts again as soon as that is possible."""
-        while not self._is_over:
+        while not self.is_over:
             node = self._world.cluster.broker(node_id)
             if node.is_running:
                 return
@@ -150,7 +152,7 @@ class Faults:
         """Who gets the next batch is killed with it."""
 
         def fall(node_id: int) -> None:
-            if not self._is_over:
+            if not self.is_over:
                 self._world.live(self._kill(node_id, AWAY_MS_MAX))
 
         self._world.ambush = fall
@@ -159,7 +161,7 @@ class Faults:
 
     def _killed_in_turn(self) -> Life:
         for node_id in self._random.sample(NODES, len(NODES)):
-            if not self._is_over:
+            if not self.is_over:
                 yield from self._kill(node_id, 1000)
                 yield Sleep(self._random.randrange(300))
 
@@ -242,7 +244,7 @@ class Faults:
 
     def _healed(self) -> Life:
         yield self._sleep()
-        if not self._is_over:
+        if not self.is_over:
             self._say("the network is mended")
             self._world.heal()
 
@@ -276,7 +278,7 @@ class Faults:
         """Two replicas for a while, in any order, then three again."""
         partition = self._world.cluster.partition(*self._place)
         for count in (2, 3):
-            if self._is_over or not self._world.cluster.controller.is_running:
+            if self.is_over or not self._world.cluster.controller.is_running:
                 return
             replicas = self._random.sample(NODES, count)
             self._say(f"the replicas shall be {replicas}")
@@ -290,7 +292,7 @@ class Faults:
         self._say("the controller stops")
         controller.stop()
         yield self._sleep()
-        if not self._is_over and not controller.is_running:
+        if not self.is_over and not controller.is_running:
             self._start_controller()
 
     def _start_controller(self) -> None:
@@ -300,7 +302,7 @@ class Faults:
 
     def _rolling(self) -> Life:
         for node_id in NODES:
-            if not self._is_over and self._takes(node_id):
+            if not self.is_over and self._takes(node_id):
                 self._say(f"{node_id} stops, in turn")
                 self._world.cluster.broker(node_id).stop()
                 yield Sleep(self._random.randrange(1000))
