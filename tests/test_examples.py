@@ -81,6 +81,7 @@ def test_the_embedded_queue_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert second.splitlines() == ["durable up to offset 5", "3 job 0", "4 job 1", "5 job 2"]
 
 
+@pytest.mark.slow
 def test_each_order_has_one_invoice(tmp_path: Path) -> None:
     example = str(EXAMPLES / "exactly_once.py")
     orders = ["invoice for order 0", "invoice for order 1", "invoice for order 2"]

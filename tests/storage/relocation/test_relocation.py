@@ -309,6 +309,7 @@ def test_the_rate_is_obeyed() -> None:
     moving.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("errno", [5, 28])
 def test_a_target_that_refuses_leaves_the_log_where_it_is(errno: int) -> None:
     calls = Moving()
