@@ -243,13 +243,14 @@ class Member:
 
     def run_once(self, _now_ms: int) -> int | None:
         """Send a heartbeat; ask to be in service again where the controller had given it up."""
-        if self.node is None or self.door.is_paused:
+        node = self.node  # it may be stopped meanwhile
+        if node is None or self.door.is_paused:
             return None
         node_id, epoch = self.node_id, self.neighbours.broker_epoch
         self.neighbours.ask_controller(
             lambda controller: controller.brokers.sessions.touch(node_id, epoch)
         )
-        known = self.node.core.image.brokers.get(node_id)
+        known = node.core.image.brokers.get(node_id)
         if known is not None and known.is_fenced:
             self.neighbours.ask_controller(
                 lambda controller: controller.brokers.unfence(node_id, epoch)
