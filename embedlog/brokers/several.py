@@ -24,6 +24,7 @@ from embedlog.common import IN_PROCESS_HOST
 from embedlog.config.broker_config import BrokerConfig
 from embedlog.errors import ConfigError
 from embedlog.storage.paths import broker_directory
+from embedlog.storage.state_files.clean_shutdown import was_written_in_this_boot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Several:
             for node_id in sorted({*known, *range(1, count + 1)}):
                 rack = racks[node_id - 1] if node_id <= len(racks) else None
                 self.members[node_id] = self._make(node_id, rack)
-            for member in self.members.values():
+            for member in sorted(self.members.values(), key=_has_kept_all):
                 member.open(is_opening=True)
             for member in self.members.values():
                 member.serve()
@@ -255,3 +256,16 @@ class Several:
 def _let_listen(member: Member, host: str, port: int, allow_remote_plaintext: bool) -> None:
     own = port + member.node_id - 1 if port else 0
     member.listening.ask(host, own, allow_remote_plaintext=allow_remote_plaintext)
+
+
+def _has_kept_all(member: Member) -> bool:
+    """Did all that a broker last wrote, which does not run, outlive whatever ended it?
+
+    Such ones are opened last: of brokers that were not closed cleanly each in turn leaves the
+    in-sync sets, and the last of them stays, and may lead.
+    """
+    directories = (member.directory, *member.log_dirs)
+    try:
+        return all(was_written_in_this_boot(member.disk, each) for each in directories)
+    except OSError:
+        return False  # it will be told when the directory is opened

@@ -324,11 +324,14 @@ class LogManager:
 
         Raises:
             KafkaStorageError: the disk refuses the cutting of a log.
+            OSError: it refuses the note that this was a loss of power.
         """
         self.tasks.stop()
         with self._mutex:
             self._closed = True
             try:
+                if loses_unsynced and not self.directory.is_volatile:
+                    self.directory.note_power_loss()
                 for log in self._logs.values():
                     with log.lock:
                         if loses_unsynced and log.failure is None:

@@ -8,6 +8,7 @@ from embedlog.storage.log_directories import find_logs
 from embedlog.storage.state_files.clean_shutdown import (
     end_recovery,
     holds_marker,
+    note_power_loss,
     take_marker,
     was_written_in_this_boot,
     write_marker,
@@ -82,6 +83,10 @@ class OwnedDirectory:
         """Every log that anybody uses was loaded since the directory was taken."""
         if not self.is_volatile:
             end_recovery(self.files, self.path)
+
+    def note_power_loss(self) -> None:
+        """Let the next opener know that what was not synced is gone."""
+        note_power_loss(self.files, self.path)
 
     def mark_clean(self, *, is_synced: bool, is_all_loaded: bool) -> None:
         """Say that every log is closed. What is loaded `is_synced`; the rest is as it was found."""

@@ -405,3 +405,60 @@ def test_a_send_whose_leader_is_killed_is_there_once(cluster: Cluster) -> None:
         partition.release(behind)
         assert future.result().offset == 1
     assert consume(cluster, 3) == [b"a", b"b"]
+
+
+def test_a_follower_that_is_held_twice_follows_again_when_it_is_released(cluster: Cluster) -> None:
+    cluster.create_topic("t", 1, replication_factor=3)
+    partition = cluster.partition("t", 0)
+    behind = next(node for node in partition.replicas if node != partition.leader)
+    with cluster.producer(acks=1) as producer:
+        partition.hold(behind)
+        producer.send("t", b"1").result()
+        until(cluster, lambda: sorted(partition.end_offsets.values()) == [0, 1, 1])
+        partition.hold(behind)
+        partition.release(behind)
+        # Later a change of the in-sync set would have it followed anyway.
+        until(cluster, lambda: set(partition.high_watermarks.values()) == {1}, 5_000)
+
+
+def test_who_lost_power_does_not_lead_those_who_lost_nothing(runtime: SimRuntime) -> None:
+    """The controller does not hear of the loss before the process of all of them is killed."""
+    killed = Cluster("data", brokers=3, durability="os", runtime=runtime, is_embedded=True)
+    killed.create_topic("t", 1, replication_factor=3, config={"min.insync.replicas": 2})
+    with killed.producer(acks="all") as producer:
+        for number in range(5):
+            producer.send("t", b"%d" % number).result()
+    killed.network.split({3}, {0, 1, 2})
+    killed.broker(3).kill(lose_unsynced=True)
+    assert set(killed.partition("t", 0).isr) == {1, 2, 3}
+    after = sim_runtime(seed=20, files=runtime.files.survivor())
+    with Cluster("data", durability="os", runtime=after, is_embedded=True) as cluster:
+        until(cluster, lambda: cluster.partition("t", 0).leader > 0)
+        with cluster.consumer() as consumer:
+            consumer.assign([("t", 0)])
+            consumer.seek_to_beginning()
+            found = [record.value for record in consumer.poll(1000)]
+        assert found == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_a_broker_that_is_stopped_while_it_says_that_it_is_there_is_no_failure(
+    cluster: Cluster, runtime: SimRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread stops it while its heartbeat is on the way."""
+    controller = cluster.controller.core
+    assert controller is not None
+    touch = controller.brokers.sessions.touch
+    stopped = []
+
+    def touch_and_stop(node_id: int, epoch: int) -> None:
+        touch(node_id, epoch)
+        if node_id == 2 and not stopped:
+            stopped.append(node_id)
+            cluster.broker(2).stop()
+
+    monkeypatch.setattr(controller.brokers.sessions, "touch", touch_and_stop)
+    until(cluster, lambda: bool(stopped))
+    runtime.scheduler.run_for(10)
+    assert not runtime.scheduler.failing
+    cluster.broker(2).start()
+    until(cluster, lambda: not controller.image.brokers[2].is_fenced)

@@ -71,7 +71,7 @@ class Fetchers:
         """Fetch the partition no more until `release`: its replica here falls behind."""
         with self._lock:
             followed = self._followed.get(topic_partition)
-            self._held[topic_partition] = None
+            self._held.setdefault(topic_partition, None)
             if followed is not None:
                 self._news[topic_partition] = followed.partition
         self._scheduler.notify(self)

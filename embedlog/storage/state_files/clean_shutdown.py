@@ -64,6 +64,11 @@ def was_written_in_this_boot(files: Files, directory: str) -> bool:
     return is_same and files.stat(unrecovered) is None
 
 
+def note_power_loss(files: Files, directory: str) -> None:
+    """What was not synced is gone, as after a loss of power, though the machine runs on."""
+    files.open(f"{directory}/{UNRECOVERED}", create=True).close()
+
+
 def end_recovery(files: Files, directory: str) -> None:
     """What a loss of power may have left is mended."""
     path = f"{directory}/{UNRECOVERED}"
