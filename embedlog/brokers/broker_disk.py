@@ -61,13 +61,11 @@ class BrokerDisk:
         self._member.disk.failing.clear()
 
     def __repr__(self) -> str:
-        member = self._member
+        disk, delay_ms = self._member.disk, self._member.door.slow_disk.delay_ms
         state = [
-            "full" if member.disk.is_full else "",
-            f"slow by {member.door.slow_disk.delay_ms} ms"
-            if member.door.slow_disk.delay_ms
-            else "",
-            f"failing at {', '.join(sorted(member.disk.failing))}" if member.disk.failing else "",
+            "full" if disk.is_full else "",
+            f"slow by {delay_ms} ms" if delay_ms else "",
+            f"failing at {', '.join(sorted(disk.failing))}" if disk.failing else "",
         ]
         found = ", ".join(filter(None, state)) or "well"
-        return f"<BrokerDisk of broker {member.node_id}, {found}>"
+        return f"<BrokerDisk of broker {self._member.node_id}, {found}>"

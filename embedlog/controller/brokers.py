@@ -15,14 +15,19 @@ from embedlog.controller import features
 from embedlog.controller.elections import NO_LEADER
 from embedlog.controller.metadata import BrokerImage
 from embedlog.controller.metadata_records import BrokerStateRecord, UnregisterBrokerRecord
-from embedlog.controller.partitions import PartitionChanges, check_broker_epoch
+from embedlog.controller.partitions import (
+    PartitionChanges,
+    check_broker_epoch,
+    in_directories,
+    leaderless,
+)
 from embedlog.controller.replay import broker_record
 from embedlog.controller.sessions import Sessions
 from embedlog.logs import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from embedlog.common import TopicPartition
     from embedlog.controller.metadata import PartitionImage
@@ -85,7 +90,8 @@ class Brokers:
                 broker.epoch = existing.epoch
                 broker.is_fenced = existing.is_fenced
                 broker.in_controlled_shutdown = existing.in_controlled_shutdown
-                changes = self._without(node_id, existing.directories, directories)
+                gone = set(existing.directories).difference(directories)
+                changes = self._partitions.updates(in_directories(node_id, gone), removed=node_id)
             else:
                 is_clean = existing is not None and previous_epoch == existing.epoch
                 changes = self._ended(node_id, is_clean=is_clean)
@@ -97,13 +103,7 @@ class Brokers:
             self._write(changes, broker_record(broker), others)
             if not broker.is_fenced:
                 # A directory may be back without which nobody led.
-                self._partitions.publish(
-                    self._partitions.updates(
-                        lambda partition: (
-                            partition.leader == NO_LEADER and node_id in partition.replicas
-                        )
-                    )
-                )
+                self._partitions.publish(self._partitions.updates(leaderless(node_id)))
         _log.info("broker %d registered with epoch %d", node_id, broker.epoch)
         return broker.epoch
 
@@ -193,14 +193,6 @@ class Brokers:
             unclean=node_id,
         )
 
-    def _without(
-        self, node_id: int, before: Sequence[bytes], after: Sequence[bytes]
-    ) -> PartitionChanges:
-        """What it means that a broker has not the log directories any more that it had."""
-        return self._partitions.updates(
-            in_directories(node_id, set(before).difference(after)), removed=node_id
-        )
-
     def _registered(self, node_id: int) -> BrokerImage:
         broker = self._state.image.brokers.get(node_id)
         if broker is None:
@@ -231,21 +223,12 @@ class Brokers:
     def _write(
         self, changes: PartitionChanges, record: object, others: Sequence[TopicPartition] = ()
     ) -> None:
-        """`others`: of these partitions, too, brokers have to look at their replicas again."""
+        """`others`: see `PartitionChanges.and_others`."""
         self._state.change(
             [*changes.records(), record],
-            partitions_changed=list(dict.fromkeys((*changes.partitions, *others))),
+            partitions_changed=changes.and_others(others),
             brokers_changed=True,
         )
-
-
-def in_directories(
-    node_id: int, directories: Collection[bytes]
-) -> Callable[[PartitionImage], bool]:
-    """Selects the partitions that a broker is in sync of with a replica in these directories."""
-    return lambda partition: (
-        node_id in partition.isr and partition.directories.get(node_id) in directories
-    )
 
 
 def _in_sync(node_id: int) -> Callable[[PartitionImage], bool]:

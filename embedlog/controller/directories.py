@@ -7,9 +7,12 @@ in no in-sync set, and leads nothing, until the directory is back.
 
 from __future__ import annotations
 
-from embedlog.controller.brokers import in_directories
-from embedlog.controller.elections import NO_LEADER
-from embedlog.controller.partitions import PartitionChanges, check_broker_epoch
+from embedlog.controller.partitions import (
+    PartitionChanges,
+    check_broker_epoch,
+    in_directories,
+    leaderless,
+)
 from embedlog.controller.replay import broker_record
 from embedlog.logs import Log
 
@@ -88,20 +91,14 @@ class Directories:
             changes = self._partitions.updates(in_directories(node_id, gone), removed=node_id)
             self._replace(changes, after, self._partitions.lying_in(node_id, gone | back))
             if back:
-                self._partitions.publish(
-                    self._partitions.updates(
-                        lambda partition: (
-                            partition.leader == NO_LEADER and node_id in partition.replicas
-                        )
-                    )
-                )
+                self._partitions.publish(self._partitions.updates(leaderless(node_id)))
         if gone:
             _log.warning("broker %d has lost %d log directories", node_id, len(gone))
 
     def _replace(
         self, changes: PartitionChanges, broker: BrokerImage, others: Sequence[TopicPartition]
     ) -> None:
-        """`others`: of these partitions, too, brokers have to look at their replicas again."""
+        """`others`: see `PartitionChanges.and_others`."""
         state, records = self._state, changes.records()
         if broker.epoch < 0:
             if records:
@@ -109,5 +106,4 @@ class Directories:
             state.replace_only_broker(broker)
         else:
             state.write([*records, broker_record(broker)])
-        changed = list(dict.fromkeys((*changes.partitions, *others)))
-        state.publish(partitions_changed=changed, brokers_changed=True)
+        state.publish(partitions_changed=changes.and_others(others), brokers_changed=True)

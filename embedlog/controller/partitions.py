@@ -7,7 +7,7 @@ from embedlog.common import TopicPartition
 from embedlog.config import topic_config
 from embedlog.controller import elections, features, placement, reassignments
 from embedlog.controller.config_changes import MIN_ISR, UNCLEAN_ELECTIONS
-from embedlog.controller.elections import ONLINE, PREFERRED, UNCLEAN, Rules, Target
+from embedlog.controller.elections import NO_LEADER, ONLINE, PREFERRED, UNCLEAN, Rules, Target
 from embedlog.controller.leader_duties import LeaderDuties
 from embedlog.controller.metadata_records import PartitionsRecord
 from embedlog.controller.replay import partition_state
@@ -41,6 +41,10 @@ class PartitionChanges:
         if after is not before:
             self._by_topic.setdefault(topic.topic_id, []).append(after)
             self.partitions.append(TopicPartition(topic.name, after.partition))
+
+    def and_others(self, others: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """The partitions, and others of which brokers have to look at their replicas again."""
+        return list(dict.fromkeys((*self.partitions, *others)))
 
     def records(self) -> list[Any]:
         """One for each topic."""
@@ -361,6 +365,20 @@ class Partitions:
                 " because it would require an unclean leader election."
             )
         return elections.changed(before, rules, target)
+
+
+def in_directories(
+    node_id: int, directories: Collection[bytes]
+) -> Callable[[PartitionImage], bool]:
+    """Selects the partitions that a broker is in sync of with a replica in these directories."""
+    return lambda partition: (
+        node_id in partition.isr and partition.directories.get(node_id) in directories
+    )
+
+
+def leaderless(node_id: int) -> Callable[[PartitionImage], bool]:
+    """Selects the partitions with a replica at a broker that nobody leads: it may do so now."""
+    return lambda partition: partition.leader == NO_LEADER and node_id in partition.replicas
 
 
 def check_broker_epoch(image: MetadataImage, node_id: int, epoch: int) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from embedlog.config import BrokerConfig
 from embedlog.controller.controller import Controller
-from embedlog.controller.metadata import CONFIG_ATTRIBUTES, MetadataImage
+from embedlog.controller.metadata import CONFIG_ATTRIBUTES, MetadataImage, PartitionImage
 from embedlog.controller.metadata_log import LOG_SETTINGS, METADATA_PARTITION, MetadataLog
 from embedlog.runtime import Runtime
 from embedlog.storage.log_config import LogConfig
@@ -40,6 +40,12 @@ class Opened:
         for node_id in node_ids if starts else ():
             if node_id not in self.controller.image.brokers:
                 self.start(node_id)
+
+    def partition(self, topic: str, number: int = 0) -> PartitionImage:
+        """What the controller knows of a partition that is there."""
+        found = self.controller.image.partition(topic, number)
+        assert found is not None
+        return found
 
     def start(self, node_id: int, previous_epoch: int = -1) -> int:
         """Let a broker register under a new incarnation, and be there; return its epoch."""

@@ -7,7 +7,7 @@ import pytest
 from embedlog.common import TopicPartition
 from embedlog.controller.controller import NewTopic
 from embedlog.controller.features import ELIGIBLE_LEADER_REPLICAS, SAFE_DOWNGRADE
-from embedlog.controller.metadata import MetadataDelta, PartitionImage
+from embedlog.controller.metadata import MetadataDelta
 from embedlog.errors import BrokerIdNotRegistered, InvalidRegistration, StaleBrokerEpoch
 from tests.controller.metadata_state import Opened, plain
 
@@ -23,12 +23,6 @@ def create(opened: Opened, *replicas: tuple[int, ...], min_isr: int = 1) -> None
     )
     made = opened.controller.create_topics([topic])["t"]
     assert not isinstance(made, Exception), made
-
-
-def state(opened: Opened, number: int = 0) -> PartitionImage:
-    found = opened.controller.image.partition("t", number)
-    assert found is not None
-    return found
 
 
 def test_a_broker_is_fenced_until_it_is_there(opened: Opened) -> None:
@@ -74,7 +68,7 @@ def test_a_fenced_broker_leads_nothing_and_is_in_no_in_sync_set(opened: Opened) 
     heard: list[MetadataDelta] = []
     opened.controller.on_change = heard.append
     opened.controller.brokers.fence(1)
-    first, second, third = (state(opened, number) for number in range(3))
+    first, second, third = (opened.partition("t", number) for number in range(3))
     assert (first.leader, first.isr, first.leader_epoch, first.partition_epoch) == (2, (2,), 1, 1)
     assert (second.leader, second.isr, second.leader_epoch) == (2, (2,), 0)
     assert third.partition_epoch == 0
@@ -93,12 +87,12 @@ def test_where_the_last_one_goes_nobody_leads_until_it_is_back(opened: Opened) -
     brokers = opened.controller.brokers
     brokers.fence(2)
     brokers.fence(1)
-    alone = state(opened)
+    alone = opened.partition("t")
     assert (alone.leader, alone.isr, alone.elr, alone.last_known_elr) == (-1, (), (1,), (1,))
     opened.start(2, previous_epoch=opened.epoch(2))
-    assert state(opened).leader == -1
+    assert opened.partition("t").leader == -1
     opened.start(1, previous_epoch=opened.epoch(1))
-    back = state(opened)
+    back = opened.partition("t")
     assert (back.leader, back.isr, back.elr, back.leader_epoch) == (1, (1,), (), 2)
 
 
@@ -107,12 +101,12 @@ def test_who_lost_power_may_lead_again_only_as_the_last_leader(opened: Opened) -
     brokers = opened.controller.brokers
     brokers.fence(1)
     brokers.fence(2)
-    assert (state(opened).isr, state(opened).elr) == ((), (1, 2))
-    assert state(opened).last_known_elr == (2,)
+    assert (opened.partition("t").isr, opened.partition("t").elr) == ((), (1, 2))
+    assert opened.partition("t").last_known_elr == (2,)
     opened.start(1)
-    assert (state(opened).leader, state(opened).elr) == (-1, (2,))
+    assert (opened.partition("t").leader, opened.partition("t").elr) == (-1, (2,))
     opened.start(2)
-    uncertain = state(opened)
+    uncertain = opened.partition("t")
     assert (uncertain.leader, uncertain.isr, uncertain.is_recovering) == (2, (2,), True)
 
 
@@ -122,11 +116,19 @@ def test_without_the_feature_the_last_in_sync_leads_again(opened: Opened) -> Non
     brokers = opened.controller.brokers
     brokers.fence(1)
     brokers.fence(2)
-    assert (state(opened).leader, state(opened).isr, state(opened).elr) == (-1, (2,), ())
+    assert (opened.partition("t").leader, opened.partition("t").isr, opened.partition("t").elr) == (
+        -1,
+        (2,),
+        (),
+    )
     opened.start(1)
-    assert state(opened).leader == -1
+    assert opened.partition("t").leader == -1
     opened.start(2)
-    assert (state(opened).leader, state(opened).isr, state(opened).is_recovering) == (
+    assert (
+        opened.partition("t").leader,
+        opened.partition("t").isr,
+        opened.partition("t").is_recovering,
+    ) == (
         2,
         (2,),
         False,
@@ -140,7 +142,7 @@ def test_a_new_incarnation_was_away(opened: Opened) -> None:
         1, rack=None, incarnation=b"i" * 16, previous_epoch=first
     )
     assert epoch > first
-    assert (state(opened).leader, state(opened).isr) == (2, (2, 3))
+    assert (opened.partition("t").leader, opened.partition("t").isr) == (2, (2, 3))
     assert opened.controller.image.brokers[1].is_fenced
 
 
@@ -149,8 +151,8 @@ def test_a_controlled_shutdown_moves_leaders(opened: Opened) -> None:
     brokers = opened.controller.brokers
     brokers.fence(3)
     assert brokers.begin_controlled_shutdown(1, opened.epoch(1)) == 0
-    assert (state(opened).leader, state(opened).isr) == (2, (2,))
-    assert state(opened, 1).leader == -1
+    assert (opened.partition("t").leader, opened.partition("t").isr) == (2, (2,))
+    assert opened.partition("t", 1).leader == -1
     assert not opened.controller.image.is_active(1)
     assert not opened.controller.image.brokers[1].is_fenced
     before = opened.controller.image
@@ -164,8 +166,8 @@ def test_an_unregistered_broker_is_forgotten_and_its_replicas_are_offline(opened
     create(opened, (1, 2, 3))
     opened.controller.brokers.unregister(1)
     assert set(opened.controller.image.brokers) == {2, 3}
-    assert (state(opened).leader, state(opened).isr) == (2, (2, 3))
-    assert opened.controller.image.offline_replicas(state(opened)) == (1,)
+    assert (opened.partition("t").leader, opened.partition("t").isr) == (2, (2, 3))
+    assert opened.controller.image.offline_replicas(opened.partition("t")) == (1,)
     with pytest.raises(BrokerIdNotRegistered, match="Broker ID 1 is not currently registered"):
         opened.controller.brokers.unregister(1)
 

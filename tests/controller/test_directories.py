@@ -8,7 +8,7 @@ import pytest
 
 from embedlog.common import TopicPartition
 from embedlog.controller.controller import NewTopic
-from embedlog.controller.metadata import MetadataDelta, PartitionImage
+from embedlog.controller.metadata import MetadataDelta
 from embedlog.errors import (
     IneligibleReplica,
     InvalidReplicaAssignment,
@@ -35,12 +35,6 @@ def create(opened: Opened, *replicas: tuple[int, ...]) -> None:
     assert not isinstance(made, Exception), made
 
 
-def state(opened: Opened, number: int = 0) -> PartitionImage:
-    found = opened.controller.image.partition("t", number)
-    assert found is not None
-    return found
-
-
 def assign(opened: Opened, places: dict[TopicPartition, bytes], node_id: int = 1) -> None:
     opened.controller.directories.assign(node_id, opened.epoch(node_id), places)
 
@@ -54,14 +48,14 @@ def test_a_place_is_kept_and_told(opened: Opened) -> None:
     heard: list[MetadataDelta] = []
     opened.controller.on_change = heard.append
     assign(opened, {T0: B})
-    assert state(opened).directories == {1: B}
-    assert (state(opened).partition_epoch, state(opened).leader_epoch) == (1, 0)
+    assert opened.partition("t").directories == {1: B}
+    assert (opened.partition("t").partition_epoch, opened.partition("t").leader_epoch) == (1, 0)
     assert [delta.partitions_changed for delta in heard] == [[T0]]
     assign(opened, {T0: B})
     assert len(heard) == 1
     assign(opened, {TopicPartition("nowhere", 0): B, TopicPartition("t", 7): B})
     assign(opened, {T0: OTHER}, node_id=3)  # which has no replica
-    assert state(opened).directories == {1: B}
+    assert opened.partition("t").directories == {1: B}
     with pytest.raises(StaleBrokerEpoch):
         opened.controller.directories.assign(1, opened.epoch(1) - 1, {T0: A})
 
@@ -70,7 +64,7 @@ def test_what_lies_in_a_directory_that_is_gone_is_led_by_others(opened: Opened) 
     create(opened, (1, 2), (1, 3), (2, 1))
     assign(opened, {TopicPartition("t", number): (A, B)[number % 2] for number in range(3)})
     note(opened, A)
-    first, second, third = (state(opened, number) for number in range(3))
+    first, second, third = (opened.partition("t", number) for number in range(3))
     assert (first.leader, first.isr) == (1, (1, 2))
     assert (second.leader, second.isr, second.leader_epoch) == (3, (3,), 1)
     assert (third.leader, third.isr) == (2, (2, 1))
@@ -78,8 +72,8 @@ def test_what_lies_in_a_directory_that_is_gone_is_led_by_others(opened: Opened) 
     assert [image.offline_replicas(each) for each in (first, second, third)] == [(), (1,), ()]
     assert image.is_active(1)
     note(opened, A, B)
-    assert state(opened, 1).leader == 3
-    assert opened.controller.image.offline_replicas(state(opened, 1)) == ()
+    assert opened.partition("t", 1).leader == 3
+    assert opened.controller.image.offline_replicas(opened.partition("t", 1)) == ()
 
 
 def test_who_lost_a_replica_may_not_be_in_sync(opened: Opened) -> None:
@@ -87,7 +81,7 @@ def test_who_lost_a_replica_may_not_be_in_sync(opened: Opened) -> None:
     assign(opened, {T0: B})
     note(opened, A)
     topic_id = opened.controller.image.topics_by_name["t"].topic_id
-    now = state(opened)
+    now = opened.partition("t")
     with pytest.raises(IneligibleReplica):
         opened.controller.partitions.alter(
             2,
@@ -117,7 +111,7 @@ def test_a_place_in_a_directory_that_is_gone_already_counts_at_once(opened: Open
     create(opened, (1, 2))
     note(opened, A)
     assign(opened, {T0: B})
-    assert (state(opened).leader, state(opened).isr) == (2, (2,))
+    assert (opened.partition("t").leader, opened.partition("t").isr) == (2, (2,))
 
 
 def test_a_broker_that_registers_without_a_directory_leads_nothing_there(opened: Opened) -> None:
@@ -127,12 +121,12 @@ def test_a_broker_that_registers_without_a_directory_leads_nothing_there(opened:
     epoch = brokers.register(1, rack=None, incarnation=OTHER, directories=(A,))
     brokers.unfence(1, epoch)
     opened.controller.brokers.fence(2)
-    assert (state(opened, 0).leader, state(opened, 1).leader) == (-1, -1)
+    assert (opened.partition("t", 0).leader, opened.partition("t", 1).leader) == (-1, -1)
     # With the same incarnation, as where all brokers are opened again.
     opened.controller.brokers.unfence(2, opened.epoch(2))
     for directories, isr in (((A,), (2,)), ((A, B), (2,))):
         brokers.register(1, rack=None, incarnation=OTHER, directories=directories)
-        assert state(opened, 1).isr == isr
+        assert opened.partition("t", 1).isr == isr
 
 
 def test_a_replica_that_is_moved_away_and_back_lies_nowhere(opened: Opened) -> None:
@@ -141,7 +135,7 @@ def test_a_replica_that_is_moved_away_and_back_lies_nowhere(opened: Opened) -> N
     topic_id = opened.controller.image.topics_by_name["t"].topic_id
     for target in ((2, 3), (1, 2)):
         opened.controller.partitions.reassign("t", 0, target)
-        now = state(opened)
+        now = opened.partition("t")
         with suppress(NewLeaderElected):
             opened.controller.partitions.alter(
                 now.leader,
@@ -152,8 +146,8 @@ def test_a_replica_that_is_moved_away_and_back_lies_nowhere(opened: Opened) -> N
                 partition_epoch=now.partition_epoch,
                 isr=[(node, -1) for node in now.replicas],
             )
-    assert set(state(opened).replicas) == {1, 2}
-    assert state(opened).directories == {}
+    assert set(opened.partition("t").replicas) == {1, 2}
+    assert opened.partition("t").directories == {}
 
 
 def test_places_and_directories_outlive_a_restart_and_a_snapshot(opened: Opened) -> None:
@@ -165,10 +159,10 @@ def test_places_and_directories_outlive_a_restart_and_a_snapshot(opened: Opened)
     again = opened.reopen()
     assert plain(again.controller.image) == plain(before)
     assert again.controller.image.brokers[1].cordoned == (A,)
-    assert state(again).directories == {1: B, 2: OTHER}
+    assert again.partition("t").directories == {1: B, 2: OTHER}
     again.metadata_log.rewrite(again.controller.image)
     third = again.reopen()
-    assert state(third).directories == {1: B, 2: OTHER}
+    assert third.partition("t").directories == {1: B, 2: OTHER}
     assert third.controller.image.brokers[1].directories == (A, B)
     assert third.controller.image.brokers[1].cordoned == (A,)
 
@@ -179,14 +173,14 @@ def test_the_only_broker_says_it_without_a_registration() -> None:
     opened.controller.directories.note(1, -1, (A, B), ())
     opened.controller.directories.assign(1, -1, {T0: A, TopicPartition("t", 1): B})
     opened.controller.directories.note(1, -1, (A,), ())
-    assert [state(opened, number).leader for number in (0, 1)] == [1, -1]
+    assert [opened.partition("t", number).leader for number in (0, 1)] == [1, -1]
     assert opened.controller.image.is_alone
     again = opened.reopen()
     assert again.controller.image.brokers[1].directories == ()
     again.controller.directories.note(1, -1, (A,), ())
-    assert [state(again, number).leader for number in (0, 1)] == [1, -1]
+    assert [again.partition("t", number).leader for number in (0, 1)] == [1, -1]
     again.controller.directories.note(1, -1, (A, B), ())
-    assert [state(again, number).leader for number in (0, 1)] == [1, 1]
+    assert [again.partition("t", number).leader for number in (0, 1)] == [1, 1]
 
 
 def test_a_reassignment_to_a_broker_of_which_all_are_cordoned_is_refused(opened: Opened) -> None:

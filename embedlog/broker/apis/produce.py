@@ -278,7 +278,7 @@ def _append(
         partition,
         records,
         acks=acks,
-        magic_limits=_magic_limits(produce.version),
+        magic_limits=CURRENT_MAGIC if produce.version >= _FIRST_WITH_BATCHES_ONLY else ANY_MAGIC,
         verification=(
             None if verification is None else verification.guard((partition.topic, data.index))
         ),
@@ -324,10 +324,6 @@ def _found_before(
     except errors.KafkaError as error:
         return error
     return None
-
-
-def _magic_limits(version: int) -> tuple[int, int]:
-    return CURRENT_MAGIC if version >= _FIRST_WITH_BATCHES_ONLY else ANY_MAGIC
 
 
 def _written(
