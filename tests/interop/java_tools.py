@@ -6,6 +6,7 @@ import subprocess
 import threading
 from collections.abc import Sequence
 
+from embedlog.cluster import Cluster
 from tests.support.jvm import options
 from tests.support.tools import need_jars
 
@@ -31,6 +32,11 @@ CLASSES = {
     "replica-verification": f"{TOOLS}.ReplicaVerificationTool",
 }
 SECONDS_MAX = 60
+
+
+def bootstrap(cluster: Cluster) -> tuple[str, str]:
+    """What tells a tool where the brokers of a cluster listen."""
+    return "--bootstrap-server", ",".join(filter(None, (e.address for e in cluster.brokers)))
 
 
 def run(tool: str, *arguments: str, data: str = "", check: bool = True) -> str:

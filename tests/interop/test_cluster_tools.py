@@ -11,7 +11,7 @@ import pytest
 
 import embedlog
 from embedlog import Cluster
-from tests.interop.java_tools import run, run_until
+from tests.interop.java_tools import bootstrap, run, run_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -26,7 +26,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def to(cluster: Cluster) -> tuple[str, str]:
-    return "--bootstrap-server", ",".join(filter(None, (e.address for e in cluster.brokers)))
+    return bootstrap(cluster)
 
 
 def fill(cluster: Cluster, topic: str, count: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import embedlog
 from embedlog import Cluster
-from tests.interop.java_tools import run
+from tests.interop.java_tools import bootstrap, run
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -29,7 +29,7 @@ def cluster(folder: Path) -> Iterator[Cluster]:
 
 @pytest.fixture
 def to(cluster: Cluster) -> tuple[str, str]:
-    return "--bootstrap-server", ",".join(filter(None, (e.address for e in cluster.brokers)))
+    return bootstrap(cluster)
 
 
 def fill(cluster: Cluster, topic: str, count: int) -> None:
