@@ -7,11 +7,12 @@ fails.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from errno import EIO, ENOSPC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from embedlog.runtime.files import Bytes, DirectoryLock, File, Files, FileStat, Volume
 
@@ -33,6 +34,16 @@ class Disk:
         for directory in self.failing:
             if path == directory or path.startswith(f"{directory}/"):
                 raise OSError(EIO, f"Input/output error: {path}")
+
+    @contextmanager
+    def spared(self) -> Iterator[None]:
+        """What happens to the disk meanwhile is not the broker's doing: nothing is refused."""
+        before = self.is_full, self.failing
+        self.is_full, self.failing = False, set()
+        try:
+            yield
+        finally:
+            self.is_full, self.failing = before
 
     def check_room(self) -> None:
         """Raise OSError where there is no room for more."""

@@ -179,7 +179,8 @@ class Member:
         if controller is not None:
             controller.brokers.fence(self.node_id)
         self.listening.close()
-        node.abandon(loses_unsynced=lose_unsynced)
+        with self.disk.spared():
+            node.abandon(loses_unsynced=lose_unsynced)
 
     def begin_close(self) -> None:
         """Serve nobody any more: all brokers are about to be closed together."""

@@ -7,6 +7,7 @@ from embedlog.errors import ConfigError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
+
 CORDONED = "cordoned.log.dirs"
 ALL = "*"
 

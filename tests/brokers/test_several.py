@@ -421,7 +421,10 @@ def test_a_follower_that_is_held_twice_follows_again_when_it_is_released(cluster
         until(cluster, lambda: set(partition.high_watermarks.values()) == {1}, 5_000)
 
 
-def test_who_lost_power_does_not_lead_those_who_lost_nothing(runtime: SimRuntime) -> None:
+@pytest.mark.parametrize("is_full", [False, True])
+def test_who_lost_power_does_not_lead_those_who_lost_nothing(
+    runtime: SimRuntime, is_full: bool
+) -> None:
     """The controller does not hear of the loss before the process of all of them is killed."""
     killed = Cluster("data", brokers=3, durability="os", runtime=runtime, is_embedded=True)
     killed.create_topic("t", 1, replication_factor=3, config={"min.insync.replicas": 2})
@@ -429,6 +432,8 @@ def test_who_lost_power_does_not_lead_those_who_lost_nothing(runtime: SimRuntime
         for number in range(5):
             producer.send("t", b"%d" % number).result()
     killed.network.split({3}, {0, 1, 2})
+    if is_full:
+        killed.broker(3).disk.fill()
     killed.broker(3).kill(lose_unsynced=True)
     assert set(killed.partition("t", 0).isr) == {1, 2, 3}
     after = sim_runtime(seed=20, files=runtime.files.survivor())

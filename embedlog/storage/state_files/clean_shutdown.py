@@ -65,8 +65,14 @@ def was_written_in_this_boot(files: Files, directory: str) -> bool:
 
 
 def note_power_loss(files: Files, directory: str) -> None:
-    """What was not synced is gone, as after a loss of power, though the machine runs on."""
-    files.open(f"{directory}/{UNRECOVERED}", create=True).close()
+    """What was not synced is gone, as after a loss of power, though the machine runs on: the lock
+    file names no boot any more. A full disk takes that.
+    """
+    file = files.open(f"{directory}/{LOCK}")
+    try:
+        file.truncate(0)
+    finally:
+        file.close()
 
 
 def end_recovery(files: Files, directory: str) -> None:
