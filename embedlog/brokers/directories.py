@@ -53,6 +53,8 @@ class Opener:
         """Who looks after several of them."""
         self._others: dict[str, MetaProperties] = {}
         """What the properties of each directory but the first say."""
+        self._left_out: set[bytes] = set()
+        """The ids of those that there were."""
 
     def open(
         self, first: str, log_dirs: Sequence[str], *, waits_for_committer: bool
@@ -138,8 +140,9 @@ class Opener:
         found = ids | {each.id for each in offline}
         for id, path in known.items():
             if id not in found:
-                where = f"it was {path}, and is not among log.dirs"
-                offline.append(self._offline(path, id, where))
+                where = "another directory is there" if path in log_dirs else "not in log.dirs"
+                offline.append(self._offline(path, id, f"it was {path}: {where} now"))
+                self._left_out.add(id)
         directories = DataDirectories(managers, offline)
         directories.keeper = self.keeper
         return directories
@@ -243,4 +246,6 @@ class Opener:
                 events.warning(
                     "%s (%s) is forgotten: no replica lies there", gone.path, uuid_to_text(gone.id)
                 )
+                if gone.id in self._left_out:
+                    directories.offline = tuple(x for x in directories.offline if x is not gone)
         notes.write_others(runtime.files, first.directory.path, kept, sync=sync)

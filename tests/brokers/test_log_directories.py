@@ -149,9 +149,28 @@ def test_a_directory_without_replicas_may_be_left_out_for_good(tmp_path: Path) -
         cluster.create_topic("t", 2)
         with cluster.admin() as admin:
             admin.delete_topics(["t"])
-    embedlog.open(first).close()
+    with embedlog.open(first) as cluster:
+        assert cluster.health() == []
     assert not (first / paths.LOG_DIRS).exists()
     with embedlog.open(first) as cluster:
+        assert cluster.health() == []
+
+
+def test_a_new_disk_at_the_place_of_another_takes_new_logs_only(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    with open_both(first, second) as cluster:
+        cluster.create_topic("t", 2)
+        send(cluster, 1, b"x")
+    second.rename(tmp_path / "unplugged")
+    with open_both(first, second) as cluster:
+        [told] = cluster.health()
+        assert told.reason == f"it was {second}: another directory is there now"
+        assert [leader for leader, _ in states(cluster)] == [1, -1]
+        with cluster.admin() as admin:
+            admin.delete_topics(["t"])
+            admin.create_topics({"u": 2}).check()
+        assert places(cluster) == {"a": ["u-0"], "b": ["u-1"]}
+    with open_both(first, second) as cluster:
         assert cluster.health() == []
 
 

@@ -73,7 +73,7 @@ def handle(
     results += [
         DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=gone.path)
         for gone in broker.log_manager.offline
-        if gone.path in named
+        if gone.path in named and gone.path not in sizes  # where another one is by now
     ]
     return DescribeLogDirsResponse(results=results)
 
