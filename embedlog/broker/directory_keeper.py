@@ -3,7 +3,8 @@
     a log is made, or moved     the controller is told where it lies
     a disk has failed           its directory is taken offline, and its replicas with it;
                                 the controller hears of it, and lets others lead; without its first
-                                directory one of several brokers ends
+                                directory one of several brokers ends, as when the controller cannot
+                                be told for log.dir.failure.timeout.ms
     a move was cut short        it begins anew
     directories are cordoned    the controller hears of it, and places nothing on a broker of which
                                 all are
@@ -90,6 +91,7 @@ class DirectoryKeeper:
         "_runtime",
         "_scheduler",
         "_told",
+        "_untold",
     )
 
     def __init__(self, runtime: Runtime) -> None:
@@ -107,6 +109,8 @@ class DirectoryKeeper:
         self._told: object = None
         """What it knows of the directories: see `_State.key`."""
         self._retry_ms = 0
+        self._untold: tuple[int, str, OSError] | None = None
+        """A failure that the controller does not know of: when, of what, and why."""
 
     def begin(self, broker: Broker) -> None:
         """Look after the directories of this broker from here on, until `close`."""
@@ -169,6 +173,9 @@ class DirectoryKeeper:
                 self._give_up(broker, path, error)
                 return None
             self._take_offline(broker, path, error)
+            self._untold = self._untold or (now_ms, path, error)
+        if self._is_too_late(broker, now_ms):
+            return None
         if self._cut_short:
             self._begin_anew(broker)
         if self._retry_ms > now_ms:
@@ -186,10 +193,22 @@ class DirectoryKeeper:
             for topic_partition in failed.partitions():
                 broker.replica_manager.retire(topic_partition, errors.KafkaStorageError)
 
+    def _is_too_late(self, broker: Broker, now_ms: int) -> bool:
+        """End the broker if the controller could not be told for long: it would let it lead."""
+        if self._untold is None or broker.peers is None:
+            return False
+        since_ms, path, error = self._untold
+        if now_ms - since_ms < broker.config.log_dir_failure_timeout_ms:
+            return False
+        self._give_up(broker, path, error)
+        return True
+
     def _give_up(self, broker: Broker, path: str, error: OSError) -> None:
-        """Without its first directory no broker of Kafka runs; others take over."""
+        """End the broker, so that others take over. None of Kafka runs without its first directory,
+        nor while nobody knows what it lacks.
+        """
         assert broker.peers is not None, path
-        _log.error("broker %d ends, its first directory %s: %s", broker.node_id, path, error)
+        _log.error("broker %d ends, its directory %s: %s", broker.node_id, path, error)
         broker.peers.give_up()
 
     def _begin_anew(self, broker: Broker) -> None:
@@ -239,7 +258,7 @@ class DirectoryKeeper:
 
         def answered(done: Pending[None]) -> None:
             if done.error() is None:
-                self._told = state.key
+                self._told, self._untold = state.key, None
                 self._told_of(places)
             else:
                 self._retry_ms = self._clock.monotonic_ms() + _RETRY_MS

@@ -379,6 +379,23 @@ def test_a_failure_while_the_controller_is_away_is_told_when_it_is_back(
     assert send(three, index, b"y", acks="all") == 0
 
 
+def test_a_broker_that_cannot_tell_of_a_failure_ends(
+    three: Cluster, files: SimFiles, runtime: SimRuntime
+) -> None:
+    victim, index = led_in_second(three)
+    three.controller.stop()
+    files.failing[second(victim)] = EIO
+    with pytest.raises(EmbedlogError):
+        send(three, index, b"lost", acks="all", **IMPATIENT)
+    runtime.scheduler.run_for(29_000)
+    assert three.broker(victim).is_running
+    runtime.scheduler.run_for(3_000)
+    assert [each.node_id for each in three.brokers if not each.is_running] == [victim]
+    three.controller.start()
+    until(three, lambda: metadata(three)[index].leader_id not in (victim, -1))
+    assert send(three, index, b"y", acks="all") == 0
+
+
 def test_directories_in_memory_of_several_brokers() -> None:
     with Cluster(brokers=2, runtime=sim_runtime(), is_embedded=True, log_dirs=["b"]) as cluster:
         cluster.create_topic("t", 2, replication_factor=2)
