@@ -24,6 +24,8 @@ class Sessions:
         self._state = state
         self._fence = fence
         self._heard_ms: dict[int, int] = {}
+        self._missed: dict[int, int] = {}
+        """Who was found silent by the last run, and when each was heard of last."""
 
     def touch(self, node_id: int, epoch: int) -> None:
         """The broker was heard of. Raises StaleBrokerEpoch for another start of it."""
@@ -49,7 +51,9 @@ class Sessions:
     def run_once(self, now_ms: int) -> int:
         """Fence who was silent for too long; return the time to the next end of a session.
 
-        One after the other, so that each leader is elected from those that are there.
+        Who is found silent is fenced by a second run, at once: where the whole process stood still,
+        heartbeats are as late as this run is, and come between the two. One after the other, so
+        that each leader is elected from those that are there.
         """
         state = self._state
         with state.lock:
@@ -65,7 +69,12 @@ class Sessions:
                     silent.append((heard_ms, broker.node_id))
                 else:
                     delay_ms = min(delay_ms, heard_ms + timeout_ms + 1 - now_ms)
-            for _, node_id in sorted(silent):
+            missed, self._missed = self._missed, {}
+            for heard_ms, node_id in sorted(silent):
+                if missed.get(node_id) != heard_ms:
+                    self._missed[node_id] = heard_ms
+                    delay_ms = 0
+                    continue
                 _log.warning("broker %d was not heard of for %d ms", node_id, timeout_ms)
                 self._fence(node_id)
                 self._heard_ms.pop(node_id, None)

@@ -467,3 +467,20 @@ def test_a_broker_that_is_stopped_while_it_says_that_it_is_there_is_no_failure(
     assert not runtime.scheduler.failing
     cluster.broker(2).start()
     until(cluster, lambda: not controller.image.brokers[2].is_fenced)
+
+
+def test_a_process_that_stood_still_is_no_silence_of_its_brokers(
+    cluster: Cluster, runtime: SimRuntime
+) -> None:
+    """As one that was stopped, or starved: whatever is due is so at one moment, in any order."""
+    cluster.create_topic("t", replication_factor=3)
+    led = cluster.partition("t", 0)
+    leader, epoch = led.leader, led.leader_epoch
+    for _ in range(20):
+        runtime.clock.advance(60_000)
+        runtime.scheduler.run_for(100)
+        assert (led.leader, led.leader_epoch) == (leader, epoch)
+    cluster.broker(leader).pause()
+    runtime.clock.advance(60_000)
+    runtime.scheduler.run_for(100)
+    assert led.leader != leader

@@ -6,7 +6,7 @@ code, `faults` anything at all, and `delay` holds an answer back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -105,10 +105,16 @@ class FaultyCluster:
 
 
 @contextmanager
-def faulty_cluster(**topics: int) -> Iterator[FaultyCluster]:
+def faulty_cluster(
+    config: Mapping[str, object] | None = None, /, **topics: int
+) -> Iterator[FaultyCluster]:
     """One with these topics, and five records, b"0" to b"4", in each partition."""
     runtime = sim_runtime(seed=7)
-    settings = {"group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 5}
+    settings: dict[str, object] = {
+        "group.initial.rebalance.delay.ms": 0,
+        "offsets.topic.num.partitions": 5,
+        **(config or {}),
+    }
     with Cluster(runtime=runtime, config=settings) as cluster:
         for name, count in topics.items():
             cluster.create_topic(name, count)

@@ -45,13 +45,29 @@ def test_who_is_silent_for_too_long_is_fenced(opened: Opened) -> None:
     sessions.run_once(clock.monotonic_ms())
     assert fenced(opened) == []
     clock.advance(1)
+    assert sessions.run_once(clock.monotonic_ms()) == 0
     assert sessions.run_once(clock.monotonic_ms()) == 5000
     assert fenced(opened) == [1]
     clock.advance(5000)
-    sessions.run_once(clock.monotonic_ms())
+    for _ in range(2):
+        sessions.run_once(clock.monotonic_ms())
     assert fenced(opened) == [1, 2, 3]
     with pytest.raises(StaleBrokerEpoch):
         sessions.touch(2, opened.epoch(2) + 1)
+
+
+def test_who_is_heard_of_before_the_second_look_is_not_fenced(opened: Opened) -> None:
+    clock, sessions = clock_of(opened), opened.controller.brokers.sessions
+    sessions.run_once(clock.monotonic_ms())
+    clock.advance(2 * TIMEOUT_MS)
+    assert sessions.run_once(clock.monotonic_ms()) == 0
+    for node_id in (1, 2):
+        sessions.touch(node_id, opened.epoch(node_id))
+    sessions.run_once(clock.monotonic_ms())
+    assert fenced(opened) == [3]
+    clock.advance(TIMEOUT_MS + 1)
+    assert sessions.run_once(clock.monotonic_ms()) == 0, "the first look at this silence"
+    assert fenced(opened) == [3]
 
 
 def test_a_second_incarnation_waits_for_the_end_of_the_session(opened: Opened) -> None:

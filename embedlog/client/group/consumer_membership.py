@@ -232,6 +232,7 @@ class ConsumerMembership:
         self._news.answered()
         self.member_epoch = answer.member_epoch
         self._interval_ms = answer.heartbeat_interval_ms
+        self._group.duty.beat_every(self._interval_ms)
         self._next_ms = now_ms + self._interval_ms
         if answer.assignment is not None:
             self._reconciliation.begin(answer.assignment)

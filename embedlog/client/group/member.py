@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from embedlog.client.group.coordinator_lookup import CoordinatorLookup
     from embedlog.client.group.group_offsets import ConsumerGroupMetadata
     from embedlog.client.group.listener_calls import ListenerCalls
+    from embedlog.client.group.membership_duty import MembershipDuty
     from embedlog.client.group.offset_commits import Membership, OffsetCommits
     from embedlog.pending import Pending
 
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         lookup: CoordinatorLookup
         commits: OffsetCommits
         auto_commit: AutoCommit
+        duty: MembershipDuty
         member: GroupMember
 
         @property

@@ -32,7 +32,10 @@ class MembershipDuty:
     def __init__(
         self, transport: Transport, keep_alive: Callable[[int], int | None], interval_ms: int
     ) -> None:
-        """`keep_alive` returns milliseconds to its next call; None when there is no membership."""
+        """`keep_alive` returns milliseconds to its next call; None when there is no membership.
+
+        `interval_ms`: between two heartbeats.
+        """
         self._transport = transport
         self._scheduler = transport.runtime.scheduler
         self._keep_alive = keep_alive
@@ -59,6 +62,12 @@ class MembershipDuty:
         self.is_running = False
         self._scheduler.remove(self)
         self._stopped.complete(None)
+
+    def beat_every(self, interval_ms: int) -> None:
+        """The coordinator wants to hear of the member so often. Requires: the turn."""
+        if interval_ms != self._interval_ms:
+            self._interval_ms = interval_ms
+            self._scheduler.notify(self)  # it may have put itself off for the former one
 
     def join(self) -> None:
         """Wait for the thread to end. Requires: stopped, and not the turn."""

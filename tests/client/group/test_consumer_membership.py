@@ -75,6 +75,21 @@ def test_the_first_heartbeat_tells_everything_and_later_ones_what_changed(
     consumer.close()
 
 
+def test_whoever_works_between_polls_is_heard_of_as_often_as_the_coordinator_wants() -> None:
+    """In process a consumer thinks of 100 ms until it is told: a session is shorter here."""
+    wanted = {"heartbeat.interval.ms": 10, "session.timeout.ms": 50}
+    limits = {"min.heartbeat.interval.ms": 10, "min.session.timeout.ms": 50}
+    config = {f"group.consumer.{name}": value for name, value in (limits | wanted).items()}
+    with faulty_cluster(config, t=2) as cluster:
+        consumer, report = joined(cluster)
+        for _ in range(10):
+            consumer.poll(33)  # the duty finds the user's thread inside, and stands back
+            cluster.pass_time(300)
+        assert report.calls == [("assigned", [ZERO, ONE])]
+        assert 200 < len(beats(cluster)) < 400
+        consumer.close()
+
+
 def test_another_subscription_is_told_at_once(cluster: FaultyCluster) -> None:
     consumer, report = joined(cluster)
     before = cluster.runtime.clock.monotonic_ms()

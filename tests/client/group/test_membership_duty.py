@@ -122,3 +122,24 @@ def test_the_duty_stands_back_and_ends() -> None:
     assert duty.run_once(4) is None
     assert not duty.is_running
     assert calls == [2, 3, 4]
+
+
+def test_a_duty_that_stood_back_does_so_for_no_longer_than_the_coordinator_allows() -> None:
+    with faulty_cluster(t=1) as made:
+        transport = made.connect()
+    scheduler = transport.runtime.scheduler
+    calls: list[int] = []
+
+    def keep_alive(now_ms: int) -> int | None:
+        calls.append(now_ms)
+        return 5_000
+
+    duty = MembershipDuty(transport, keep_alive, 3_000)
+    began_ms = transport.runtime.clock.monotonic_ms()
+    with duty.turn:
+        duty.start()
+        scheduler.wait(Pending(), 10)
+        duty.beat_every(200)
+        scheduler.wait(Pending(), 10)
+    scheduler.wait(Pending(), 1_000)
+    assert [each - began_ms for each in calls] == [210, 410, 610, 810, 1_010]

@@ -49,8 +49,7 @@ class Story(NamedTuple):
     failed_copiers: int
     """Those that ended with an error, mostly because the broker was killed."""
     stuck_copiers: Counter[str]
-    """Those that made nothing of the peace, and were killed: kafka-python may wait for ever in
-    send_offsets_to_transaction when the broker dies under it."""
+    """Those that made nothing of the peace, and were killed."""
     broken: list[str]
 
 

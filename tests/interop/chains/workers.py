@@ -7,14 +7,38 @@ are. The group and the transactional id are called as the target is.
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 CHUNK = 10
 PAUSE_S = 0.02
 WAIT_S = 10
 GIVES_UP = 5
 """One attempt in so many is aborted."""
+LOST_S = 12
+"""No call of a transaction takes so long while brokers are away for a second."""
+
+
+@contextmanager
+def ending_when_lost() -> Iterator[None]:
+    """End the program, with the stacks of its threads, if what is within does not end.
+
+    Two clients lose a request at times, of whatever broker, and wait for its answer for ever:
+
+        kafka-python 3.0.12  any of a transaction whose coordinator refuses the connection: after
+                             the exception `Sender._maybe_send_pending_request` never retries it
+        librdkafka 2.16.0    TxnOffsetCommit, when the group's coordinator leaves the metadata: it
+                             waits for the broker that is "terminating in state TRY_CONNECT", and
+                             the call's own time-out does not end that
+    """
+    faulthandler.dump_traceback_later(LOST_S, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def with_confluent(address: str, source: str, target: str, count: int) -> None:
@@ -52,10 +76,11 @@ def with_confluent(address: str, source: str, target: str, count: int) -> None:
         producer.begin_transaction()
         for message in found:
             producer.produce(target, message.value(), partition=0)
-        following = found[-1].offset() + 1
-        producer.send_offsets_to_transaction(
-            [TopicPartition(source, 0, following)], consumer.consumer_group_metadata(), WAIT_S
-        )
+        following = TopicPartition(source, 0, found[-1].offset() + 1)
+        with ending_when_lost():
+            producer.send_offsets_to_transaction(
+                [following], consumer.consumer_group_metadata(), WAIT_S
+            )
         if attempt % GIVES_UP == 0:
             producer.abort_transaction(WAIT_S)
             consumer.seek(TopicPartition(source, 0, found[0].offset()))
@@ -117,7 +142,8 @@ def with_kafka_python(address: str, source: str, target: str, count: int) -> Non
 
     place = kafka.TopicPartition(source, 0)
     producer = kafka.KafkaProducer(bootstrap_servers=address, transactional_id=target)
-    producer.init_transactions()
+    with ending_when_lost():
+        producer.init_transactions()
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=address,
         group_id=target,
@@ -135,12 +161,13 @@ def with_kafka_python(address: str, source: str, target: str, count: int) -> Non
         for record in found:
             producer.send(target, record.value, partition=0)
         offset = kafka.structs.OffsetAndMetadata(position + len(found), "", -1)
-        producer.send_offsets_to_transaction({place: offset}, target)
-        if attempt % GIVES_UP == 0:
-            producer.abort_transaction()
-        else:
-            producer.commit_transaction()
-            position += len(found)
+        with ending_when_lost():
+            producer.send_offsets_to_transaction({place: offset}, target)
+            if attempt % GIVES_UP == 0:
+                producer.abort_transaction()
+            else:
+                producer.commit_transaction()
+                position += len(found)
         time.sleep(PAUSE_S)
 
 
