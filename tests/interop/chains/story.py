@@ -193,7 +193,9 @@ def wait_for(address: str, copiers: dict[str, Program]) -> tuple[list[str], Coun
 
 def check(address: str, name: str) -> list[str]:
     """What is wrong with a copy, or with the position that was committed with it."""
-    settings = {"isolation.level": "read_committed", "group.id": name}
+    settings = {
+        "isolation.level": "read_committed", "group.id": name, "enable.auto.commit": False
+    }  # fmt: skip
     with embedlog.Consumer(address, settings) as consumer:
         consumer.assign([(name, 0)])
         consumer.seek_to_beginning()

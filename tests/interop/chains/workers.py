@@ -26,13 +26,13 @@ LOST_S = 12
 def ending_when_lost() -> Iterator[None]:
     """End the program, with the stacks of its threads, if what is within does not end.
 
-    Two clients lose a request at times, of whatever broker, and wait for its answer for ever:
+    Two clients lose a request at times, and wait for its answer for ever:
 
         kafka-python 3.0.12  any of a transaction whose coordinator refuses the connection: after
                              the exception `Sender._maybe_send_pending_request` never retries it
-        librdkafka 2.16.0    TxnOffsetCommit, when the group's coordinator leaves the metadata: it
-                             waits for the broker that is "terminating in state TRY_CONNECT", and
-                             the call's own time-out does not end that
+        librdkafka 2.16.0    TxnOffsetCommit, when the group's coordinator has just left the
+                             metadata: it is remembered for a second, "terminating in state
+                             TRY_CONNECT" and never asked; the call's own time-out ends nothing
     """
     faulthandler.dump_traceback_later(LOST_S, exit=True)
     try:
