@@ -13,12 +13,14 @@ from embedlog.errors import ConfigError
 from embedlog.runtime import real_runtime
 from embedlog.spark.access import open_access
 from embedlog.spark.options import SourceOptions
+from embedlog.spark.schema import records_ddl
 from embedlog.storage import paths
 from embedlog.storage.state_files import partition_metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from embedlog.spark.batch_reader import BatchReader
     from embedlog.spark.offsets import Positions
 
 
@@ -85,14 +87,19 @@ class Topics:
 
     def read(self, spark: SparkSession, starts: Positions, ends: Positions) -> DataFrame:
         """The records of these offsets, with their headers."""
-        from embedlog.spark.pipeline.positions import offsets_json
-
-        ranges = {
-            "startingOffsets": offsets_json({(k.topic, k.partition): v for k, v in starts.items()}),
-            "endingOffsets": offsets_json({(k.topic, k.partition): v for k, v in ends.items()}),
-        }
-        options = {**self._options(), **ranges, "includeHeaders": "true"}
+        options = {**self._options(), **_ranges(starts, ends), "includeHeaders": "true"}
         return spark.read.format("embedlog").options(**options).load()
+
+    def reader(self, starts: Positions, ends: Positions) -> BatchReader:
+        """What reads them without Spark's rows. Requires: there is a session."""
+        from pyspark.sql.types import StructType
+
+        from embedlog.spark.batch_reader import BatchReader
+
+        options = {**self._options(), **_ranges(starts, ends)}
+        schema = StructType.fromDDL(records_ddl(headers=True))
+        assert isinstance(schema, StructType), schema
+        return BatchReader(SourceOptions.parse(options, streaming=False), schema)
 
     @property
     def isolation(self) -> str:
@@ -111,3 +118,12 @@ class Topics:
             return {**options, "path": self.path}
         assert self.bootstrap_servers is not None, "checked when it was made"
         return {**options, "kafka.bootstrap.servers": self.bootstrap_servers}
+
+
+def _ranges(starts: Positions, ends: Positions) -> dict[str, str]:
+    from embedlog.spark.pipeline.positions import offsets_json
+
+    return {
+        "startingOffsets": offsets_json({(k.topic, k.partition): v for k, v in starts.items()}),
+        "endingOffsets": offsets_json({(k.topic, k.partition): v for k, v in ends.items()}),
+    }

@@ -8,7 +8,7 @@ into the table's directories: see `sinks.stage`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from embedlog.runtime import real_runtime
@@ -30,6 +30,16 @@ _OPEN_MAX = 64
 """Files that a task has open at a time, when the table is partitioned."""
 
 
+class StagedFile(NamedTuple):
+    """A durable file of a task that has succeeded."""
+
+    path: str
+    row_count: int
+    size_bytes: int
+    partition: str
+    """See `partition_text`."""
+
+
 def stage(
     frame: DataFrame,
     table: str,
@@ -38,29 +48,43 @@ def stage(
     partition_by: Sequence[str] = (),
     part: str = ROWS,
     bucket: str | None = None,
-    is_shuffled: bool = True,
 ) -> list[DataFile]:
     """Write `frame` to files under the table's directory; none of them is visible yet.
 
-    Rows of one partition come into one file, as a shuffle brings them together; without it each
-    task has a file of each partition, with its rows in their order. `bucket` names a column that is
-    in the names of directories only, for `upserts`.
+    Rows of one partition come into one file, as a shuffle brings them together. `bucket` names a
+    column that is in the names of directories only, for `upserts`.
     """
     partition_by = (bucket,) if bucket is not None else tuple(partition_by)
-    if partition_by and is_shuffled:
+    if partition_by:
         frame = frame.repartition(*partition_by).sortWithinPartitions(*partition_by)
     where = open_stage(table, key.directory)
     run = _writer(where, partition_by, bucket is not None)
-    won = frame.mapInArrow(run, _STAGED).collect()
-    partitions = [parse_partition(row.partition) for row in won]
+    won = [StagedFile(*row) for row in frame.mapInArrow(run, _STAGED).collect()]
+    return give_places(won, where, table, key, part=part, has_values=bucket is None)
+
+
+def give_places(
+    won: Sequence[StagedFile],
+    where: str,
+    table: str,
+    key: CommitKey,
+    *,
+    part: str = ROWS,
+    has_values: bool = True,
+) -> list[DataFile]:
+    """Close the stage `where`, and move the files that its tasks told of to the table.
+
+    `has_values`: what the names of their directories say are columns of the table.
+    """
+    partitions = [parse_partition(file.partition) for file in won]
     places = [
-        f"{table}/data/{key.directory}{_levels(partition)}/{row.path.rpartition('/')[2]}"
-        for row, partition in zip(won, partitions, strict=True)
+        f"{table}/data/{key.directory}{_levels(partition)}/{file.path.rpartition('/')[2]}"
+        for file, partition in zip(won, partitions, strict=True)
     ]
-    close_stage(where, dict(zip([row.path for row in won], places, strict=True)))
+    close_stage(where, dict(zip([file.path for file in won], places, strict=True)))
     return [
-        DataFile(place, row.row_count, row.size_bytes, part, () if bucket is not None else values)
-        for row, place, values in zip(won, places, partitions, strict=True)
+        DataFile(place, file.row_count, file.size_bytes, part, values if has_values else ())
+        for file, place, values in zip(won, places, partitions, strict=True)
     ]
 
 
@@ -75,44 +99,47 @@ def _writer(
     where: str, partition_by: tuple[str, ...], is_dropping: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        writer = _TaskFiles(where, partition_by, is_dropping)
+        import pyarrow as pa
+
+        files = TaskFiles(where, partition_by, is_dropping=is_dropping)
         for batch in batches:
-            if batch.num_rows:
-                writer.write(batch)
-        yield from writer.finish()
+            files.write(batch)
+        won = files.finish()
+        if won:
+            columns = [pa.array(list(each)) for each in zip(*won, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, names=list(StagedFile._fields))
 
     return run
 
 
-class _TaskFiles:
-    """The files of one attempt of one task, by partition."""
+class TaskFiles:
+    """The files of one attempt of one task, by partition, each with its rows in their order."""
 
-    def __init__(self, where: str, partition_by: tuple[str, ...], is_dropping: bool) -> None:
+    def __init__(
+        self, where: str, partition_by: tuple[str, ...], *, is_dropping: bool = False
+    ) -> None:
+        """`is_dropping`: what it is partitioned by is in the names of directories only."""
         self._where = where
         self._partition_by = partition_by
         self._dropped = partition_by if is_dropping else ()
         self._open: dict[str, tuple[Any, str]] = {}
-        self._done: list[tuple[str, int, int, str]] = []
+        self._done: list[StagedFile] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the rows to the files of their partitions."""
+        if not batch.num_rows:
+            return
         if not self._partition_by:
             self._append((), batch)
             return
         for partition, rows in _split(batch, self._partition_by):
             self._append(partition, rows)
 
-    def finish(self) -> Iterator[pa.RecordBatch]:
-        """Make all files durable; a row for each."""
-        import pyarrow as pa
-
+    def finish(self) -> list[StagedFile]:
+        """Make all files durable."""
         for name in list(self._open):
             self._close(name)
-        if self._done:
-            columns = [pa.array(list(each)) for each in zip(*self._done, strict=True)]
-            yield pa.RecordBatch.from_arrays(
-                columns, names=["path", "row_count", "size_bytes", "partition"]
-            )
+        return self._done
 
     def _append(self, partition: tuple[tuple[str, str | None], ...], batch: Any) -> None:
         import pyarrow.parquet as pq
@@ -133,7 +160,7 @@ class _TaskFiles:
         writer, path = self._open.pop(name)
         writer.close()
         size = make_durable(real_runtime().files, path)
-        self._done.append((path, pq.read_metadata(path).num_rows, size, name))
+        self._done.append(StagedFile(path, pq.read_metadata(path).num_rows, size, name))
 
 
 def _split(

@@ -44,6 +44,22 @@ def _fields(path: Path, topic: str, partition: int) -> list[Any]:
         ]
 
 
+def test_the_date_is_a_day_of_utc_wherever_the_session_is(spark: Any, tmp_path: Path) -> None:
+    log, table = tmp_path / "log", tmp_path / "table"
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        with embedlog.open(log) as cluster, cluster.producer() as producer:
+            cluster.create_topic("t")
+            for hour in (23, 24):
+                producer.send("t", b"v", timestamp_ms=hour * 3_600_000)
+            producer.flush()
+            archive(spark, Topics(("t",), str(log)), table)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    assert read_table(table).to_arrow()["date"].to_pylist() == ["1970-01-01", "1970-01-02"]
+
+
 def test_every_run_adds_what_came_since(spark: Any, tmp_path: Path) -> None:
     log, table = tmp_path / "log", tmp_path / "table"
     topics = Topics(("t",), str(log))
