@@ -132,7 +132,7 @@ class Member:
         is_clean = known is not None and node.log_manager.was_clean
         incarnation = self._world.runtime.random.uuid()
         if known is not None and not known.is_fenced:
-            if is_clean and is_opening:
+            if is_clean and is_opening and not known.in_controlled_shutdown:
                 incarnation = known.incarnation
             else:
                 # Its last life ended while the controller could not hear of that.

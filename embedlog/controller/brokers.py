@@ -110,6 +110,8 @@ class Brokers:
     def unfence(self, node_id: int, epoch: int) -> None:
         """The broker is there: it may lead, at once where nobody does.
 
+        Not one that has left: what it asked for before that may come late.
+
         Raises:
             StaleBrokerEpoch
         """
@@ -117,11 +119,10 @@ class Brokers:
         with state.lock:
             check_broker_epoch(state.image, node_id, epoch)
             broker = state.image.brokers[node_id]
-            if not broker.is_fenced:
+            if not broker.is_fenced or broker.in_controlled_shutdown:
                 return
             changes = self._partitions.updates(
-                lambda partition: partition.leader == NO_LEADER,
-                added=None if broker.in_controlled_shutdown else node_id,
+                lambda partition: partition.leader == NO_LEADER, added=node_id
             )
             self._write(changes, _state_record(broker.replaced(is_fenced=False)))
             if self._sessions is not None:

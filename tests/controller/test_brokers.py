@@ -162,6 +162,18 @@ def test_a_controlled_shutdown_moves_leaders(opened: Opened) -> None:
         brokers.begin_controlled_shutdown(1, 0)
 
 
+def test_who_has_left_is_not_brought_back_by_what_it_asked_for_before(opened: Opened) -> None:
+    create(opened, (1, 2))
+    brokers, epoch = opened.controller.brokers, opened.epoch(1)
+    brokers.begin_controlled_shutdown(1, epoch)
+    brokers.fence(1)
+    brokers.unfence(1, epoch)
+    assert opened.controller.image.brokers[1].is_fenced
+    opened.start(1)
+    assert opened.controller.image.is_active(1)
+    assert not opened.controller.image.brokers[1].in_controlled_shutdown
+
+
 def test_an_unregistered_broker_is_forgotten_and_its_replicas_are_offline(opened: Opened) -> None:
     create(opened, (1, 2, 3))
     opened.controller.brokers.unregister(1)

@@ -111,14 +111,18 @@ class Faults:
         """May that broker be taken away?"""
         if not self._world.cluster.broker(node_id).is_running:
             return False
-        if self._is_harsh:
-            return True
-        decided = self._watch.image(self._place)
+        return self._is_harsh or all(
+            self._has_another(place, node_id) for place in self._watch.partitions
+        )
+
+    def _has_another(self, place: Place, node_id: int) -> bool:
+        """Does another running broker have all that was committed?"""
+        decided = self._watch.image(place)
         if decided is None:
             return True
         others = {*decided.isr, *decided.elr} - {node_id}
         if self._world.log_dirs:
-            others = {each for each in others if self._watch.node(each, self._place) is not None}
+            others = {each for each in others if self._watch.node(each, place) is not None}
         return any(self._world.cluster.broker(other).is_running for other in others)
 
     def _sleep(self) -> Sleep:
