@@ -1,5 +1,8 @@
 """Every API test runs three times: with objects in process, with their bytes, and over TCP.
 
+One of many cases does so in the slow run only. Without it the cases take turns: each goes one way,
+and every way is gone by some of them.
+
 `client` is the peer of one cluster in memory; `call(request, version)` is its shortest use. In
 process and with bytes time is simulated: a wait of minutes costs nothing. Over TCP it is real.
 """
@@ -236,6 +239,24 @@ class Tcp(Client):
 
 
 TRANSPORTS: dict[str, type[Client]] = {"in-process": InProcess, "loopback": Loopback, "tcp": Tcp}
+CLIENTS = ("client", "durable_client")
+"""The fixtures that have one of each."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow are all ways of a case but the one whose turn it is, where there are enough cases."""
+    families: dict[object, dict[str, list[pytest.Function]]] = {}
+    for item in (each for each in items if Path(__file__).parent in each.path.parents):
+        given = item.callspec.params if hasattr(item, "callspec") else {}
+        for way in (given[name] for name in CLIENTS if name in given):
+            case = item.name.replace(way, "", 1)
+            families.setdefault(item.function, {}).setdefault(case, []).append(item)
+    for cases in families.values():
+        for number, ways in enumerate(cases.values()):
+            turn = number % len(ways)
+            if len(cases) >= len(ways):
+                for item in ways[:turn] + ways[turn + 1 :]:
+                    item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(params=list(TRANSPORTS))
