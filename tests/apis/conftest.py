@@ -24,6 +24,7 @@ from embedlog.cluster import Cluster
 from embedlog.controller.metadata import TopicImage
 from embedlog.pending import Pending
 from embedlog.testing import sim_runtime
+from tests.support.turns import take_turns
 from wire.connection import ClientConnection, RequestFrame, ServerConnection
 
 ANSWER_TIMEOUT_MS = 60_000
@@ -239,24 +240,10 @@ class Tcp(Client):
 
 
 TRANSPORTS: dict[str, type[Client]] = {"in-process": InProcess, "loopback": Loopback, "tcp": Tcp}
-CLIENTS = ("client", "durable_client")
-"""The fixtures that have one of each."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow are all ways of a case but the one whose turn it is, where there are enough cases."""
-    families: dict[object, dict[str, list[pytest.Function]]] = {}
-    for item in (each for each in items if Path(__file__).parent in each.path.parents):
-        given = item.callspec.params if hasattr(item, "callspec") else {}
-        for way in (given[name] for name in CLIENTS if name in given):
-            case = item.name.replace(way, "", 1)
-            families.setdefault(item.function, {}).setdefault(case, []).append(item)
-    for cases in families.values():
-        for number, ways in enumerate(cases.values()):
-            turn = number % len(ways)
-            if len(cases) >= len(ways):
-                for item in ways[:turn] + ways[turn + 1 :]:
-                    item.add_marker(pytest.mark.slow)
+    take_turns(items, Path(__file__).parent, ["client", "durable_client"])
 
 
 @pytest.fixture(params=list(TRANSPORTS))
