@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,15 @@ closely; `embedlog` is the front door alone. Rooms know those of lower floors, a
 beside them those that do not know them."""
 
 THREAD_MAKERS = ("Thread", "start_new_thread")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_garbage_is_looked_for() -> Iterator[None]:
+    """In syntax trees there is none: to look at them took half of the time of these tests."""
+    gc.disable()
+    yield
+    gc.enable()
+
 
 class Import:
     """One import statement: it runs with its module, with its function, or is for types alone."""

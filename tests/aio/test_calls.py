@@ -98,8 +98,12 @@ def test_what_nobody_gets_is_undone(scheduler: Scheduler, run: Run) -> None:
 
         def call_and_cancel(callback: Callable[..., object], *given: object) -> None:
             """What the thread has to tell, and behind it, before any task runs, the end."""
-            call_soon(callback, *given)
-            call_soon(waiting.cancel)
+
+            def both() -> None:
+                callback(*given)
+                waiting.cancel()
+
+            call_soon(both)
 
         loop.call_soon_threadsafe = call_and_cancel
         waiting = asyncio.create_task(calls.in_thread(lambda: "again", undo=undone.append))

@@ -1,5 +1,8 @@
 """Every API test runs three times: with objects in process, with their bytes, and over TCP.
 
+One of many cases does so in the slow run only. Without it the cases take turns: each goes one way,
+and every way is gone by some of them.
+
 `client` is the peer of one cluster in memory; `call(request, version)` is its shortest use. In
 process and with bytes time is simulated: a wait of minutes costs nothing. Over TCP it is real.
 """
@@ -21,6 +24,7 @@ from embedlog.cluster import Cluster
 from embedlog.controller.metadata import TopicImage
 from embedlog.pending import Pending
 from embedlog.testing import sim_runtime
+from tests.support.turns import take_turns
 from wire.connection import ClientConnection, RequestFrame, ServerConnection
 
 ANSWER_TIMEOUT_MS = 60_000
@@ -236,6 +240,10 @@ class Tcp(Client):
 
 
 TRANSPORTS: dict[str, type[Client]] = {"in-process": InProcess, "loopback": Loopback, "tcp": Tcp}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    take_turns(items, Path(__file__).parent, ["client", "durable_client"])
 
 
 @pytest.fixture(params=list(TRANSPORTS))

@@ -18,6 +18,7 @@ from embedlog.runtime.randomness import seeded
 from embedlog.storage.replacement.manifest import Replacement
 from embedlog.storage.replacement.rewriting import Rewriter, Rules, SegmentWriter
 from embedlog.storage.verification.directory import Verification
+from tests.support.commits import expect_commits
 from wire.records.format import Codec
 
 FILES = real_runtime().files
@@ -50,8 +51,10 @@ def rewritten(path: str, id: str) -> Replacement:
 @pytest.mark.parametrize("is_owned", [True, False])
 def test_segments_are_swapped_in_and_readers_see_them(tmp_path: Path, is_owned: bool) -> None:
     path = str(tmp_path / "data")
-    with embedlog.open(path, background=True) as cluster:
+    with embedlog.open(path) as cluster:
         cluster.create_topic("t", 1, config={"segment.bytes": str(1 << 20)})
+    expect_commits(path)
+    with embedlog.open(path, background=True) as cluster:
         _fill(cluster, 9)
         commit(path, Replacement("roll", ZERO, is_roll=True))
         _fill(cluster, 2)

@@ -18,7 +18,7 @@ from embedlog.testing import SimFiles, sim_runtime
 from wire.error_codes import ErrorCode
 from wire.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 
-IMPATIENT = {"retries": 0, "delivery_timeout_ms": 300, "request_timeout_ms": 200}
+IMPATIENT = {"retries": 0, "delivery_timeout_ms": 100, "request_timeout_ms": 50}
 
 
 def open_both(first: Path, second: Path) -> Cluster:

@@ -20,6 +20,7 @@ from embedlog.storage.adoption.staging import StagedWriter
 from embedlog.storage.replacement.manifest import Replacement
 from embedlog.testing import SimRuntime
 from tests.brokers.conftest import leader_of, until
+from tests.support.commits import expect_commits
 from wire.records import build_batch
 
 TOPIC = "events"
@@ -112,8 +113,11 @@ def staged(path: str) -> Manifest:
 @pytest.mark.parametrize("replicas", [1, 3])
 def test_files_are_committed_to_logs_of_one_replica(tmp_path: Path, replicas: int) -> None:
     """Those of several have their records from the leader, by its log's own append."""
-    with embedlog.open(tmp_path / "data", brokers=3, background=True) as several:
+    with embedlog.open(tmp_path / "data", brokers=3) as several:
         several.create_topic(TOPIC, 1, replication_factor=replicas)
+    for node_id in (1, 2, 3):
+        expect_commits(tmp_path / "data" / f"broker-{node_id}")
+    with embedlog.open(tmp_path / "data", background=True) as several:
         leader = several.partition(TOPIC, 0).leader
         path = str(tmp_path / "data" / f"broker-{leader}")
         if replicas == 1:
@@ -133,4 +137,4 @@ def test_one_of_several_is_not_opened_alone(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"is of one broker of several: open {tmp_path}/data"):
         embedlog.open(path)
     with pytest.raises(TimedOut, match="is of one broker of several"):
-        commit(path, staged(path), timeout_ms=300)
+        commit(path, staged(path), timeout_ms=50)

@@ -17,7 +17,7 @@ def cluster() -> Iterator[embedlog.Cluster]:
         yield opened
 
 
-@pytest.fixture(params=["in process", "loopback", "tcp"])
+@pytest.fixture(params=["in process", pytest.param("loopback", marks=pytest.mark.slow), "tcp"])
 def connect(request: pytest.FixtureRequest, cluster: embedlog.Cluster) -> Callable[[], Any]:
     """What a client is given to reach the cluster; a new one for each client."""
     if request.param == "in process":

@@ -127,11 +127,11 @@ def faulty_cluster(
 
 
 def poll_until(condition: Callable[[], bool], *consumers: Consumer) -> list[Any]:
-    """Poll all in turn, 10 ms each, until it holds; the records that came."""
+    """Poll all in turn, 50 ms each, until it holds; the records that came."""
     found: list[Any] = []
-    for _ in range(10_000):
+    for _ in range(2_000):
         for consumer in consumers:
-            found += consumer.poll(10)
+            found += consumer.poll(50)
         if condition():
             return found
     raise AssertionError([consumer.assignment() for consumer in consumers])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import wire
@@ -57,7 +57,6 @@ def perform(controller: Controller, step: Step) -> None:
         step(controller)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(range(len(STEPS))), max_size=25))
 def test_a_restart_sees_what_was_published(choices: list[int]) -> None:
     opened = Opened()
@@ -67,7 +66,6 @@ def test_a_restart_sees_what_was_published(choices: list[int]) -> None:
     assert plain(opened.reopen().controller.image) == published
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.sampled_from(range(len(STEPS))), max_size=15),
     st.lists(st.sampled_from(range(len(STEPS))), max_size=8),

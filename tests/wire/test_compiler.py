@@ -101,13 +101,13 @@ def produce_request(*payloads: Any) -> ProduceRequest:
     return ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=partitions)])
 
 
-@pytest.mark.parametrize("version", [2, 3, 8, 9, 12])
 @pytest.mark.parametrize("size", [0, 1, 126, 127, 1023, 1024, 16381, 16382, 16383, 70000, 2100000])
-def test_records_of_any_size_pass_every_version(version: int, size: int) -> None:
+def test_records_of_any_size_pass_every_version(size: int) -> None:
     request = produce_request(bytes(size), b"x")
-    data = wire.encode(request, version)
-    assert wire.decode(ProduceRequest, version, data) == request
-    assert b"".join(wire.encode_buffers(request, version)) == data
+    for version in (2, 3, 8, 9, 12):
+        data = wire.encode(request, version)
+        assert wire.decode(ProduceRequest, version, data) == request, version
+        assert b"".join(wire.encode_buffers(request, version)) == data, version
 
 
 def test_large_records_are_not_copied() -> None:

@@ -16,8 +16,6 @@ import pkgutil
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import wire
 import wire.schemas
 from wire import registry
@@ -205,16 +203,17 @@ def test_old_versions_that_kafka_4_dropped_are_declared() -> None:
     assert wire.valid_versions(11) == (0, 9)
 
 
-@pytest.mark.parametrize("api_key", registry.API_KEYS)
-def test_registry_repeats_the_declarations(api_key: int) -> None:
-    for cls in (wire.request_class(api_key), wire.response_class(api_key)):
-        declared = wire.declaration(cls)
-        assert declared.api == api_key
-        assert wire.valid_versions(api_key) == (declared.first_version, declared.last_version)
+def test_registry_repeats_the_declarations() -> None:
+    for api_key in registry.API_KEYS:
         flexible = registry.FIRST_FLEXIBLE[api_key]
-        for version in range(declared.first_version, declared.last_version + 1):
-            assert declared.is_flexible(version) == (version >= flexible)
-        assert declared.first_version <= wire.LATEST[api_key] <= declared.last_version
+        for cls in (wire.request_class(api_key), wire.response_class(api_key)):
+            declared = wire.declaration(cls)
+            first, last = declared.first_version, declared.last_version
+            assert declared.api == api_key, cls
+            assert wire.valid_versions(api_key) == (first, last), cls
+            for version in range(first, last + 1):
+                assert declared.is_flexible(version) == (version >= flexible), (cls, version)
+            assert first <= wire.LATEST[api_key] <= last, cls
 
 
 def test_only_init_producer_id_ends_in_an_unstable_version() -> None:

@@ -249,7 +249,6 @@ def test_sticky_shares_are_even_and_stay(name: str, group: Any, other: Any) -> N
         held = shares
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     count=st.integers(0, 20),
     before=st.integers(1, 6),
@@ -273,7 +272,6 @@ def test_with_equal_subscriptions_no_more_moves_than_must(
     assert stays == possible
 
 
-@settings(max_examples=60, deadline=None)
 @given(group=_GROUPS, other=_GROUPS)
 def test_cooperatively_nobody_gets_what_another_still_holds(group: Any, other: Any) -> None:
     name = "cooperative-sticky"

@@ -64,7 +64,6 @@ def test_the_short_cut_for_ordinary_records_counts_the_same(
 
 
 @given(FIELDS, FIELDS, HEADERS)
-@settings(max_examples=100, deadline=None)
 def test_estimates_are_never_too_small(key: Any, value: Any, headers: Any) -> None:
     written = len(build_batch([value], keys=[key], timestamps=[1], headers=[headers]))
     assert record_size(key, value, headers) >= written - BATCH_OVERHEAD

@@ -6,7 +6,7 @@ import itertools
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from embedlog.coordinator.group.classic.classic_group import (
@@ -68,7 +68,6 @@ def test_the_table_is_kafkas() -> None:
 # Counts
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["add", "go", "park", "say"]),
                           st.lists(st.sampled_from("xyz"), max_size=3)), max_size=30))  # fmt: skip
 def test_counts_equal_a_look_at_every_member(

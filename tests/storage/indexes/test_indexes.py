@@ -7,7 +7,7 @@ from collections.abc import Callable
 from struct import pack
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from embedlog.errors import CorruptRecord
@@ -26,7 +26,6 @@ def offset_entries(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
     return base, [(base + offset, positions[n]) for n, offset in enumerate(offsets)]
 
 
-@settings(max_examples=60, deadline=None)
 @given(offset_entries(), st.lists(st.integers(-10, 2**31), max_size=20))
 def test_lookup_finds_the_last_entry_not_above(
     made: tuple[int, list[tuple[int, int]]], targets: list[int]
@@ -45,7 +44,6 @@ def test_lookup_finds_the_last_entry_not_above(
         assert index.lookup_position(position) == below
 
 
-@settings(max_examples=40, deadline=None)
 @given(offset_entries(), st.integers(0, 2**31))
 def test_an_offset_index_survives_its_file_and_truncation(
     made: tuple[int, list[tuple[int, int]]], cut: int
@@ -89,7 +87,6 @@ def test_a_damaged_offset_index_is_refused(content: bytes) -> None:
         OffsetIndex.decode(content, base_offset=0, size=5000, path="x")
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(-1, 200), st.integers(1, 5)), max_size=40))
 def test_time_lookup_is_safe_to_scan_from(appended: list[tuple[int, int]]) -> None:
     base = 1000

@@ -21,7 +21,7 @@ SLICE_SIZE = 500
 START = 3
 
 levels = pytest.mark.parametrize("durability", ["os", "fsync"])
-every = pytest.mark.parametrize("step", [61, pytest.param(3, marks=pytest.mark.slow)])
+every = pytest.mark.parametrize("step", [121, pytest.param(3, marks=pytest.mark.slow)])
 
 
 class Story:

@@ -29,7 +29,7 @@ def copied(durability: str) -> Moving:
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
-@pytest.mark.parametrize("step", [307, pytest.param(13, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [907, pytest.param(13, marks=pytest.mark.slow)])
 def test_an_interrupted_move_is_done_or_not_done(durability: str, step: int) -> None:
     opcode, is_over, ends = 1, False, set()
     while not is_over:

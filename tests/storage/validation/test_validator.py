@@ -7,7 +7,7 @@ import struct
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from embedlog import errors
@@ -584,7 +584,6 @@ def test_a_batch_larger_than_a_segment_is_refused():
     refused(18, sent, log_start=False, segment_bytes=len(sent) - 1)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     rows=st.lists(
         st.tuples(
@@ -607,7 +606,6 @@ def test_whatever_is_accepted_reads_back_as_it_was_sent(rows, codec, target):
     assert batch.max_timestamp == max(-1, *timestamps)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 120))
 def test_no_bytes_bring_anything_but_a_kafka_error(noise, position):
     sent = bytearray(good(codec=Codec.LZ4) if len(noise) % 2 else good())

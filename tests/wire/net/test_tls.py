@@ -9,7 +9,7 @@ import ssl
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.client.secure_proxy import Authority
@@ -78,7 +78,6 @@ def framed(payload: bytes) -> bytes:
     return len(payload).to_bytes(4, "big") + payload
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     payloads=st.lists(st.binary(max_size=40_000), max_size=6),
     size=st.sampled_from([1, 7, 1_000, 16_384, 1 << 20]),

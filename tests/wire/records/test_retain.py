@@ -54,7 +54,6 @@ def test_the_records_kept_and_nothing_else(
 
 
 @given(columns(count_max=100))
-@settings(max_examples=30)
 def test_keeping_all_changes_nothing(arguments: dict[str, Any]) -> None:
     batch = RecordBatch(build(arguments, **PRODUCER))
     assert retain(batch, range(batch.record_count)) == bytes(batch.buffer)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from embedlog import Producer
 from tests.client.faulty_cluster import FaultyCluster, faulty_cluster
+from tests.support.turns import take_turns
 from wire.schemas.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from wire.schemas.api_versions import FinalizedFeatureKey as Feature
 
@@ -20,16 +22,27 @@ def cluster() -> Iterator[FaultyCluster]:
     with faulty_cluster() as made:
         made.cluster.create_topic("out", 2)
         made.cluster.create_topic("other", 1)
-        with made.cluster.consumer(group_id="readers") as consumer:
-            consumer.committed([("other", 0)])  # from here on groups have coordinators
         yield made
 
 
-@pytest.fixture(params=[2, 1], ids=["v2", "v1"])
+@pytest.fixture
+def has_groups(cluster: FaultyCluster) -> None:
+    """From here on groups have coordinators, also the first time that one is looked for."""
+    with cluster.cluster.consumer(group_id="readers") as consumer:
+        consumer.committed([("other", 0)])
+
+
+VERSIONS = {"v2": 2, "v1": 1}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    take_turns(items, Path(__file__).parent, ["transaction_version"])
+
+
+@pytest.fixture(params=VERSIONS)
 def transaction_version(request: pytest.FixtureRequest) -> int:
     """The feature transaction.version, as the cluster tells it to clients."""
-    found: int = request.param
-    return found
+    return VERSIONS[request.param]
 
 
 def transaction_features(answer: ApiVersionsResponse, level: int) -> ApiVersionsResponse:

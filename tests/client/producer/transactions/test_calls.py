@@ -198,14 +198,14 @@ CALLS: dict[str, Callable[[Producer], Any]] = {
 }
 
 
-@pytest.mark.parametrize("transaction_version", [2], indirect=True)
+@pytest.mark.parametrize("transaction_version", ["v2"], indirect=True)
 @pytest.mark.parametrize("call", [each for each in CALLS if each != "init_transactions"])
 def test_nothing_can_be_done_before_init_transactions(make: MakeProducer, call: str) -> None:
     with pytest.raises(IllegalState, match=r"init_transactions first|phase|no transaction is prep"):
         CALLS[call](make())
 
 
-@pytest.mark.parametrize("transaction_version", [2], indirect=True)
+@pytest.mark.parametrize("transaction_version", ["v2"], indirect=True)
 @pytest.mark.parametrize("call", [each for each in CALLS if "begin" not in each])
 def test_what_needs_a_transaction_says_so(producer: Producer, call: str) -> None:
     if call == "transaction":
@@ -214,7 +214,7 @@ def test_what_needs_a_transaction_says_so(producer: Producer, call: str) -> None
         CALLS[call](producer)
 
 
-@pytest.mark.parametrize("transaction_version", [2], indirect=True)
+@pytest.mark.parametrize("transaction_version", ["v2"], indirect=True)
 @pytest.mark.parametrize("call", ["begin_transaction", "transaction"])
 def test_transactions_do_not_nest(producer: Producer, call: str) -> None:
     with producer.transaction() as outer:
@@ -377,7 +377,7 @@ def test_metrics_tell_what_the_calls_took(make: MakeProducer, cluster: FaultyClu
     assert [metrics[f"txn-{name}-time-ns-total"] for name in names] == [0] * 4
 
 
-@pytest.mark.parametrize("transaction_version", [2], indirect=True)
+@pytest.mark.parametrize("transaction_version", ["v2"], indirect=True)
 def test_batches_of_a_new_epoch_follow_each_other_without_waiting_for_the_first(
     make: MakeProducer, cluster: FaultyCluster
 ) -> None:
@@ -414,7 +414,7 @@ def test_a_transaction_that_was_left_open_is_seen_by_nobody_in_time(
     assert committed(cluster, "out") == []
 
 
-@pytest.mark.parametrize("transaction_version", [2], indirect=True)
+@pytest.mark.parametrize("transaction_version", ["v2"], indirect=True)
 def test_a_transaction_that_took_too_long_can_be_aborted_since_version_2(
     make: MakeProducer, cluster: FaultyCluster
 ) -> None:

@@ -97,7 +97,7 @@ def test_errors_of_init_producer_id(
         producer.begin_transaction()
 
 
-@pytest.mark.parametrize("transaction_version", [1], indirect=True)
+@pytest.mark.parametrize("transaction_version", ["v1"], indirect=True)
 @pytest.mark.parametrize(
     ("code", "remedy"),
     [
@@ -131,7 +131,7 @@ def test_errors_of_add_partitions_to_txn(
         assert committed(cluster, "out") == [b"afterwards"]
 
 
-@pytest.mark.parametrize("transaction_version", [1], indirect=True)
+@pytest.mark.parametrize("transaction_version", ["v1"], indirect=True)
 @pytest.mark.parametrize(
     ("code", "remedy"),
     [
@@ -143,6 +143,7 @@ def test_errors_of_add_partitions_to_txn(
         (E.UNKNOWN_SERVER_ERROR, "close"),
     ],
 )
+@pytest.mark.usefixtures("has_groups")
 def test_errors_of_add_offsets_to_txn(
     producer: Producer, cluster: FaultyCluster, code: int, remedy: str | None
 ) -> None:
@@ -167,6 +168,7 @@ def test_errors_of_add_offsets_to_txn(
         (E.UNKNOWN_SERVER_ERROR, "close"),
     ],
 )
+@pytest.mark.usefixtures("has_groups")
 def test_errors_of_txn_offset_commit(
     producer: Producer, cluster: FaultyCluster, code: int, remedy: str | None
 ) -> None:
@@ -369,6 +371,7 @@ def test_a_coordinator_that_may_not_be_known_ends_the_producer(
 
 
 @pytest.mark.parametrize("kind", [InitProducerIdRequest, EndTxnRequest, TxnOffsetCommitRequest])
+@pytest.mark.usefixtures("has_groups")
 def test_a_connection_that_ends_has_the_coordinator_looked_for_again(
     make: MakeProducer, cluster: FaultyCluster, kind: type[Any]
 ) -> None:
@@ -386,7 +389,7 @@ def test_a_connection_that_ends_has_the_coordinator_looked_for_again(
     assert committed(cluster, "out") == [b"x"]
 
 
-@pytest.mark.parametrize("transaction_version", [1], indirect=True)
+@pytest.mark.parametrize("transaction_version", ["v1"], indirect=True)
 @pytest.mark.parametrize("error", [errors.Network("gone"), errors.RequestTimedOut("late")])
 def test_before_version_2_a_request_without_an_answer_costs_an_epoch(
     producer: Producer, cluster: FaultyCluster, error: KafkaError
@@ -401,7 +404,7 @@ def test_before_version_2_a_request_without_an_answer_costs_an_epoch(
     assert later == [first + 1] * 2, "what arrives late belongs to an epoch that is over"
 
 
-@pytest.mark.parametrize("transaction_version", [1], indirect=True)
+@pytest.mark.parametrize("transaction_version", ["v1"], indirect=True)
 def test_the_first_partitions_are_tried_again_after_20_ms(
     make: MakeProducer, cluster: FaultyCluster
 ) -> None:

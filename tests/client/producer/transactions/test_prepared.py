@@ -107,7 +107,7 @@ def test_closing_leaves_what_is_prepared(preparer: Producer, cluster: FaultyClus
     assert cluster.of_kind(EndTxnRequest) == []
 
 
-@pytest.mark.parametrize("transaction_version", [2], indirect=True)
+@pytest.mark.parametrize("transaction_version", ["v2"], indirect=True)
 @pytest.mark.parametrize("ends", ["commits", "aborts"])
 def test_an_heir_ends_what_was_prepared_before_it(
     make: MakeProducer, cluster: FaultyCluster, ends: str

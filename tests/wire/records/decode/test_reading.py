@@ -274,7 +274,6 @@ def test_scan_tells_what_an_append_needs() -> None:
 
 
 @given(st.lists(int64s, min_size=1, max_size=3), st.sampled_from([3, 40, 130]), int64s)
-@settings(max_examples=60)
 def test_timestamps_beyond_64_bits_wrap_alike(
     deltas: list[int], count: int, base_timestamp: int
 ) -> None:
