@@ -109,8 +109,8 @@ class DirectoryKeeper:
         self._told: object = None
         """What it knows of the directories: see `_State.key`."""
         self._retry_ms = 0
-        self._untold: tuple[int, str, OSError] | None = None
-        """A failure that the controller does not know of: when, of what, and why."""
+        self._untold: dict[str, tuple[int, OSError]] = {}
+        """What has failed and the controller does not know of, in order: when, and why."""
 
     def begin(self, broker: Broker) -> None:
         """Look after the directories of this broker from here on, until `close`."""
@@ -173,7 +173,7 @@ class DirectoryKeeper:
                 self._give_up(broker, path, error)
                 return None
             self._take_offline(broker, path, error)
-            self._untold = self._untold or (now_ms, path, error)
+            self._untold.setdefault(path, (now_ms, error))
         if self._is_too_late(broker, now_ms):
             return None
         if self._cut_short:
@@ -195,9 +195,9 @@ class DirectoryKeeper:
 
     def _is_too_late(self, broker: Broker, now_ms: int) -> bool:
         """End the broker if the controller could not be told for long: it would let it lead."""
-        if self._untold is None or broker.peers is None:
+        if not self._untold or broker.peers is None:
             return False
-        since_ms, path, error = self._untold
+        path, (since_ms, error) = next(iter(self._untold.items()))
         if now_ms - since_ms < broker.config.log_dir_failure_timeout_ms:
             return False
         self._give_up(broker, path, error)
@@ -251,14 +251,16 @@ class DirectoryKeeper:
         state = _State(broker)
         if not self._places and state.key == self._told:
             return None
-        places, epoch = self._places.copy(), peers.broker_epoch
+        places, epoch, failed = self._places.copy(), peers.broker_epoch, list(self._untold)
         self._asked = asked = peers.ask_controller(
             lambda controller: state.tell(controller, epoch, places)
         )
 
         def answered(done: Pending[None]) -> None:
             if done.error() is None:
-                self._told, self._untold = state.key, None
+                self._told = state.key
+                for path in failed:
+                    self._untold.pop(path, None)
                 self._told_of(places)
             else:
                 self._retry_ms = self._clock.monotonic_ms() + _RETRY_MS

@@ -9,6 +9,7 @@ from errno import EIO, EMFILE, ENOSPC
 import pytest
 
 from embedlog import TopicPartition
+from embedlog.brokers.network import CONTROLLER
 from embedlog.cluster import Cluster
 from embedlog.controller.metadata_log import METADATA_PARTITION
 from embedlog.coordinator.placement import partition_of
@@ -371,32 +372,57 @@ def test_one_of_several_ends_with_its_first_directory(three: Cluster, files: Sim
 def test_a_failure_while_the_controller_is_away_is_told_when_it_is_back(
     three: Cluster, files: SimFiles, runtime: SimRuntime
 ) -> None:
-    victim, index = led_in_second(three)
-    three.controller.stop()
-    files.failing[second(victim)] = EIO
-    with pytest.raises(EmbedlogError):
-        send(three, index, b"lost", acks="all", **IMPATIENT)
+    victim, index = fail_unheard(three, files)
     runtime.scheduler.run_for(200)
-    three.controller.start()
-    until(three, lambda: metadata(three)[index].leader_id not in (victim, -1))
-    assert send(three, index, b"y", acks="all") == 0
+    assert_others_take_over(three, victim, index)
 
 
 def test_a_broker_that_cannot_tell_of_a_failure_ends(
     three: Cluster, files: SimFiles, runtime: SimRuntime
 ) -> None:
-    victim, index = led_in_second(three)
-    three.controller.stop()
-    files.failing[second(victim)] = EIO
-    with pytest.raises(EmbedlogError):
-        send(three, index, b"lost", acks="all", **IMPATIENT)
+    victim, index = fail_unheard(three, files)
     runtime.scheduler.run_for(29_000)
     assert three.broker(victim).is_running
     runtime.scheduler.run_for(3_000)
     assert [each.node_id for each in three.brokers if not each.is_running] == [victim]
-    three.controller.start()
-    until(three, lambda: metadata(three)[index].leader_id not in (victim, -1))
-    assert send(three, index, b"y", acks="all") == 0
+    assert_others_take_over(three, victim, index)
+
+
+def fail_unheard(cluster: Cluster, files: SimFiles) -> tuple[int, int]:
+    """Without a controller the second directory of a broker fails, and a partition it leads."""
+    victim, index = led_in_second(cluster)
+    cluster.controller.stop()
+    files.failing[second(victim)] = EIO
+    with pytest.raises(EmbedlogError):
+        send(cluster, index, b"lost", acks="all", **IMPATIENT)
+    return victim, index
+
+
+def assert_others_take_over(cluster: Cluster, victim: int, index: int) -> None:
+    cluster.controller.start()
+    until(cluster, lambda: metadata(cluster)[index].leader_id not in (victim, -1))
+    assert send(cluster, index, b"y", acks="all") == 0
+
+
+def test_a_failure_after_one_that_is_being_told_counts_by_itself(
+    files: SimFiles, runtime: SimRuntime
+) -> None:
+    with Cluster("a", brokers=3, runtime=runtime, is_embedded=True, log_dirs=["b", "c"]) as three:
+        runtime.scheduler.run_for(1_000)
+        _, *others = three.broker(2).core.log_manager.managers
+        three.network.delay(2, CONTROLLER, 500)
+        for owner in others:
+            path = owner.directory.path
+            files.failing[path] = EIO
+            with suppress(OSError):
+                owner.directory.files.list(path)
+            runtime.scheduler.run_for(100)
+        controller = three.controller.core
+        assert controller is not None
+        until(three, lambda: len(controller.image.brokers[2].directories) == 2)
+        three.network.cut(2, CONTROLLER)
+        runtime.scheduler.run_for(32_000)
+        assert not three.broker(2).is_running
 
 
 def test_directories_in_memory_of_several_brokers() -> None:
