@@ -54,7 +54,7 @@ class Opener:
         self._others: dict[str, MetaProperties] = {}
         """What the properties of each directory but the first say."""
         self._left_out: set[bytes] = set()
-        """The ids of those that there were."""
+        """The ids of those that there were the last time, and are not now."""
 
     def open(
         self, first: str, log_dirs: Sequence[str], *, waits_for_committer: bool
@@ -246,6 +246,9 @@ class Opener:
                 events.warning(
                     "%s (%s) is forgotten: no replica lies there", gone.path, uuid_to_text(gone.id)
                 )
-                if gone.id in self._left_out:
-                    directories.offline = tuple(x for x in directories.offline if x is not gone)
+        # What is forgotten is missed no more, unless it is named, and cannot be opened.
+        forgotten = self._left_out.difference(kept)
+        directories.offline = tuple(
+            each for each in directories.offline if each.id not in forgotten
+        )
         notes.write_others(runtime.files, first.directory.path, kept, sync=sync)

@@ -446,15 +446,21 @@ def test_who_lost_power_does_not_lead_those_who_lost_nothing(
         assert found == [b"0", b"1", b"2", b"3", b"4"]
 
 
-def test_a_broker_whose_last_word_came_after_it_had_left_is_in_sync_when_all_are_opened() -> None:
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_broker_that_had_begun_to_leave_is_in_sync_when_all_are_opened(is_late: bool) -> None:
+    """Its last word comes late, or all are closed in the middle of its shutdown."""
     before = sim_runtime(seed=1)
     cluster = Cluster("data", brokers=3, durability="os", runtime=before, is_embedded=True)
     cluster.create_topic("t", replication_factor=3)
     controller = cluster.controller.core
     assert controller is not None
     epoch = controller.image.brokers[3].epoch
-    cluster.broker(3).stop()
-    controller.brokers.unfence(3, epoch)
+    if is_late:
+        cluster.broker(3).stop()
+        controller.brokers.unfence(3, epoch)
+    else:
+        controller.brokers.begin_controlled_shutdown(3, epoch)
+        cluster.close()
     after = sim_runtime(seed=2, files=before.files.survivor())
     with Cluster("data", durability="os", runtime=after, is_embedded=True) as cluster:
         until(cluster, lambda: sorted(cluster.partition("t", 0).isr) == [1, 2, 3])

@@ -19,7 +19,7 @@ def take_turns(items: list[pytest.Item], folder: Path, fixtures: Sequence[str]) 
     """
     families: dict[object, dict[str, list[pytest.Function]]] = {}
     for item in items:
-        if str(item.path).startswith(str(folder)) and hasattr(item, "callspec"):
+        if str(item.path).startswith(f"{folder}/") and hasattr(item, "callspec"):
             given, case = item.callspec.params, item.callspec.id
             ways = [str(given[name]) for name in fixtures if name in given]
             for way in ways:

@@ -17,8 +17,8 @@ In a data directory the job says how far it has come after each commit, and rete
 where the topic's `embedlog.retention.archived` is true. The table has to stay where it is, then: an
 archive that is given up is withdrawn by `LogDirectoryReader.withdraw_archived`.
 
-Tasks read the log and write the files, Arrow batch by Arrow batch: 1.6 us of a processor for a
-record of 100 B, 14 us by way of Spark's rows.
+Tasks read the log and write the files, Arrow batch by Arrow batch: of 10 million records of 100 B
+each takes 1 us of a processor, and took 14 us by way of Spark's rows.
 
 One run at a time: a lock is held for as long as it takes, and ends with its process.
 """
@@ -49,8 +49,8 @@ from embedlog.spark.pipeline.staging import StagedFile, TaskFiles, give_places
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import InputPartition
 
-    from embedlog.spark.access import Slice
     from embedlog.spark.batch_reader import BatchReader
     from embedlog.spark.offsets import Positions
 
@@ -168,9 +168,8 @@ class _Run:
     ) -> Sequence[DataFile]:
         path = self._table.path
         reader = self._topics.reader(begin, until)
-        slices = [each.value for each in reader.partitions()]
         where = open_stage(path, key.directory)
-        tasks = run_tasks(self._spark, partial(_write_slice, where, reader), slices)
+        tasks = run_tasks(self._spark, partial(_write_part, where, reader), reader.partitions())
         won = [StagedFile(*file) for _, found in tasks for file in found]
         adds = give_places(won, where, path, key)
         reached("archive: staged")
@@ -258,12 +257,10 @@ class _Run:
         return made
 
 
-def _write_slice(where: str, reader: BatchReader, one: Slice) -> list[StagedFile]:
-    """In a task: a slice of the log as files in the stage `where`."""
-    from pyspark.sql.datasource import InputPartition
-
+def _write_part(where: str, reader: BatchReader, part: InputPartition) -> list[StagedFile]:
+    """In a task: a part of the log as files in the stage `where`."""
     files = TaskFiles(where, _PARTITIONED_BY)
-    for batch in reader.read(InputPartition(one)):
+    for batch in reader.read(part):
         files.write(_with_date(batch))
     return files.finish()
 
