@@ -232,9 +232,12 @@ class MetadataPublisher:
             return self._log_manager.get_or_create(topic_partition, topic_id=topic_id)
 
     def _host(self, image: MetadataImage, topic_partition: TopicPartition, log: Log) -> Partition:
-        topic_id = image.topics_by_name[topic_partition.topic].topic_id
-        partition = self._replica_manager.host(topic_partition, log, topic_id=topic_id)
-        self._apply(image, partition)
+        partition = self._replica_manager.host(
+            topic_partition,
+            log,
+            self._state(image, topic_partition),
+            topic_id=image.topics_by_name[topic_partition.topic].topic_id,
+        )
         if self._log_manager.is_offline(topic_partition):
             # Its directory has failed meanwhile, and whoever took it offline was here before.
             self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
@@ -249,7 +252,7 @@ class MetadataPublisher:
         is_ours = state is not None and self._replica_manager.node_id in state.replicas
         if hosted is not None and is_ours:
             try:
-                self._apply(image, hosted)
+                hosted.apply(self._state(image, topic_partition), self._replica_manager.node_id)
             except errors.KafkaStorageError as error:
                 if hosted.log.failure is None:
                     raise
@@ -264,22 +267,20 @@ class MetadataPublisher:
             is_new = before is None or self._replica_manager.node_id not in before.replicas
             self._create(image, topic, (topic_partition.partition,), is_new=is_new)
 
-    def _apply(self, image: MetadataImage, partition: Partition) -> None:
-        state = image.partition(partition.topic, partition.index)
-        assert state is not None, partition.topic_partition
+    def _state(self, image: MetadataImage, topic_partition: TopicPartition) -> PartitionState:
+        """What the controller decided about a partition that there is."""
+        state = image.partition(*topic_partition)
+        assert state is not None, topic_partition
         places = state.directories  # of few clusters there are any
-        partition.apply(
-            PartitionState(
-                leader=state.leader,
-                leader_epoch=state.leader_epoch,
-                partition_epoch=state.partition_epoch,
-                replicas=state.replicas,
-                isr=state.isr,
-                min_insync_replicas=self._min_insync_replicas(image, partition.topic),
-                is_recovering=state.is_recovering,
-                lost=[each for each in places if image.is_lost(state, each)],
-            ),
-            self._replica_manager.node_id,
+        return PartitionState(
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            replicas=state.replicas,
+            isr=state.isr,
+            min_insync_replicas=self._min_insync_replicas(image, topic_partition.topic),
+            is_recovering=state.is_recovering,
+            lost=[each for each in places if image.is_lost(state, each)],
         )
 
     def _remove(self, topic_partition: TopicPartition) -> None:

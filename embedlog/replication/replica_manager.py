@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from embedlog.replication.fetcher.fetchers import Fetchers
     from embedlog.replication.joined import Joined
     from embedlog.replication.membership import Membership
+    from embedlog.replication.partition_state import PartitionState
     from embedlog.runtime import Runtime
     from embedlog.storage.log import Log
     from embedlog.storage.log_values import LogAppendInfo as LogAppendInfo
@@ -125,9 +126,18 @@ class ReplicaManager:
             raise errors.UnknownTopicOrPartition()
         return found
 
-    def host(self, topic_partition: TopicPartition, log: Log, *, topic_id: bytes) -> Partition:
-        """Take a partition in; it serves nobody until `Partition.apply`."""
+    def host(
+        self, topic_partition: TopicPartition, log: Log, state: PartitionState, *, topic_id: bytes
+    ) -> Partition:
+        """Take a partition in, which leads or follows as `state` says. Requires: no partition lock.
+
+        Nobody finds it before that is known: they would hear that another broker leads it.
+
+        Raises:
+            KafkaStorageError: the disk has failed at the beginning of a term; nothing was taken in.
+        """
         partition = Partition(topic_partition, log, topic_id=topic_id, joined=self.joined)
+        partition.apply(state, self.node_id)
         self.partitions[topic_partition] = partition
         return partition
 

@@ -294,8 +294,9 @@ class SmallController:
             if partition is None:
                 topic_id = self.topic_ids[key.topic]
                 log = member.logs.get_or_create(key, topic_id=topic_id)
-                partition = manager.host(key, log, topic_id=topic_id)
-            partition.apply(state, node_id)
+                partition = manager.host(key, log, state, topic_id=topic_id)
+            else:
+                partition.apply(state, node_id)
             manager.changed(partition)
 
     def tell_all(self, node_id: int) -> None:
