@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from embedlog.common import TopicPartition
 from embedlog.replication.fetch_sessions import FetchSessions
 from tests.replication.brokers import TOPIC, Brokers
+from wire.schemas.fetch import FetchRequest
 
 MakeBrokers = Callable[..., Brokers]
 PARTITION = TopicPartition(TOPIC, 0)
@@ -153,6 +156,38 @@ def test_a_former_leader_cuts_what_was_not_replicated(make_brokers: MakeBrokers)
     assert brokers[1].values() == brokers[2].values() == brokers[3].values() == [b"kept", b"new"]
     assert sorted(brokers.state().isr) == [1, 2, 3]
     assert brokers[1].partition().log.epochs.cache.entries == [(0, 0), (1, 1)]
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_leader_that_hears_of_its_term_last_is_asked_again_soon(
+    make_brokers: MakeBrokers, is_new: bool
+) -> None:
+    brokers = make_brokers()
+    if is_new:
+        brokers.controller.withheld.add(2)
+        brokers.controller.create(2, 1, 3)
+    else:
+        brokers.controller.create(1, 2, 3)
+        brokers.run()
+        brokers.controller.withheld.add(2)
+        brokers.controller.elect(2)
+    brokers.run(3)
+    brokers.controller.tell_all(2)
+    brokers.append(2, b"a")
+    brokers.run(20)
+    assert brokers.offsets()[2] == (1, 1)
+
+
+def test_a_leader_that_hears_nothing_is_asked_less_and_less(make_brokers: MakeBrokers) -> None:
+    brokers = make_brokers(2)
+    brokers.controller.create(1, 2)
+    brokers.run()
+    brokers.controller.withheld.add(1)
+    brokers.controller.change(leader_epoch=1)
+    brokers.sent.clear()
+    brokers.run(60_000)
+    asked = [each for _, _, each in brokers.sent if isinstance(each, FetchRequest) and each.topics]
+    assert 60 < len(asked) < 75, "once a second in the end"
 
 
 def test_histories_that_part_several_epochs_ago_are_cut_step_by_step(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from embedlog.replication.partition import Partition
 
 UNDEFINED = -1
+_FIRST_DELAY_MS = 5
 
 
 class Followed:
@@ -23,6 +24,7 @@ class Followed:
     """
 
     __slots__ = (
+        "_delay_ms",
         "_sent_offset",
         "delayed_until_ms",
         "is_throttled",
@@ -42,6 +44,7 @@ class Followed:
         self.delayed_until_ms = 0
         self.is_throttled = False
         """Is it delayed because it has been fetched too fast?"""
+        self._delay_ms = 0
         self._sent_offset = UNDEFINED
 
     def begin(self) -> None:
@@ -114,6 +117,11 @@ class Followed:
     def was_asked(self) -> bool:
         """Did a fetch name it in this term? What is answered to an earlier one is none of it."""
         return self._sent_offset != UNDEFINED
+
+    def next_delay_ms(self, longest_ms: int) -> int:
+        """How long to wait for a leader that does not know its term, twice as long each time."""
+        self._delay_ms = min(max(2 * self._delay_ms, _FIRST_DELAY_MS), longest_ms)
+        return self._delay_ms
 
     def has_moved_on(self) -> bool:
         """Must the leader be told another offset than it was told last?"""

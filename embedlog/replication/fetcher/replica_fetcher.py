@@ -9,6 +9,7 @@
     a diverging epoch                   the log's end is cut to where the histories part
     OFFSET_OUT_OF_RANGE                 see `offset_lookup`
     FENCED_LEADER_EPOCH                 nothing until the metadata brings the next term
+    the leader does not know its term   delayed for a moment, and for twice as long each time
     any other error                     the partition is delayed for replica.fetch.backoff.ms
     the own log refuses for good        nothing until the metadata brings the next term
 
@@ -46,6 +47,14 @@ _ROUNDS_MAX = 16
 """Requests in a row that are answered at once, until the other fetchers have their turn."""
 
 _LOG_ERRORS = (KafkaError, CorruptRecord)
+
+_UNAWARE = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+)
+"""The metadata has reached this broker before the leader: it is about to hear of its term."""
 
 
 class ReplicaFetcher:
@@ -198,6 +207,8 @@ class ReplicaFetcher:
                 self._is_ready(self)
             elif code == ErrorCode.FENCED_LEADER_EPOCH:
                 self._session.remove(followed)
+            elif code in _UNAWARE:
+                self._delay(followed, followed.next_delay_ms(self._backoff_ms))
             else:
                 self._put_off(followed, error_for(code))
         except _LOG_ERRORS as error:
