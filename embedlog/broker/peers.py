@@ -34,6 +34,9 @@ class Peers(Protocol):
     def address(self, node_id: int, context: RequestContext) -> tuple[str, int] | None:
         """Where clients of the request's listener reach a broker; None when they cannot."""
 
+    def has_just_left(self, node_id: int) -> bool:
+        """Was a broker stopped or killed only a moment ago?"""
+
     def give_up(self) -> None:
         """End this broker at once, as its first log directory has failed."""
 

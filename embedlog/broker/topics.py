@@ -66,13 +66,28 @@ def live_nodes(broker: Broker, context: RequestContext) -> list[Node]:
     """Every broker that clients can reach, by number."""
     if broker.peers is None:
         return [this_node(broker, context)]
-    image = broker.image
-    found = [
-        node(broker, context, each.node_id)
-        for _, each in sorted(image.brokers.items())
-        if not each.is_fenced
-    ]
+    found = [node(broker, context, node_id) for node_id in sorted(broker.image.brokers)]
     return [each for each in found if each is not None]
+
+
+def departed_nodes(broker: Broker, context: RequestContext) -> list[Node]:
+    """Brokers that have left a moment ago, where clients reached them.
+
+    Kafka, too, names a broker for a while when others lead already: until it has shut down. Clients
+    of librdkafka depend on it. Where the answer that moves a partition to another leader no longer
+    names the former one, they may lose the leader they were just told, until they ask again after a
+    second.
+    """
+    peers = broker.peers
+    if peers is None:
+        return []
+    found = []
+    for node_id, known in sorted(broker.image.brokers.items()):
+        if known.is_fenced and peers.has_just_left(node_id):
+            address = peers.address(node_id, context)
+            if address is not None:
+                found.append(Node(node_id, *address, known.rack))
+    return found
 
 
 def check_node(broker: Broker, resource_type: int, resource_name: str) -> None:

@@ -66,13 +66,13 @@ class Member:
         self._is_starting = False
         self.is_hidden = False
         """Is it left out of what clients are told?"""
+        self.left_ms: int | None = None
+        """When it was last stopped or killed, monotonic."""
         self.neighbours = Neighbours(world, self)
         self.door = Door(node_id, self.neighbours.reaches_controller, world.runtime)
         self.feed = MetadataFeed(self._hear, self._is_reached)
         self.listening = Listening(self.door)
         self._world = world
-        self._network = world.network
-        self._scheduler = world.runtime.scheduler
 
     # Life
 
@@ -104,7 +104,7 @@ class Member:
                 Runtime(
                     clock=world.runtime.clock,
                     files=self.disk,
-                    scheduler=self._scheduler,
+                    scheduler=world.runtime.scheduler,
                     random=world.runtime.random,
                 ),
                 self.directory,
@@ -153,11 +153,12 @@ class Member:
         self.listening.open(core)
         if controller is not None:
             controller.brokers.unfence(self.node_id, self.neighbours.broker_epoch)
-        self._scheduler.add(self)
+        self._world.runtime.scheduler.add(self)
 
     def stop(self) -> None:
         """Hand leadership over, then close."""
         node = self._running()
+        self.left_ms = self._world.runtime.clock.monotonic_ms()
         controller = self._listening_controller()
         if controller is not None:
             if self.config.controlled_shutdown_enable:
@@ -174,6 +175,7 @@ class Member:
         has gone.
         """
         node = self._running()
+        self.left_ms = self._world.runtime.clock.monotonic_ms()
         self._vanish()
         controller = self._listening_controller()
         if controller is not None:
@@ -184,7 +186,7 @@ class Member:
 
     def begin_close(self) -> None:
         """Serve nobody any more: all brokers are about to be closed together."""
-        self._scheduler.remove(self)
+        self._world.runtime.scheduler.remove(self)
         self.door.close()
         self.listening.close()
 
@@ -198,12 +200,12 @@ class Member:
     def pause(self) -> None:
         """Hear and say nothing until `resume`."""
         self._running()
-        self._network.freeze(self.node_id)
+        self._world.network.freeze(self.node_id)
         self.door.pause()
 
     def resume(self) -> None:
         """End a pause."""
-        self._network.thaw(self.node_id)
+        self._world.network.thaw(self.node_id)
         self.door.resume()
         self.try_again()
 
@@ -215,15 +217,15 @@ class Member:
             if controller is not None:
                 self.node.core.controller = controller
             self.door.try_again()
-            self._scheduler.notify(self)
+            self._world.runtime.scheduler.notify(self)
 
     def _leave(self) -> None:
         self._vanish()
         self.listening.close()
 
     def _vanish(self) -> None:
-        self._scheduler.remove(self)
-        self._network.thaw(self.node_id)
+        self._world.runtime.scheduler.remove(self)
+        self._world.network.thaw(self.node_id)
         self.node = None
         self.feed.forget()
         self.door.close()
@@ -263,7 +265,7 @@ class Member:
         """Does it hear the controller?"""
         if self._is_starting or self.door.is_paused:
             return False
-        return not self._network.is_cut(CONTROLLER, self.node_id)
+        return not self._world.network.is_cut(CONTROLLER, self.node_id)
 
     def _hear(self, delta: MetadataDelta) -> None:
         if self.node is not None and delta.image.end_offset > self.node.core.image.end_offset:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import BrokerImage
     from embedlog.pending import Pending
+    from embedlog.runtime import Runtime
     from wire.schema import Message, R, Request
 
     T = TypeVar("T")
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         config: BrokerConfig
         door: Door
         is_hidden: bool
+        left_ms: int | None
         listening: Listening
         node: Node | None
         node_id: int
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
         """What all members share: `Several`, as this file knows it."""
 
         network: ClusterNetwork
+        runtime: Runtime
 
         @property
         def controller(self) -> Controller | None:
@@ -57,6 +60,8 @@ if TYPE_CHECKING:
 
 
 _TIMEOUT_MS = 30_000
+_FAREWELL_MS = 500
+"""So long the others go on naming a broker that has left: time enough for clients to have moved."""
 
 
 class Neighbours:
@@ -126,6 +131,13 @@ class Neighbours:
             # Bytes without sockets (`testing.LoopbackChannels`): whoever connects says to whom.
             port = context.advertised_port
         return None if port is None else (context.advertised_host, port)
+
+    def has_just_left(self, node_id: int) -> bool:
+        """See `Peers.has_just_left`."""
+        target = self._world.members.get(node_id)
+        if target is None or target.left_ms is None:
+            return False
+        return self._world.runtime.clock.monotonic_ms() - target.left_ms < _FAREWELL_MS
 
     def alter_partition(
         self,

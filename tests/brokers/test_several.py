@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from embedlog import errors
+from embedlog.brokers.broker_node import BrokerNode
 from embedlog.client.errors import IllegalState
 from embedlog.cluster import Cluster
 from embedlog.common import TopicPartition
@@ -12,6 +15,7 @@ from embedlog.errors import ClosedError, ConfigError
 from embedlog.runtime.files import write_whole
 from embedlog.testing import SimRuntime, sim_runtime
 from tests.brokers.conftest import RACKS, leader_of, until
+from wire.schemas.describe_cluster import DescribeClusterRequest
 from wire.schemas.metadata import MetadataRequest
 
 TOPIC = "events"
@@ -63,6 +67,33 @@ def test_clients_are_told_of_every_broker_and_its_rack(cluster: Cluster) -> None
     assert [(each.node_id, each.rack) for each in told.brokers] == [(1, "a"), (2, "b"), (3, "c")]
 
 
+@pytest.mark.parametrize("end", [BrokerNode.kill, BrokerNode.stop])
+def test_metadata_names_a_broker_that_has_left_until_clients_have_moved(
+    cluster: Cluster, runtime: SimRuntime, end: Callable[[BrokerNode], None]
+) -> None:
+    make_topic(cluster)
+    former = leader_of(cluster, TOPIC)
+    other = cluster.broker(former.node_id % 3 + 1)
+    end(former)
+
+    def told() -> tuple[int, bool]:
+        answer = other.connect().send(-1, MetadataRequest(topics=None)).result()
+        topic = next(each for each in answer.topics if each.name == TOPIC)
+        assert topic.partitions[0].leader_id not in (former.node_id, -1)
+        assert answer.controller_id != former.node_id
+        return len(answer.brokers), former.node_id in [each.node_id for each in answer.brokers]
+
+    assert told() == (3, True)
+    described = other.connect().send(-1, DescribeClusterRequest()).result()
+    assert former.node_id not in [each.broker_id for each in described.brokers]
+    runtime.scheduler.run_for(499)
+    assert told() == (3, True)
+    runtime.scheduler.run_for(1)
+    assert told() == (2, False)
+    former.start()
+    assert told() == (3, True)
+
+
 @pytest.mark.parametrize("loses", [False, True])
 def test_a_killed_leader_costs_nothing_that_all_had(cluster: Cluster, loses: bool) -> None:
     make_topic(cluster)
@@ -90,14 +121,16 @@ def test_a_producer_that_stays_goes_on_with_the_next_leader(cluster: Cluster) ->
     assert consume(cluster, 6) == [b"%d" % number for number in range(6)]
 
 
-def test_a_kill_costs_next_to_no_virtual_time(cluster: Cluster, runtime: SimRuntime) -> None:
+def test_a_kill_or_a_stop_costs_next_to_no_virtual_time(
+    cluster: Cluster, runtime: SimRuntime
+) -> None:
     make_topic(cluster)
     with cluster.producer(acks="all") as producer:
         producer.send(TOPIC, b"before").result()
-        for _ in range(4):
+        for number in range(4):
             former = leader_of(cluster, TOPIC)
             killed_ms = runtime.clock.monotonic_ms()
-            former.kill()
+            former.kill() if number % 2 else former.stop()
             producer.send(TOPIC, b"after").result()
             assert runtime.clock.monotonic_ms() - killed_ms < 10
             former.start()

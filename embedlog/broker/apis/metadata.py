@@ -65,7 +65,7 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest) ->
             MetadataResponseBroker(
                 node_id=node.node_id, host=node.host, port=node.port, rack=node.rack
             )
-            for node in nodes
+            for node in (*nodes, *topics.departed_nodes(broker, context))
         ],
         cluster_id=broker.cluster_id,
         controller_id=nodes[0].node_id if nodes else -1,

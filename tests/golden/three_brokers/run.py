@@ -21,6 +21,7 @@ from tests.golden.three_brokers.requests import assigned, described
 from tests.golden.three_brokers.targets import ClusterTarget
 from tests.support.kafka_cluster import BROKERS
 from wire.schemas.describe_cluster import DescribeClusterRequest
+from wire.schemas.metadata import MetadataRequest
 
 Scenario = Callable[["ClusterRun"], None]
 SCENARIOS: dict[str, Scenario] = {}
@@ -200,12 +201,12 @@ class ClusterRun:
         """Return when every live broker takes just these for live, and their partitions too."""
         for run in self._everyone():
             for _ in range(POLL_COUNT_MAX):
-                answer = run.setup(DescribeClusterRequest(), 2)
-                if sorted(row.broker_id for row in answer.brokers) == self.live:
+                found = _members(run)
+                if found == [self.live, self.live]:
                     break
                 self.let_pass(POLL_MS)
             else:
-                raise AssertionError(f"{run.where} does not see {self.live}: {answer}")
+                raise AssertionError(f"{run.where} does not see {self.live}: {found}")
         self.let_pass(SETTLE_MS)
 
     def _everyone(self) -> Iterator[Run]:
@@ -214,6 +215,16 @@ class ClusterRun:
 
     def _anyone(self) -> Run:
         return self._runs[self.live[0]]
+
+
+def _members(run: Run) -> list[list[int]]:
+    """Who is a member, as DescribeCluster and as Metadata say."""
+    answer = run.setup(DescribeClusterRequest(), 2)
+    metadata = run.setup(MetadataRequest(topics=[]), 12)
+    return [
+        sorted(row.broker_id for row in answer.brokers),
+        sorted(row.node_id for row in metadata.brokers),
+    ]
 
 
 def play(target: ClusterTarget, name: str) -> list[dict[str, Any]]:
