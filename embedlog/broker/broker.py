@@ -89,17 +89,17 @@ class Broker:
         )
         self.parked = ParkedFetches()
         """Those of connections, which may break."""
-        self._publisher = MetadataPublisher(
+        self.publisher = MetadataPublisher(
             config,
             log_manager,
             self.replica_manager,
             self._bump_leader_epochs,
-            is_member=peers is not None,
+            peers,
         )
-        self._publisher.open(self.image)
-        self.replica_manager.load = self._publisher.load
+        self.publisher.open(self.image)
+        self.replica_manager.load = self.publisher.load
         if peers is None and not log_manager.was_clean:
-            self._recover(self._publisher.load_all)
+            self._recover(self.publisher.load_all)
         for each in log_manager.managers:
             runtime.scheduler.add(each.tasks)
         if peers is None and TRANSACTIONS_TOPIC in self.image.topics_by_name:
@@ -135,8 +135,12 @@ class Broker:
             self.log_manager.tasks.stir()
         return answer
 
-    def close(self, *, syncs: bool = True) -> None:
-        """Answer what waits, and sync what waits for it. Requests after this find no partition."""
+    def close(self, *, syncs: bool = True, makes_logs: bool = False) -> None:
+        """Answer what waits, and sync what waits for it. Requests after this find no partition.
+
+        `makes_logs`: those of new topics that were not used yet are made first.
+        """
+        self.publisher.close(makes_logs=makes_logs)
         for each in self.log_manager.managers:
             self.runtime.scheduler.remove(each.tasks)
         if self._late.group_coordinator is not None:
@@ -192,7 +196,7 @@ class Broker:
         self.image = delta.image
         if self.peers is not None and delta.broker_configs_changed:
             self._obey_settings()
-        self._publisher.publish(delta)
+        self.publisher.publish(delta)
         if delta.broker_configs_changed:
             from embedlog.broker.directory_keeper import heed_cordons
 
@@ -213,9 +217,9 @@ class Broker:
         self._obey_settings()
         self.replica_manager.join(membership)
         if self.log_manager.was_clean:
-            self._publisher.host_all()
+            self.publisher.host_all(at_once=False)
         else:
-            self._recover(self._publisher.host_all)
+            self._recover(lambda: self.publisher.host_all(at_once=True))
         open_coordinators(self, self.image, is_opening=is_opening)
         if self.config.cordoned_log_dirs:
             from embedlog.broker.directory_keeper import heed_cordons
@@ -234,7 +238,7 @@ class Broker:
 
     def all_partitions(self) -> list[Partition]:
         """Every partition of this broker that has a log; those not asked for yet are loaded."""
-        self._publisher.load_all()
+        self.publisher.load_all()
         return list(self.replica_manager.partitions.values())
 
     def disk_error(self, topic: str, partition: int) -> Exception | None:

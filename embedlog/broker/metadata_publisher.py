@@ -6,7 +6,8 @@
     a coordinator's partition     has no log before it is first asked for: there are 50 of a topic,
                                   and few are ever used
 
-In a cluster of several brokers every replica is hosted at once: followers have to follow.
+One of several brokers hosts every replica soon, as followers have to follow: see `ReplicasToHost`.
+Where it has several log directories, at once: which of them gets a log depends on those before it.
 
 Locks: controller, then this one, then partition. Nothing that waits is completed under them:
 whoever is answered may ask for the controller lock, and a completing operation holds its own.
@@ -15,26 +16,22 @@ whoever is answered may ask for the controller lock, and a completing operation 
 from __future__ import annotations
 
 from embedlog import errors
+from embedlog.broker.hosting import Hosting
 from embedlog.common import TopicPartition
 from embedlog.config import topic_config
-from embedlog.logs import Log as Logger
-from embedlog.replication.partition_state import PartitionState
 from embedlog.runtime.locks import Rank, ranked_rlock
-from embedlog.storage.log_config import LogConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from embedlog.broker.peers import Peers
+    from embedlog.broker.replicas_to_host import ReplicasToHost
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataDelta, MetadataImage, TopicImage
     from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.storage.data_directories import DataDirectories
-    from embedlog.storage.log import Log
-
-
-_log = Logger("broker")
 
 
 class MetadataPublisher:
@@ -50,23 +47,29 @@ class MetadataPublisher:
         log_manager: DataDirectories,
         replica_manager: ReplicaManager,
         bump_leader_epochs: Callable[[Iterable[TopicPartition], int], None],
-        *,
-        is_member: bool,
+        peers: Peers | None,
     ) -> None:
-        """`is_member`: there are other brokers, which lead and follow."""
-        self._is_member = is_member
         self._config = config
         self._log_manager = log_manager
         self._replica_manager = replica_manager
         self._bump_leader_epochs = bump_leader_epochs
+        self._hosting = Hosting(config, log_manager, replica_manager)
         self._lock = ranked_rlock(Rank.PUBLISHER)
         self._image: MetadataImage | None = None
+        self._peers = peers
+        """The other brokers, which lead and follow."""
+        self._to_host: ReplicasToHost | None = None
+        """None where there are no others."""
+        if peers is not None:
+            from embedlog.broker.replicas_to_host import ReplicasToHost
+
+            self._to_host = ReplicasToHost(replica_manager.runtime, self._host_waiting)
 
     def open(self, image: MetadataImage) -> None:
         """Begin with the image of a broker that opens. Partitions wait until they are asked for."""
         self._image = image
         for name in image.topics_by_name:
-            self._log_manager.configure(name, self._log_config(image, name))
+            self._hosting.configure_logs(image, name)
 
     def _throttle(self, image: MetadataImage, topics: Iterable[str]) -> None:
         """Let the replicas that topics name be slowed down (KIP-73)."""
@@ -85,32 +88,53 @@ class MetadataPublisher:
             assert isinstance(follower, tuple), follower
             joined.throttles.configure(name, leader_replicas=leader, follower_replicas=follower)
 
-    def host_all(self) -> None:
+    def host_all(self, *, at_once: bool) -> None:
         """Host every replica that is this broker's; give up the logs of those that are not.
 
-        What became of a replica while the broker was away is told by the image alone.
+        What became of a replica while the broker was away is told by the image alone. They are
+        hosted soon, and in this call if `at_once`.
         """
         assert self._image is not None, "open comes first"
+        assert self._to_host is not None, "there are no other brokers"
         with self._lock:
             image = self._image
             for topic_partition in self._log_manager.partitions():
-                log = self._log_manager.get(topic_partition)
-                if log is not None and not self._is_ours(image, topic_partition, log):
-                    self._remove(topic_partition)
+                if self._is_ours(image, topic_partition):
+                    continue
+                if self._log_manager.get(topic_partition) is not None:
+                    self._hosting.remove(topic_partition)
             self._throttle(image, image.topics_by_name)
             for topic in image.topics_by_name.values():
                 self._create(image, topic, range(len(topic.partitions)), is_new=False)
+        if at_once:
+            for topic_partition in self._to_host.all():
+                self._host_waiting(topic_partition)
         self._log_manager.report()
+        self._to_host.begin()
 
-    def _is_ours(self, image: MetadataImage, topic_partition: TopicPartition, log: Log) -> bool:
-        topic = image.topics_by_name.get(topic_partition.topic)
-        state = image.partition(*topic_partition)
-        return (
-            topic is not None
-            and state is not None
-            and log.topic_id in (None, topic.topic_id)
-            and self._replica_manager.node_id in state.replicas
-        )
+    def close(self, *, makes_logs: bool) -> None:
+        """Host nothing more. `makes_logs`: those of replicas that wait and have none are made."""
+        to_host = self._to_host
+        if to_host is None:
+            return
+        if makes_logs:
+            for topic_partition in to_host.all():
+                if self._log_manager.holder(topic_partition) is None:
+                    self._host_waiting(topic_partition)
+        with self._lock:  # one may be about to be hosted
+            to_host.close()
+
+    def _host_waiting(self, topic_partition: TopicPartition) -> None:
+        """It is the turn of a replica. Requires: no other lock."""
+        assert self._image is not None, "open comes first"
+        assert self._to_host is not None, "there are no other brokers"
+        with self._lock:
+            if topic_partition not in self._to_host:
+                return
+            if topic_partition not in self._replica_manager.partitions:
+                self._hosting.host_or_warn(self._image, topic_partition)
+            self._to_host.forget(topic_partition)
+        self._log_manager.report()
 
     def load_all(self) -> None:
         """Host every partition that belongs here, those of coordinators only if they have a log."""
@@ -137,25 +161,30 @@ class MetadataPublisher:
         """
         with self._lock:
             assert self._image is not None, "open comes first"
-            image = self._image
-            state = image.partition(topic, number)
-            if state is None:
-                return None
-            if self._replica_manager.node_id not in state.replicas:
-                raise errors.NotLeaderOrFollower()
+            image, to_host = self._image, self._to_host
             topic_partition = TopicPartition(topic, number)
+            if image.partition(topic, number) is None:
+                return None
+            if not self._is_ours(image, topic_partition):
+                raise errors.NotLeaderOrFollower()
             partition = self._replica_manager.partitions.get(topic_partition)
             if partition is None:
-                log = self._log_manager.get_or_create(
-                    topic_partition,
-                    topic_id=image.topics_by_name[topic].topic_id,
-                    directory_id=state.directories.get(self._replica_manager.node_id),
+                partition = self._hosting.host(
+                    image, topic_partition, may_replace=to_host is not None
                 )
-                partition = self._host(image, topic_partition, log)
+                if to_host is not None:
+                    to_host.forget(topic_partition)
+        if self._peers is not None:
+            self._peers.let_follow(topic_partition, partition.replicas)
         self._log_manager.report()
         while partition.leader_epoch < (latest_epoch := partition.log.epochs.latest):
             self._bump_leader_epochs([topic_partition], latest_epoch)
         return partition
+
+    def want(self, topic_partition: TopicPartition) -> None:
+        """Another broker uses a partition: let its replica here follow, if it waits for that."""
+        if self._to_host is not None:
+            self._to_host.want(topic_partition)
 
     def publish(self, delta: MetadataDelta) -> None:
         """Act on one change. They come in order, one at a time."""
@@ -169,7 +198,7 @@ class MetadataPublisher:
             # All of them before the first log is made: a disk that refuses one topic's log shall
             # not cost another its settings, nor the one its own when its log is made later.
             for topic, _ in added:
-                self._log_manager.configure(topic.name, self._log_config(image, topic.name))
+                self._hosting.configure_logs(image, topic.name)
             self._throttle(image, (topic.name for topic, _ in added))
             for topic, numbers in (*added, *delta.partitions_added):
                 self._create(image, topic, numbers)
@@ -190,125 +219,52 @@ class MetadataPublisher:
         *,
         is_new: bool = True,
     ) -> None:
-        """Make the logs of new partitions; one that the disk refuses is made when asked for.
+        """Make the logs of new partitions, or let them wait for their turn.
 
         They are there already if they are not `is_new`, unless their topics never had records.
         """
-        if topic.is_internal and not self._is_member:
+        to_host = self._to_host
+        if topic.is_internal and to_host is None:
             return
-        node_id = self._replica_manager.node_id
         for number in numbers:
-            state = topic.partitions[number]
-            if node_id not in state.replicas:
-                continue
             topic_partition = TopicPartition(topic.name, number)
-            try:
-                log = self._make(
-                    topic_partition,
-                    topic.topic_id,
-                    directory_id=state.directories.get(node_id),
-                    is_new=is_new,
-                )
-                self._host(image, topic_partition, log)
-            except errors.KafkaStorageError as error:
-                # The topic is in the metadata by now, and the request has not failed.
-                _log.warning("%s cannot be served yet: %s", topic_partition, error)
-
-    def _make(
-        self,
-        topic_partition: TopicPartition,
-        topic_id: bytes,
-        *,
-        directory_id: bytes | None,
-        is_new: bool,
-    ) -> Log:
-        try:
-            return self._log_manager.get_or_create(
-                topic_partition, topic_id=topic_id, directory_id=directory_id, is_new=is_new
-            )
-        except errors.InconsistentTopicId:
-            # A crash came between a topic's end in the metadata and that of its log.
-            self._log_manager.delete(topic_partition)
-            return self._log_manager.get_or_create(topic_partition, topic_id=topic_id)
-
-    def _host(self, image: MetadataImage, topic_partition: TopicPartition, log: Log) -> Partition:
-        partition = self._replica_manager.host(
-            topic_partition,
-            log,
-            self._state(image, topic_partition),
-            topic_id=image.topics_by_name[topic_partition.topic].topic_id,
-        )
-        if self._log_manager.is_offline(topic_partition):
-            # Its directory has failed meanwhile, and whoever took it offline was here before.
-            self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
-        return partition
+            if not self._is_ours(image, topic_partition):
+                continue
+            if to_host is None or not self._log_manager.has_one:
+                self._hosting.host_or_warn(image, topic_partition, is_new=is_new)
+            else:
+                to_host.add(topic_partition)
 
     def _update(
         self, former: MetadataImage | None, image: MetadataImage, topic_partition: TopicPartition
     ) -> None:
         """Let a partition that changed lead, follow, begin or end here."""
-        state = image.partition(*topic_partition)
         hosted = self._replica_manager.partitions.get(topic_partition)
-        is_ours = state is not None and self._replica_manager.node_id in state.replicas
-        if hosted is not None and is_ours:
-            try:
-                hosted.apply(self._state(image, topic_partition), self._replica_manager.node_id)
-            except errors.KafkaStorageError as error:
-                if hosted.log.failure is None:
-                    raise
-                # The others shall hear of the change all the same, and one of them lead.
-                _log.warning("%s cannot be served any more: %s", topic_partition, error)
-            self._replica_manager.changed(hosted)
+        if not self._is_ours(image, topic_partition):
+            if hosted is not None or self._waits(topic_partition):
+                self._remove(topic_partition)
         elif hosted is not None:
-            self._remove(topic_partition)
-        elif is_ours and self._is_member:
+            self._hosting.apply(image, hosted)
+        elif self._to_host is not None:
+            is_new = former is None or not self._is_ours(former, topic_partition)
             topic = image.topics_by_name[topic_partition.topic]
-            before = None if former is None else former.partition(*topic_partition)
-            is_new = before is None or self._replica_manager.node_id not in before.replicas
             self._create(image, topic, (topic_partition.partition,), is_new=is_new)
-
-    def _state(self, image: MetadataImage, topic_partition: TopicPartition) -> PartitionState:
-        """What the controller decided about a partition that there is."""
-        state = image.partition(*topic_partition)
-        assert state is not None, topic_partition
-        places = state.directories  # of few clusters there are any
-        return PartitionState(
-            leader=state.leader,
-            leader_epoch=state.leader_epoch,
-            partition_epoch=state.partition_epoch,
-            replicas=state.replicas,
-            isr=state.isr,
-            min_insync_replicas=self._min_insync_replicas(image, topic_partition.topic),
-            is_recovering=state.is_recovering,
-            lost=[each for each in places if image.is_lost(state, each)],
-        )
+            self._to_host.want(topic_partition)
 
     def _remove(self, topic_partition: TopicPartition) -> None:
-        self._replica_manager.retire(topic_partition)
-        try:
-            self._log_manager.delete(topic_partition)
-        except errors.KafkaStorageError as error:
-            # The topic is gone from the metadata. Its log goes when the directory is next opened,
-            # or when a topic of its name is made.
-            _log.warning("the log of a deleted topic is still there: %s", error)
+        if self._to_host is not None:
+            self._to_host.forget(topic_partition)
+        self._hosting.remove(topic_partition)
 
     def _configure(self, image: MetadataImage, topics: Iterable[str]) -> None:
         self._throttle(image, topics)
         for name in topics:
-            self._log_manager.configure(name, self._log_config(image, name))
-            min_insync_replicas = self._min_insync_replicas(image, name)
-            for number in range(len(image.topics_by_name[name].partitions)):
-                partition = self._replica_manager.partitions.get((name, number))
-                if partition is not None:
-                    partition.configure(min_insync_replicas=min_insync_replicas)
-                    self._replica_manager.changed(partition)
+            self._hosting.configure(image, name)
 
-    def _log_config(self, image: MetadataImage, topic: str) -> LogConfig:
-        texts = image.topic_configs.get(topic, {})
-        return LogConfig(**topic_config.log_settings(texts, self._config))
+    def _is_ours(self, image: MetadataImage, topic_partition: TopicPartition) -> bool:
+        """Is there such a partition, and has it a replica on this broker?"""
+        state = image.partition(*topic_partition)
+        return state is not None and self._replica_manager.node_id in state.replicas
 
-    def _min_insync_replicas(self, image: MetadataImage, topic: str) -> int:
-        texts = image.topic_configs.get(topic, {})
-        value = topic_config.effective("min.insync.replicas", texts, self._config)
-        assert isinstance(value, int), value
-        return value
+    def _waits(self, topic_partition: TopicPartition) -> bool:
+        return self._to_host is not None and topic_partition in self._to_host

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from embedlog.broker.context import RequestContext
+    from embedlog.common import TopicPartition
     from embedlog.controller.controller import Controller
     from embedlog.pending import Pending
     from wire.schema import R, Request
@@ -36,6 +37,9 @@ class Peers(Protocol):
 
     def has_just_left(self, node_id: int) -> bool:
         """Was a broker stopped or killed only a moment ago?"""
+
+    def let_follow(self, topic_partition: TopicPartition, replicas: Sequence[int]) -> None:
+        """A partition is in use: let the others that have a replica host it now."""
 
     def give_up(self) -> None:
         """End this broker at once, as its first log directory has failed."""

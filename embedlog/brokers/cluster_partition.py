@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedlog.common import TopicPartition
-from embedlog.errors import ConfigError, UnknownTopicOrPartition
+from embedlog.errors import ConfigError, KafkaError, UnknownTopicOrPartition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,9 +128,11 @@ class ClusterPartition:
         for node_id in self.replicas:
             member = self._brokers.members.get(node_id)
             if member is not None and member.node is not None:
-                hosted = member.node.core.replica_manager.partitions.get(self.topic_partition)
-                if hosted is not None:
-                    found[node_id] = hosted
+                manager = member.node.core.replica_manager
+                try:
+                    found[node_id] = manager.partition(*self.topic_partition)
+                except KafkaError:
+                    continue  # it does not know of it yet, or its disk refuses
         return found
 
     def __repr__(self) -> str:

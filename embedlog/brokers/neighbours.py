@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from embedlog.brokers.listening import Listening
     from embedlog.brokers.network import ClusterNetwork
     from embedlog.brokers.node import Node
+    from embedlog.common import TopicPartition
     from embedlog.config.broker_config import BrokerConfig
     from embedlog.controller.controller import Controller
     from embedlog.controller.metadata import BrokerImage
@@ -138,6 +139,14 @@ class Neighbours:
         if target is None or target.left_ms is None:
             return False
         return self._world.runtime.clock.monotonic_ms() - target.left_ms < _FAREWELL_MS
+
+    def let_follow(self, topic_partition: TopicPartition, replicas: Sequence[int]) -> None:
+        """See `Peers.let_follow`."""
+        for node_id in replicas:
+            target = self._world.members.get(node_id)
+            node = None if target is None else target.node
+            if node is not None and node_id != self.node_id:
+                node.core.publisher.want(topic_partition)
 
     def alter_partition(
         self,

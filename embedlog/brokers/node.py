@@ -28,7 +28,7 @@ class Node:
     several is given the `controller` and its `peers`.
     """
 
-    __slots__ = ("_is_alone", "commit_desk", "controller", "core", "log_manager")
+    __slots__ = ("_is_alone", "_is_on_disk", "commit_desk", "controller", "core", "log_manager")
 
     def __init__(
         self,
@@ -53,6 +53,7 @@ class Node:
             DirectoryLocked, ConfigError, CorruptRecord: see `embedlog.open`.
         """
         self._is_alone = controller is None
+        self._is_on_disk = on_disk
         opener = Opener(
             runtime,
             config,
@@ -136,7 +137,7 @@ class Node:
             self.log_manager.keeper.close()
         if self.commit_desk is not None:
             self.commit_desk.close()
-        self.core.close()
+        self.core.close(makes_logs=self._is_on_disk)
         self.core.runtime.scheduler.exclusively(self.log_manager.tasks.finish_before_close)
         self.log_manager.close()
 

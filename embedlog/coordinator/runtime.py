@@ -145,8 +145,11 @@ class CoordinatorRuntime(Generic[S]):
         slot = self._slots.get(index)
         if slot is not None:
             self._locked(slot, _unload_if_led_elsewhere)
-        partition = self._replica_manager.partitions.get((self.topic, index))
-        if partition is not None and partition.is_leader:
+        try:
+            partition = self._replica_manager.partition(self.topic, index)
+        except KafkaError:
+            return  # it is nobody's here, or the disk refuses: whoever asks for it is told
+        if partition.is_leader:
             self.read(index, _nothing)
 
     def unload_all(self) -> None:

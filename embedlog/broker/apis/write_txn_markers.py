@@ -88,7 +88,8 @@ def _write(
         written = _append(broker, marker, topic, index, batch)
     except errors.NotLeaderOrFollower:
         # Kafka tells who has no replica at all from a follower.
-        is_follower = (topic, index) in broker.replica_manager.partitions
+        known = broker.image.partition(topic, index)
+        is_follower = known is not None and broker.node_id in known.replicas
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return _result(index, code if is_follower else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     except errors.EmbedlogError as error:

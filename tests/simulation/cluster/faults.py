@@ -33,12 +33,15 @@ class Faults:
         say: Callable[[str], None],
         *,
         is_harsh: bool,
+        moves_often: bool = False,
     ) -> None:
+        """`moves_often`: half of what happens is that the partition gets other replicas."""
         self._world = world
         self._watch = watch
         self._place = place
         self._say = say
         self._is_harsh = is_harsh
+        self._moves_often = moves_often
         self._behind_ms = 0
         """How far the clock has gone back behind the latest time that it told."""
         self.is_over = False
@@ -66,6 +69,8 @@ class Faults:
             self._rolling,
             self._clock_jumps,
         )
+        if self._moves_often:
+            kinds = (*kinds, *[self._reassigned] * len(kinds))
         if self._world.log_dirs:
             # One that is moved away from a directory that has failed, and back, is there twice.
             kinds = (*[each for each in kinds if each != self._reassigned], *[self._disk_fails] * 5)

@@ -26,7 +26,9 @@ MILD, HARSH, UNCLEAN = "mild", "harsh", "unclean"
 class Story:
     """What happens, and what was written down of it."""
 
-    def __init__(self, seed: int, *, log_dirs: Sequence[str] = ()) -> None:
+    def __init__(
+        self, seed: int, *, log_dirs: Sequence[str] = (), moves_often: bool = False
+    ) -> None:
         """`log_dirs`: further log directories of each broker; the topic lies in them."""
         self.temper = (MILD, MILD, HARSH, UNCLEAN)[seed % 4]
         self.place: Place = (TOPIC, 0)
@@ -45,7 +47,12 @@ class Story:
             self.world.cluster.create_topic("first", 1, replication_factor=3)
         self.world.cluster.create_topic(TOPIC, 1, replication_factor=3, config=config)
         self.faults = Faults(
-            self.world, self.watch, self.place, self._say, is_harsh=self.temper != MILD
+            self.world,
+            self.watch,
+            self.place,
+            self._say,
+            is_harsh=self.temper != MILD,
+            moves_often=moves_often,
         )
         self.own = OwnClients(self.world, self.history, self._random)
 

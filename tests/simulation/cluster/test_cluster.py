@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
@@ -19,9 +20,10 @@ TRIES = 400
 RARE = {
     "too few in sync commit": 700,
     "one in sync is enough": 700,
-    "a move ends before all have arrived": 100,
 }
-"""Where the seeds begin for those that few stories meet: one in a hundred, or in seven hundred."""
+"""Where the seeds begin for those that few stories meet: one in seven hundred."""
+OF_MOVES = {"a move ends before all have arrived"}
+"""Those that are met where partitions get other replicas all the time."""
 
 
 @pytest.mark.slow
@@ -40,8 +42,9 @@ def test_a_story_of_each_temper(seed: int) -> None:
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: Bug) -> None:
     first = RARE.get(bug.name, 0)
+    tell = partial(Story, moves_often=True) if bug.name in OF_MOVES else story
     with bug.plant():
-        assert any(judged(story(seed)) for seed in range(first, first + TRIES))
+        assert any(judged(tell(seed)) for seed in range(first, first + TRIES))
 
 
 def test_a_seed_tells_one_story() -> None:

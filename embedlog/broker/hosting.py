@@ -1,0 +1,159 @@
+"""`Hosting`: this broker takes a partition in, or gives it up, as an image of the metadata says.
+
+Every method requires the publisher's lock: the image is the newest that this broker was told.
+"""
+
+from __future__ import annotations
+
+from embedlog import errors
+from embedlog.config import topic_config
+from embedlog.logs import Log as Logger
+from embedlog.replication.partition_state import PartitionState
+from embedlog.storage.log_config import LogConfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from embedlog.common import TopicPartition
+    from embedlog.config import BrokerConfig
+    from embedlog.controller.metadata import MetadataImage
+    from embedlog.replication.partition import Partition
+    from embedlog.replication.replica_manager import ReplicaManager
+    from embedlog.storage.data_directories import DataDirectories
+    from embedlog.storage.log import Log
+
+_log = Logger("broker")
+
+
+class Hosting:
+    """`replica_manager` gets the partitions, `log_manager` has their logs."""
+
+    __slots__ = ("_config", "_log_manager", "_replica_manager")
+
+    def __init__(
+        self, config: BrokerConfig, log_manager: DataDirectories, replica_manager: ReplicaManager
+    ) -> None:
+        self._config = config
+        self._log_manager = log_manager
+        self._replica_manager = replica_manager
+
+    def host(
+        self,
+        image: MetadataImage,
+        topic_partition: TopicPartition,
+        *,
+        is_new: bool = True,
+        may_replace: bool = False,
+    ) -> Partition:
+        """Take in a partition; its log is made if there is none. Requires: it is not hosted.
+
+        `is_new`: see `DataDirectories.get_or_create`. `may_replace`: a log of an earlier topic of
+        that name is given up.
+
+        Raises:
+            InconsistentTopicId: there is such a log, and it may not be replaced.
+            KafkaStorageError: the disk refuses.
+        """
+        state = image.partition(*topic_partition)
+        assert state is not None, topic_partition
+        manager, topic_id = self._log_manager, image.topics_by_name[topic_partition.topic].topic_id
+        try:
+            log = manager.get_or_create(
+                topic_partition,
+                topic_id=topic_id,
+                directory_id=state.directories.get(self._replica_manager.node_id),
+                is_new=is_new,
+            )
+        except errors.InconsistentTopicId:
+            if not may_replace:
+                raise
+            # A crash came between a topic's end in the metadata and that of its log.
+            manager.delete(topic_partition)
+            log = manager.get_or_create(topic_partition, topic_id=topic_id)
+        return self._serve(image, topic_partition, log, topic_id)
+
+    def _serve(
+        self, image: MetadataImage, topic_partition: TopicPartition, log: Log, topic_id: bytes
+    ) -> Partition:
+        partition = self._replica_manager.host(
+            topic_partition, log, self._state(image, topic_partition), topic_id=topic_id
+        )
+        if self._log_manager.is_offline(topic_partition):
+            # Its directory has failed meanwhile, and whoever took it offline was here before.
+            self._replica_manager.retire(topic_partition, errors.KafkaStorageError)
+        return partition
+
+    def host_or_warn(
+        self, image: MetadataImage, topic_partition: TopicPartition, *, is_new: bool = True
+    ) -> None:
+        """The same for a change of the metadata, which has come about whatever the disk says.
+
+        A partition that cannot be hosted is when it is asked for.
+        """
+        try:
+            self.host(image, topic_partition, is_new=is_new, may_replace=True)
+        except errors.KafkaStorageError as error:
+            _log.warning("%s cannot be served yet: %s", topic_partition, error)
+
+    def apply(self, image: MetadataImage, hosted: Partition) -> None:
+        """Let a hosted partition lead or follow as the image says.
+
+        Raises:
+            KafkaStorageError: the disk refuses, and may be better tomorrow.
+        """
+        topic_partition = hosted.topic_partition
+        try:
+            hosted.apply(self._state(image, topic_partition), self._replica_manager.node_id)
+        except errors.KafkaStorageError as error:
+            if hosted.log.failure is None:
+                raise
+            # The others shall hear of the change all the same, and one of them lead.
+            _log.warning("%s cannot be served any more: %s", topic_partition, error)
+        self._replica_manager.changed(hosted)
+
+    def configure(self, image: MetadataImage, topic: str) -> None:
+        """Let the logs and partitions of a topic, present and future, have its settings."""
+        self.configure_logs(image, topic)
+        min_insync_replicas = self._min_insync_replicas(image, topic)
+        for number in range(len(image.topics_by_name[topic].partitions)):
+            partition = self._replica_manager.partitions.get((topic, number))
+            if partition is not None:
+                partition.configure(min_insync_replicas=min_insync_replicas)
+                self._replica_manager.changed(partition)
+
+    def configure_logs(self, image: MetadataImage, topic: str) -> None:
+        """The same for a topic of which no partition is hosted yet."""
+        texts = image.topic_configs.get(topic, {})
+        log_config = LogConfig(**topic_config.log_settings(texts, self._config))
+        self._log_manager.configure(topic, log_config)
+
+    def remove(self, topic_partition: TopicPartition) -> None:
+        """Give up a partition, hosted or not, and its log."""
+        self._replica_manager.retire(topic_partition)
+        try:
+            self._log_manager.delete(topic_partition)
+        except errors.KafkaStorageError as error:
+            # The topic is gone from the metadata. Its log goes when the directory is next opened,
+            # or when a topic of its name is made.
+            _log.warning("the log of a deleted topic is still there: %s", error)
+
+    def _state(self, image: MetadataImage, topic_partition: TopicPartition) -> PartitionState:
+        """What the controller decided about a partition that there is."""
+        state = image.partition(*topic_partition)
+        assert state is not None, topic_partition
+        places = state.directories  # of few clusters there are any
+        return PartitionState(
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            replicas=state.replicas,
+            isr=state.isr,
+            min_insync_replicas=self._min_insync_replicas(image, topic_partition.topic),
+            is_recovering=state.is_recovering,
+            lost=[each for each in places if image.is_lost(state, each)],
+        )
+
+    def _min_insync_replicas(self, image: MetadataImage, topic: str) -> int:
+        texts = image.topic_configs.get(topic, {})
+        value = topic_config.effective("min.insync.replicas", texts, self._config)
+        assert isinstance(value, int), value
+        return value
