@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from embedlog.errors import ConfigError
+from embedlog.pending import Pending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from embedlog.broker.broker import Broker
     from embedlog.brokers.door import Door
+    from embedlog.runtime.scheduler import Scheduler
     from embedlog.server.addresses import BrokerListener
+
+_DRAIN_MS = 100
 
 
 class Listening:
@@ -53,6 +57,16 @@ class Listening:
         self._listener = listener
         listener.start()
         return listener
+
+    def drain(self, scheduler: Scheduler) -> None:
+        """Let clients hear that others lead, in answers to what they ask, before the address goes.
+
+        Kafka's brokers, too, answer for a while after they have handed over. A client that is told
+        who leads goes there at once; one whose connection breaks asks for metadata, which some do
+        once in several seconds.
+        """
+        if self._listener is not None and self._listener.connection_count:
+            scheduler.wait(Pending(), _DRAIN_MS)
 
     def close(self) -> None:
         """The broker is gone, and every connection breaks; the address is kept for the next."""

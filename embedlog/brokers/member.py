@@ -164,6 +164,7 @@ class Member:
             if self.config.controlled_shutdown_enable:
                 epoch = self.neighbours.broker_epoch
                 controller.brokers.begin_controlled_shutdown(self.node_id, epoch)
+                self.listening.drain(self._world.runtime.scheduler)
             controller.brokers.fence(self.node_id)
         self._leave()
         node.close()

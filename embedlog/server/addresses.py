@@ -61,6 +61,11 @@ class ServedAddress:
         finally:
             self._give_back()
 
+    @property
+    def connection_count(self) -> int:
+        """See `BrokerListener.connection_count`."""
+        return self._listener.connection_count
+
     def start(self) -> None:
         """See `BrokerListener.start`."""
         scheduler = self._broker.runtime.scheduler
@@ -161,6 +166,11 @@ class BrokerListener:
     def signal_fd(self) -> int:
         """See `wire.net.listener.Listener.signal_fd`."""
         return self.served.signal_fd
+
+    @property
+    def connection_count(self) -> int:
+        """How many clients are connected."""
+        return self.served.connection_count
 
     def run(self) -> None:
         """Serve in the calling thread until `stop`, then close the address."""

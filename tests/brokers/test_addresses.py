@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Thread
 
 import pytest
 
 import embedlog
 from embedlog import Cluster, Consumer, Producer
+from tests.golden.batches import simple
+from tests.golden.requests import produce
+from tests.golden.run import Run
+from tests.golden.targets import Address
+from wire.error_codes import ErrorCode
 
 
 @pytest.fixture
@@ -49,6 +55,30 @@ def test_our_clients_write_and_read_while_a_leader_dies(cluster: Cluster) -> Non
             if len(values) == 100:
                 break
     assert values == {b"%d" % number for number in range(100)}
+
+
+def test_a_leader_that_stops_says_who_leads_before_its_connections_break(
+    cluster: Cluster,
+) -> None:
+    """Some clients ask for metadata once in seconds: this is how they hear of it sooner."""
+    cluster.listen()
+    cluster.create_topic("t", 1, replication_factor=3)
+    former = cluster.broker(cluster.partition("t", 0).leader)
+    assert former.address is not None
+    topic = "t", former.core.image.topics_by_name["t"].topic_id
+    client = Run(Address(former.address), "produces")
+    client.send(produce(topic, 12, simple(b"before")), 12)
+    ending = Thread(target=former.stop)
+    ending.start()
+    codes = []
+    while (answer := client.send(produce(topic, 12, simple(b"v")), 12)) is not None:
+        told = answer.responses[0].partition_responses[0]
+        codes.append(told.error_code)
+        if told.error_code:
+            assert told.current_leader.leader_id not in (former.node_id, -1)
+    ending.join()
+    assert codes[-1] == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    client.close()
 
 
 def test_an_address_that_is_closed_may_be_opened_again(cluster: Cluster) -> None:
