@@ -19,6 +19,7 @@ from embedlog import errors
 from embedlog.broker.hosting import Hosting
 from embedlog.common import TopicPartition
 from embedlog.config import topic_config
+from embedlog.replication.partition import NO_LEADER
 from embedlog.runtime.locks import Rank, ranked_rlock
 
 TYPE_CHECKING = False
@@ -148,7 +149,7 @@ class MetadataPublisher:
                 ):
                     try:
                         self.load(topic.name, number)
-                    except errors.KafkaStorageError:
+                    except (errors.KafkaStorageError, errors.NotLeaderOrFollower):
                         if not self._log_manager.offline:
                             raise  # else it lies where nobody can look
 
@@ -156,7 +157,7 @@ class MetadataPublisher:
         """The partition, hosted from here on; None when there is none. Requires: no other lock.
 
         Raises:
-            NotLeaderOrFollower: all of its replicas are other brokers'.
+            NotLeaderOrFollower: all of its replicas are other brokers', or the one here was lost.
             KafkaStorageError: its log cannot be opened.
         """
         with self._lock:
@@ -169,9 +170,14 @@ class MetadataPublisher:
                 raise errors.NotLeaderOrFollower()
             partition = self._replica_manager.partitions.get(topic_partition)
             if partition is None:
-                partition = self._hosting.host(
-                    image, topic_partition, may_replace=to_host is not None
-                )
+                try:
+                    partition = self._hosting.host(
+                        image, topic_partition, may_replace=to_host is not None
+                    )
+                except errors.KafkaStorageError:
+                    if not self._was_lost(image, topic_partition):
+                        raise
+                    raise errors.NotLeaderOrFollower() from None
                 if to_host is not None:
                     to_host.forget(topic_partition)
         if self._peers is not None:
@@ -265,6 +271,15 @@ class MetadataPublisher:
         """Is there such a partition, and has it a replica on this broker?"""
         state = image.partition(*topic_partition)
         return state is not None and self._replica_manager.node_id in state.replicas
+
+    def _was_lost(self, image: MetadataImage, topic_partition: TopicPartition) -> bool:
+        """Was its directory lost while this broker was away, so that another one leads?"""
+        state, directories = image.partition(*topic_partition), self._log_manager
+        is_led = state is not None and state.leader not in (
+            NO_LEADER,
+            self._replica_manager.node_id,
+        )
+        return is_led and bool(directories.offline) and not directories.is_offline(topic_partition)
 
     def _waits(self, topic_partition: TopicPartition) -> bool:
         return self._to_host is not None and topic_partition in self._to_host

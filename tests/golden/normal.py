@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from embedlog.common import uuid_to_text
@@ -24,7 +24,7 @@ from wire.schemas.list_transactions import TransactionState
 NOW_MARGIN_MS = 3_600_000
 SORT_KEYS = ("name", "topic", "topic_name", "api_key", "resource_name", "partition_index")
 SORT_KEYS += ("transactional_id", "partition", "index", "topic_id", "group_id", "member_id")
-SORT_KEYS += ("group_instance_id", "partition_id", "broker_id", "node_id", "replica_id")
+SORT_KEYS += ("group_instance_id", "partition_id", "broker_id", "node_id", "replica_id", "log_dir")
 HEADER = struct.Struct(">qiibIhiqqqhii")
 IDS = {"producer_id": "producer", "session_id": "session", "ongoing_txn_producer_id": "producer"}
 _FIRST = {"producer_id": 0, "session_id": 1, "ongoing_txn_producer_id": 0}
@@ -50,12 +50,15 @@ class Normaliser:
     """Turns one scenario's answers into comparable data; remembers the names it gave."""
 
     def __init__(
-        self, own_groups: str = "", own_topics: str = "", words: Mapping[str, str] = WORDS
+        self,
+        own_groups: str = "",
+        own_topics: str = "",
+        words: Mapping[str, str | Callable[[Any], str]] = WORDS,
     ) -> None:
         """What the ids of the scenario's groups, and the names of its topics, begin with.
 
         Elections of all partitions are told of its own topics only. `words` are what stands for
-        the values of fields by these names.
+        the values of fields by these names, or makes it from one.
         """
         self._own_groups = own_groups
         self._own_topics = own_topics
@@ -77,7 +80,8 @@ class Normaliser:
         if value is None or isinstance(value, bool | float):
             return value
         if name in self._words and value not in ("", -1, 0):
-            return self._words[name]
+            word = self._words[name]
+            return word if isinstance(word, str) else word(value)
         if name in IDS and isinstance(value, int) and value >= _FIRST[name]:
             return self._named(IDS[name], value)
         if isinstance(value, int):

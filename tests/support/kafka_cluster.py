@@ -128,13 +128,14 @@ class KafkaCluster:
 
     def log_of(self, node: int) -> Path:
         """What a node printed, in all its lives."""
-        return self._folder(node) / "out.log"
+        return self.folder(node) / "out.log"
 
-    def _folder(self, node: int) -> Path:
+    def folder(self, node: int) -> Path:
+        """Where a node has what is its own."""
         return self._directory / f"node-{node}"
 
     def _format(self, node: int) -> None:
-        folder = self._folder(node)
+        folder = self.folder(node)
         folder.mkdir(parents=True, exist_ok=True)
         roles, listeners, more = [], [], ""
         if node in self._ports:
@@ -162,7 +163,7 @@ class KafkaCluster:
 
     def _launch(self, node: int) -> None:
         assert node not in self._processes, f"node {node} runs"
-        properties = self._folder(node) / "server.properties"
+        properties = self.folder(node) / "server.properties"
         with self.log_of(node).open("ab") as log:
             self._processes[node] = subprocess.Popen(
                 [*self._java, "kafka.Kafka", str(properties)], stdout=log, stderr=subprocess.STDOUT

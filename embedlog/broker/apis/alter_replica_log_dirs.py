@@ -9,6 +9,7 @@ a replica on its way.
 
 from __future__ import annotations
 
+from embedlog import errors
 from embedlog.common import TopicPartition
 from wire.error_codes import ErrorCode
 from wire.schemas.alter_replica_log_dirs import (
@@ -90,7 +91,18 @@ def _move(broker: Broker, path: str, topic: str, index: int) -> int:
     if holder is not None and holder.directory.path == path:
         return ErrorCode.NONE
     if manager.offline:
-        return ErrorCode.KAFKA_STORAGE_ERROR
+        return _error_of(broker, place)
     if holder is not None and manager.relocations is not None:
         manager.relocations.start(place, path)
     return ErrorCode.NONE
+
+
+def _error_of(broker: Broker, place: TopicPartition) -> int:
+    """Why a replica does not move while a directory is offline."""
+    try:
+        broker.replica_manager.partition(*place)
+    except errors.NotLeaderOrFollower:
+        return ErrorCode.REPLICA_NOT_AVAILABLE  # it was lost, and another one leads
+    except errors.KafkaStorageError:
+        pass
+    return ErrorCode.KAFKA_STORAGE_ERROR

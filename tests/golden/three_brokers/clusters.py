@@ -31,12 +31,23 @@ _FAILING = {
 
 
 class Kind(NamedTuple):
-    """Settings, and which nodes of the real cluster are controllers."""
+    """Settings, and which nodes of the real cluster are controllers.
+
+    `directories` are the names of a broker's log directories, where it has several.
+    """
 
     settings: dict[str, str]
     controllers: tuple[int, ...]
+    directories: tuple[str, ...] = ()
+
+    @property
+    def kafka_settings(self) -> dict[str, str]:
+        """Those of a real broker: its folder stands for "{folder}"."""
+        places = [f"{{folder}}/{name}" for name in self.directories]
+        return self.settings | ({"log.dirs": ",".join(places)} if places else {})
 
 
+DIRECTORIES = ("first", "second")
 APART = (100,)
 """A controller that is no broker: all brokers may be down, and none of them takes it along."""
 
@@ -47,4 +58,5 @@ KINDS: dict[str, Kind] = {
         {**_SETTINGS, "broker.session.timeout.ms": "60000", "replica.lag.time.max.ms": "2000"},
         APART,
     ),
+    "directories": Kind(_FAILING, APART, DIRECTORIES),
 }

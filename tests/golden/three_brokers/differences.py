@@ -15,10 +15,16 @@ DIFFERENCES: list[Difference] = [
         "limits are on by default: a batch may not grow beyond 64 MiB when it is decompressed",
     ),
     Difference(
-        "directories_of_brokers",
         "*",
+        "* DescribeLogDirs *",
         ".results[[]*[]].*_bytes",
         "the brokers under comparison keep their logs in memory: no volume, so -1 for its sizes",
+    ),
+    Difference(
+        "a_directory_is_lost",
+        "* Produce * to one that is alone, *",
+        "*.error_message",
+        "it says which directory is offline, and why",
     ),
     Difference(
         "eligible_replicas",

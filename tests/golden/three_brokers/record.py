@@ -45,9 +45,10 @@ def main() -> None:
     names = arguments.scenario or list(SCENARIOS)
     install(("debian", "broker"))
     total = 0
-    for kind, (settings, controllers) in KINDS.items():
-        played = [name for name in names if KIND_OF[name] == kind]
+    for name, kind in KINDS.items():
+        played = [each for each in names if KIND_OF[each] == name]
         if played:
+            settings, controllers = kind.kafka_settings, kind.controllers
             with (
                 tempfile.TemporaryDirectory() as folder,
                 kafka_cluster(Path(folder), settings=settings, controllers=controllers) as cluster,

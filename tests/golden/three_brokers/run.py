@@ -16,7 +16,7 @@ from typing import Any
 from tests.golden.normal import WORDS, Normaliser
 from tests.golden.requests import Topic, fetch
 from tests.golden.run import POLL_COUNT_MAX, POLL_MS, Run
-from tests.golden.three_brokers.clusters import KINDS
+from tests.golden.three_brokers.clusters import DIRECTORIES, KINDS
 from tests.golden.three_brokers.requests import assigned, described
 from tests.golden.three_brokers.targets import ClusterTarget
 from tests.support.kafka_cluster import BROKERS
@@ -30,7 +30,12 @@ FETCH_WITH_EPOCHS = 12
 SETTLE_MS = 150
 """A real broker knows of a change a moment before its partitions do."""
 
-CLUSTER_WORDS = {**WORDS, "controller_id": "<any broker>"}
+CLUSTER_WORDS: dict[str, str | Callable[[Any], str]] = {**WORDS, "controller_id": "<any broker>"}
+
+
+def _directory(path: str) -> str:
+    """Which of several a path is of."""
+    return next((f"<{name}>" for name in DIRECTORIES if name in path.split("/")), path)
 
 
 def scenario_on(kind: str) -> Callable[[Scenario], Scenario]:
@@ -58,7 +63,10 @@ class ClusterRun:
         self._runs = {node: Run(target.broker(node), name) for node in BROKERS}
         self.name = self._runs[1].name
         self.steps: list[dict[str, Any]] = []
-        self.normal = Normaliser(self.group(""), self.topic_name(""), CLUSTER_WORDS)
+        words = dict(CLUSTER_WORDS)
+        if KINDS[KIND_OF[name]].directories:
+            words["log_dir"] = _directory
+        self.normal = Normaliser(self.group(""), self.topic_name(""), words)
         for node, run in self._runs.items():
             run.steps, run.normal, run.where = self.steps, self.normal, {"broker": node}
 

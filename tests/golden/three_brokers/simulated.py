@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import time
+from errno import ENOTDIR
 
 from embedlog.cluster import Cluster
-from embedlog.testing import sim_runtime
+from embedlog.testing import SimFiles, sim_runtime
 from tests.golden.simulated import LoopbackLink
 from tests.golden.targets import Target
-from tests.golden.three_brokers.clusters import RACKS
+from tests.golden.three_brokers.clusters import RACKS, Kind
 
 
 class SimulatedCluster:
     """Brokers in memory, in this thread, whose clock is moved by waiting. Close it."""
 
-    def __init__(self, settings: dict[str, str]) -> None:
+    def __init__(self, kind: Kind) -> None:
         # Wall time is the present one, which answers are compared with.
-        self._runtime = sim_runtime(seed=1, wall_ms=int(time.time() * 1000))
+        self._files = SimFiles()
+        wall_ms = int(time.time() * 1000)
+        self._runtime = sim_runtime(seed=1, wall_ms=wall_ms, files=self._files)
+        first, *others = kind.directories or (None,)
         self._cluster = Cluster(
-            config=settings, brokers=len(RACKS), racks=RACKS, runtime=self._runtime
+            first,
+            config=kind.settings,
+            brokers=len(RACKS),
+            racks=RACKS,
+            runtime=self._runtime,
+            log_dirs=others,
         )
 
     def broker(self, node_id: int) -> Target:
@@ -52,6 +61,14 @@ class SimulatedCluster:
     def resume(self, node_id: int) -> None:
         """Let a paused broker go on."""
         self._cluster.broker(node_id).resume()
+
+    def take_away(self, node_id: int, directory: str) -> None:
+        """Its disk answers nothing but that it has failed."""
+        self._files.failing[f"{directory}/broker-{node_id}"] = ENOTDIR
+
+    def give_back(self, node_id: int, directory: str) -> None:
+        """It is well again."""
+        del self._files.failing[f"{directory}/broker-{node_id}"]
 
     def close(self) -> None:
         """Close the cluster."""

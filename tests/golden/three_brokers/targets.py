@@ -33,6 +33,12 @@ class ClusterTarget(Protocol):
     def resume(self, node_id: int) -> None:
         """Let a paused broker go on."""
 
+    def take_away(self, node_id: int, directory: str) -> None:
+        """Let a broker that does not run find no directory at the place of one that it had."""
+
+    def give_back(self, node_id: int, directory: str) -> None:
+        """End that."""
+
 
 class RealCluster:
     """Processes of Apache Kafka."""
@@ -44,6 +50,18 @@ class RealCluster:
         self.start = cluster.start
         self.pause = cluster.pause
         self.resume = cluster.resume
+
+    def take_away(self, node_id: int, directory: str) -> None:
+        """Put a file there."""
+        place = self._cluster.folder(node_id) / directory
+        place.rename(place.with_suffix(".away"))
+        place.write_text("no directory")
+
+    def give_back(self, node_id: int, directory: str) -> None:
+        """Put it back."""
+        place = self._cluster.folder(node_id) / directory
+        place.unlink()
+        place.with_suffix(".away").rename(place)
 
     def broker(self, node_id: int) -> Target:
         """Where it listens."""

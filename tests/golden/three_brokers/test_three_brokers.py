@@ -30,8 +30,7 @@ def recorded(name: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
 def test_answers_as_three_brokers_of_kafka_do(name: str) -> None:
     expected = recorded(name)
-    settings = KINDS[KIND_OF[name]].settings
-    with contextlib.closing(SimulatedCluster(settings)) as target:
+    with contextlib.closing(SimulatedCluster(KINDS[KIND_OF[name]])) as target:
         cluster = ClusterRun(target, name)
         try:
             SCENARIOS[name](cluster)
