@@ -91,6 +91,7 @@ class Topic:
         self.directory = kafka.data / f"{name}-0"
         # Ahead of the clock, so that transaction markers, which carry the present, roll nothing.
         self.time_ms = int(time.time() * 1000) + 600_000
+        self._horizons: set[int | None] = set()
         self.ours = Compacted(
             segment_bytes=1 << 30,
             segment_ms=SEGMENT_MS,
@@ -133,10 +134,18 @@ class Topic:
         _until(lambda: f"{self.name} 0 {end}\n" in _text(checkpoint))
         self._set_ratio("1.0")
         clock = self.ours.runtime.clock
-        clock.advance(max(0, int(time.time() * 1000) - clock.wall_ms()))
+        clock.advance(max(0, self._cleaned_ms(checkpoint) - clock.wall_ms()))
         self.ours.clean_at_once()
         check_compacted(self.ours.log)
         self.compare()
+
+    def _cleaned_ms(self, checkpoint: Path) -> int:
+        """When Kafka cleaned: what it has marked says so, else when it noted how far it came."""
+        batches = (one for each in self._kafkas_segments().values() for one in iter_batches(each))
+        horizons = {one.delete_horizon_ms for one in batches if isinstance(one, RecordBatch)}
+        marked = [each for each in horizons - self._horizons if each is not None]
+        self._horizons |= horizons
+        return max(marked) - RETENTION_MS if marked else int(checkpoint.stat().st_mtime * 1000)
 
     def compare(self) -> None:
         """The files hold the same batches, in segments of the same offsets."""
