@@ -164,10 +164,12 @@ class Waker:
             self.abandon()
 
     def abandon(self) -> None:
-        """As `close`, in a forked child: whoever held the lock is not in this process."""
+        """As `close`, in a forked child: whoever held the lock is not in this process, and `wake`
+        asks for it no more.
+        """
         if self._is_closed:
             return
-        self._is_closed = True
+        self._is_closed = self._is_set = True
         if self._pair is None:
             os.close(self.fd)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -46,3 +47,32 @@ def test_ctrl_c_in_the_middle_of_a_look_does_not_silence_a_waker(
     assert poller.poll(0) != []
     poller.close()
     waker.close()
+
+
+def test_a_waker_that_a_forked_child_has_abandoned_waits_for_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread of the parent may have been in `wake` when the process forked."""
+    waker = Waker()
+    has_written, may_go_on = Event(), Event()
+    write = os.write
+
+    def lingers(fd: int, data: bytes) -> int:
+        size = write(fd, data)
+        has_written.set()
+        may_go_on.wait(10)
+        return size
+
+    monkeypatch.setattr(os, "write", lingers)
+    first = Thread(target=waker.wake)
+    first.start()
+    has_written.wait(10)
+    waker.clear()
+    waker.abandon()
+    second = Thread(target=waker.wake, daemon=True)
+    second.start()
+    second.join(5)
+    is_stuck = second.is_alive()
+    may_go_on.set()
+    first.join()
+    assert not is_stuck
