@@ -24,6 +24,8 @@ from typing import Any
 PARTITIONS = 3
 PAUSE_S = 0.03
 END_S = 60
+POLL_MS = 5_000
+"""A poll of kafka-python's that ends in the middle of a join loses the assignment, for ever."""
 _ended = threading.Event()
 
 
@@ -126,7 +128,7 @@ def kafka_python_consume(address: str, topic: str) -> None:
         auto_offset_reset="earliest",
     )
     while not _ended.is_set():
-        for records in consumer.poll(100).values():
+        for records in consumer.poll(POLL_MS).values():
             for record in records:
                 say("read", record.partition, record.offset, int(record.value))
     consumer.close()
