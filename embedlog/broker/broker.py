@@ -96,6 +96,7 @@ class Broker:
             self._bump_leader_epochs,
             peers,
         )
+        """What it hosts, as the metadata says."""
         self.publisher.open(self.image)
         self.replica_manager.load = self.publisher.load
         if peers is None and not log_manager.was_clean:

@@ -132,8 +132,13 @@ class MetadataPublisher:
         with self._lock:
             if topic_partition not in self._to_host:
                 return
-            if topic_partition not in self._replica_manager.partitions:
-                self._hosting.host_or_warn(self._image, topic_partition)
+            try:
+                if topic_partition not in self._replica_manager.partitions:
+                    self._hosting.host_or_warn(self._image, topic_partition)
+            except Exception:
+                # A defect with one shall not keep the others waiting.
+                self._to_host.forget(topic_partition)
+                raise
             self._to_host.forget(topic_partition)
         self._log_manager.report()
 
@@ -274,12 +279,12 @@ class MetadataPublisher:
 
     def _was_lost(self, image: MetadataImage, topic_partition: TopicPartition) -> bool:
         """Was its directory lost while this broker was away, so that another one leads?"""
-        state, directories = image.partition(*topic_partition), self._log_manager
-        is_led = state is not None and state.leader not in (
-            NO_LEADER,
-            self._replica_manager.node_id,
-        )
-        return is_led and bool(directories.offline) and not directories.is_offline(topic_partition)
+        directories = self._log_manager
+        if not directories.offline or directories.is_offline(topic_partition):
+            return False
+        state = image.partition(*topic_partition)
+        nobody_else = NO_LEADER, self._replica_manager.node_id
+        return state is not None and state.leader not in nobody_else
 
     def _waits(self, topic_partition: TopicPartition) -> bool:
         return self._to_host is not None and topic_partition in self._to_host

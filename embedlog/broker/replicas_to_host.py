@@ -44,6 +44,7 @@ class ReplicasToHost:
         """Host none any more."""
         self._scheduler.remove(self)
         self._waiting.clear()
+        self._wanted.clear()
 
     def add(self, topic_partition: TopicPartition) -> None:
         """Host a replica when it is its turn."""

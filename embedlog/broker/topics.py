@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from embedlog.broker.broker import Broker
     from embedlog.broker.context import RequestContext
+    from embedlog.broker.peers import Peers
     from embedlog.config import BrokerConfig
-    from embedlog.controller.metadata import MetadataImage
+    from embedlog.controller.metadata import BrokerImage, MetadataImage
 
 OPERATIONS_NOT_ASKED_FOR = -(2**31)
 TOPIC_OPERATIONS = 3576
@@ -58,8 +59,12 @@ def node(broker: Broker, context: RequestContext, node_id: int) -> Node | None:
     known = broker.image.brokers.get(node_id)
     if broker.peers is None or known is None or known.is_fenced:
         return None
-    address = broker.peers.address(node_id, context)
-    return None if address is None else Node(node_id, *address, known.rack)
+    return _node_at(broker.peers, context, known)
+
+
+def _node_at(peers: Peers, context: RequestContext, known: BrokerImage) -> Node | None:
+    address = peers.address(known.node_id, context)
+    return None if address is None else Node(known.node_id, *address, known.rack)
 
 
 def live_nodes(broker: Broker, context: RequestContext) -> list[Node]:
@@ -81,13 +86,12 @@ def departed_nodes(broker: Broker, context: RequestContext) -> list[Node]:
     peers = broker.peers
     if peers is None:
         return []
-    found = []
-    for node_id, known in sorted(broker.image.brokers.items()):
-        if known.is_fenced and peers.has_just_left(node_id):
-            address = peers.address(node_id, context)
-            if address is not None:
-                found.append(Node(node_id, *address, known.rack))
-    return found
+    found = [
+        _node_at(peers, context, known)
+        for node_id, known in sorted(broker.image.brokers.items())
+        if known.is_fenced and peers.has_just_left(node_id)
+    ]
+    return [each for each in found if each is not None]
 
 
 def check_node(broker: Broker, resource_type: int, resource_name: str) -> None:

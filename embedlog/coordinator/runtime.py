@@ -147,8 +147,8 @@ class CoordinatorRuntime(Generic[S]):
             self._locked(slot, _unload_if_led_elsewhere)
         try:
             partition = self._replica_manager.partition(self.topic, index)
-        except KafkaError:
-            return  # it is nobody's here, or the disk refuses: whoever asks for it is told
+        except EmbedlogError:
+            return  # it is nobody's here, or cannot be opened: whoever asks for it is told
         if partition.is_leader:
             self.read(index, _nothing)
 

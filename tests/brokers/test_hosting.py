@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
 from embedlog.brokers.broker_node import BrokerNode
 from embedlog.cluster import Cluster
 from embedlog.common import TopicPartition
+from embedlog.replication.partition import Partition
+from embedlog.replication.replica_manager import ReplicaManager
 from embedlog.testing import SimRuntime
 from tests.brokers.conftest import RACKS, until
 
@@ -135,3 +139,21 @@ def test_replicas_that_were_not_opened_yet_lead_when_a_broker_leaves(
         fill(cluster)
         ends = [cluster.partition(TOPIC, number).end_offsets for number in range(PARTITIONS)]
         assert ends == [{2: 2, 3: 2}] * PARTITIONS
+
+
+def test_a_defect_with_one_replica_does_not_keep_the_others_waiting(
+    cluster: Cluster, runtime: SimRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, first = ReplicaManager.host, TopicPartition(TOPIC, 0)
+
+    def host_others(self: ReplicaManager, *arguments: Any, **more: Any) -> Partition:
+        if arguments[0] == first:
+            raise RuntimeError("a defect")
+        return host(self, *arguments, **more)
+
+    monkeypatch.setattr(ReplicaManager, "host", host_others)
+    cluster.create_topic(TOPIC, PARTITIONS, replication_factor=3)
+    for _ in range(6):  # it is told of once by each broker
+        with suppress(RuntimeError):
+            runtime.scheduler.run_for(1_000)
+    assert hosted(cluster, 1) == hosted(cluster, 2) == hosted(cluster, 3) == ALL - {first}

@@ -208,9 +208,10 @@ class ReplicaFetcher:
             elif code == ErrorCode.FENCED_LEADER_EPOCH:
                 self._session.remove(followed)
             elif code in _UNAWARE:
-                self._delay(followed, followed.next_delay_ms(self._backoff_ms))
+                delay_ms = followed.next_delay_ms(self._backoff_ms)
+                self._put_off(followed, error_for(code), delay_ms)
             else:
-                self._put_off(followed, error_for(code))
+                self._put_off(followed, error_for(code), self._backoff_ms)
         except _LOG_ERRORS as error:
             self._failed(followed, error)
 
@@ -263,11 +264,11 @@ class ReplicaFetcher:
             self._session.remove(followed)
             _log.warning("%s is followed no more: %s", followed.partition.topic_partition, error)
         else:
-            self._put_off(followed, error)
+            self._put_off(followed, error, self._backoff_ms)
 
-    def _put_off(self, followed: Followed, error: Exception) -> None:
+    def _put_off(self, followed: Followed, error: Exception, delay_ms: int) -> None:
         _log.debug("%s is put off: %s", followed.partition.topic_partition, error)
-        self._delay(followed, self._backoff_ms)
+        self._delay(followed, delay_ms)
 
     def _delay(self, followed: Followed, delay_ms: int) -> None:
         """Leave the partition out for a while."""

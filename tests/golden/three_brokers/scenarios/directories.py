@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from tests.golden.batches import simple
 from tests.golden.requests import Topic, fetch, produce
@@ -23,7 +22,6 @@ from wire.schemas.describe_log_dirs import (
 )
 
 FIRST, SECOND = "first", "second"
-STORAGE_ERROR = 56
 CORDONED = "cordoned.log.dirs"
 
 
@@ -250,7 +248,7 @@ def a_directory_is_lost(cluster: ClusterRun) -> None:
     ask_all(cluster, topic, alone, "with it")
 
 
-def ask_all(cluster: ClusterRun, topic: Topic, alone: Topic, note: str) -> Any:
+def ask_all(cluster: ClusterRun, topic: Topic, alone: Topic, note: str) -> None:
     """A produce, and a fetch, of each partition at its first replica."""
     for partition in range(4):
         leader = 1 if partition < 2 else 2
