@@ -15,12 +15,6 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.brokers.broker_disk import BrokerDisk
-    from embedlog.brokers.broker_node import BrokerNode
-    from embedlog.brokers.cluster_controller import ClusterController
-    from embedlog.brokers.cluster_listener import ClusterListener
-    from embedlog.brokers.cluster_partition import ClusterPartition
-    from embedlog.brokers.network import ClusterNetwork
     from embedlog.client.admin.admin import Admin
     from embedlog.client.admin.group_results import (
         GroupDescription,
@@ -53,13 +47,19 @@ if TYPE_CHECKING:
     )
     from embedlog.client.cluster_nodes import Node
     from embedlog.client.consumer.consumer import Consumer
-    from embedlog.client.consumer.consumer_record import (
+    from embedlog.client.consumer.group.group_offsets import (
+        CloseOptions,
+        ConsumerGroupMetadata,
+        OffsetAndMetadata,
+    )
+    from embedlog.client.consumer.offset_lookup import OffsetAndTimestamp
+    from embedlog.client.consumer.rebalance_listener import ConsumerRebalanceListener
+    from embedlog.client.consumer.record import (
         ConsumerRecord,
         ConsumerRecords,
         PolledBatch,
         PolledColumns,
     )
-    from embedlog.client.consumer.offset_lookup import OffsetAndTimestamp
     from embedlog.client.consumer.subscription_state import SubscriptionPattern
     from embedlog.client.errors import (
         BufferExhausted,
@@ -73,12 +73,6 @@ if TYPE_CHECKING:
         TransactionAborted,
         WakeupError,
     )
-    from embedlog.client.group.group_offsets import (
-        CloseOptions,
-        ConsumerGroupMetadata,
-        OffsetAndMetadata,
-    )
-    from embedlog.client.group.rebalance_listener import ConsumerRebalanceListener
     from embedlog.client.metadata import PartitionInfo, TopicInfo
     from embedlog.client.producer.batch import (
         BatchFuture,
@@ -91,7 +85,13 @@ if TYPE_CHECKING:
     from embedlog.client.producer.records import ProducerRecord
     from embedlog.client.producer.transactions.prepared import PreparedTransaction
     from embedlog.client.producer.transactions.transaction import Transaction
-    from embedlog.cluster import Cluster, open
+    from embedlog.cluster.cluster import Cluster, open
+    from embedlog.cluster.faults.network import ClusterNetwork
+    from embedlog.cluster.handles.broker_disk import BrokerDisk
+    from embedlog.cluster.handles.broker_node import BrokerNode
+    from embedlog.cluster.handles.cluster_controller import ClusterController
+    from embedlog.cluster.handles.cluster_listener import ClusterListener
+    from embedlog.cluster.handles.cluster_partition import ClusterPartition
     from embedlog.common import TopicPartition
     from embedlog.errors import (
         ClosedError,
@@ -104,8 +104,8 @@ if TYPE_CHECKING:
         StorageFailed,
         TimedOut,
     )
-    from embedlog.partition_range import PartitionRange
-    from embedlog.reader import LogDirectoryReader, PartitionReader, open_reader
+    from embedlog.reader.partition_range import PartitionRange
+    from embedlog.reader.reader import LogDirectoryReader, PartitionReader, open_reader
     from embedlog.server.addresses import BrokerListener
     from embedlog.storage.degradation import Degradation
     from embedlog.storage.state_files.retention_pins import RetentionPin
@@ -202,25 +202,25 @@ _HOMES = {
     "BatchFuture": "client.producer.batch",
     "BatchMetadata": "client.producer.batch",
     "BrokerListener": "server.addresses",
-    "BrokerDisk": "brokers.broker_disk",
-    "BrokerNode": "brokers.broker_node",
+    "BrokerDisk": "cluster.handles.broker_disk",
+    "BrokerNode": "cluster.handles.broker_node",
     "BufferExhausted": "client.errors",
-    "CloseOptions": "client.group.group_offsets",
-    "Cluster": "cluster",
-    "ClusterController": "brokers.cluster_controller",
+    "CloseOptions": "client.consumer.group.group_offsets",
+    "Cluster": "cluster.cluster",
+    "ClusterController": "cluster.handles.cluster_controller",
     "ClusterDescription": "client.admin.results",
-    "ClusterListener": "brokers.cluster_listener",
-    "ClusterNetwork": "brokers.network",
-    "ClusterPartition": "brokers.cluster_partition",
+    "ClusterListener": "cluster.handles.cluster_listener",
+    "ClusterNetwork": "cluster.faults.network",
+    "ClusterPartition": "cluster.handles.cluster_partition",
     "CommitFailed": "client.errors",
     "ConcurrentUse": "client.errors",
     "ConfigEntry": "client.admin.results",
     "ConfigResource": "client.admin.results",
     "Consumer": "client.consumer.consumer",
-    "ConsumerGroupMetadata": "client.group.group_offsets",
-    "ConsumerRebalanceListener": "client.group.rebalance_listener",
-    "ConsumerRecord": "client.consumer.consumer_record",
-    "ConsumerRecords": "client.consumer.consumer_record",
+    "ConsumerGroupMetadata": "client.consumer.group.group_offsets",
+    "ConsumerRebalanceListener": "client.consumer.rebalance_listener",
+    "ConsumerRecord": "client.consumer.record",
+    "ConsumerRecords": "client.consumer.record",
     "CreatedTopic": "client.admin.new_topics",
     "Degradation": "storage.degradation",
     "DeliveryFuture": "client.producer.batch",
@@ -231,20 +231,20 @@ _HOMES = {
     "IllegalState": "client.errors",
     "ItemResults": "client.admin.results",
     "LogDirectory": "client.admin.results",
-    "LogDirectoryReader": "reader",
+    "LogDirectoryReader": "reader.reader",
     "MemberDescription": "client.admin.group_results",
     "NewTopic": "client.admin.new_topics",
     "NoOffsetForPartition": "client.errors",
     "Node": "client.cluster_nodes",
-    "OffsetAndMetadata": "client.group.group_offsets",
+    "OffsetAndMetadata": "client.consumer.group.group_offsets",
     "OffsetAndTimestamp": "client.consumer.offset_lookup",
     "OffsetSpec": "client.admin.results",
     "PartitionInfo": "client.metadata",
-    "PartitionRange": "partition_range",
-    "PartitionReader": "reader",
+    "PartitionRange": "reader.partition_range",
+    "PartitionReader": "reader.reader",
     "PartitionReassignment": "client.admin.replica_results",
-    "PolledBatch": "client.consumer.consumer_record",
-    "PolledColumns": "client.consumer.consumer_record",
+    "PolledBatch": "client.consumer.record",
+    "PolledColumns": "client.consumer.record",
     "PreparedTransaction": "client.producer.transactions.prepared",
     "Producer": "client.producer.producer",
     "ProducerRecord": "client.producer.records",
@@ -269,8 +269,8 @@ _HOMES = {
     "TransactionListing": "client.admin.transaction_results",
     "WakeupError": "client.errors",
     "__version__": "version",
-    "open": "cluster",
-    "open_reader": "reader",
+    "open": "cluster.cluster",
+    "open_reader": "reader.reader",
 }
 """Where names are that are not in `errors`."""
 

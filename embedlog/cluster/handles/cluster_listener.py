@@ -1,0 +1,67 @@
+"""`ClusterListener`: the addresses of all brokers of a cluster of several."""
+
+from __future__ import annotations
+
+from embedlog.runtime.pending import Pending
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from embedlog.cluster.member import Member
+    from embedlog.runtime.scheduler import Scheduler
+
+
+class ClusterListener:
+    """One address for each broker; `Cluster.listen` gives it. Brokers that start later listen, too.
+
+    `address` is what any Kafka client takes as its bootstrap servers.
+    """
+
+    def __init__(self, members: Mapping[int, Member], scheduler: Scheduler, owner: object) -> None:
+        """`owner` is kept alive for as long as this object is."""
+        self._members = members
+        self._scheduler = scheduler
+        self._owner = owner
+        self._stopped: Pending[object] = Pending()
+
+    @property
+    def address(self) -> str:
+        """`host:port` of every broker, with commas between."""
+        return ",".join(self.addresses.values())
+
+    @property
+    def addresses(self) -> dict[int, str]:
+        """`host:port` by the number of the broker."""
+        return {
+            node_id: address
+            for node_id, member in sorted(self._members.items())
+            if (address := member.listening.address) is not None
+        }
+
+    @property
+    def port(self) -> int:
+        """That of the first broker."""
+        return int(next(iter(self.addresses.values())).rpartition(":")[2])
+
+    @property
+    def signal_fd(self) -> int:
+        """See `wire.net.listener.Listener.signal_fd`."""
+        running = (each for each in self._members.values() if each.node is not None)
+        return next(running).listening.signal_fd
+
+    def run(self) -> None:
+        """Wait until `stop`; the brokers are served by threads of their own."""
+        self._scheduler.wait(self._stopped, None)
+
+    def stop(self) -> None:
+        """Make `run` return soon. From any thread, or a signal handler."""
+        self._stopped.complete(None)
+
+    def close(self) -> None:
+        """Listen no longer. The brokers go on for clients of this process."""
+        for member in self._members.values():
+            member.listening.forget()
+
+    def __repr__(self) -> str:
+        return f"<ClusterListener {self.address or 'closed'}>"

@@ -1,0 +1,144 @@
+"""`Alone`: the only broker of a cluster; its controller is in the same directory."""
+
+from __future__ import annotations
+
+from embedlog.broker import dispatch
+from embedlog.broker.context import RequestContext
+from embedlog.cluster.handles.broker_node import BrokerNode
+from embedlog.cluster.node import Node
+from embedlog.common import IN_PROCESS_HOST
+from embedlog.errors import ConfigError
+from embedlog.transport import InProcessTransport
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from embedlog.config.broker_config import BrokerConfig
+    from embedlog.runtime import Runtime
+    from embedlog.server.addresses import BrokerListener, ServedAddress
+    from embedlog.transport import AppendOne
+
+LOOPBACK = "127.0.0.1"
+
+
+class Alone:
+    """One broker. Every method may be called from any thread."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        directory: str,
+        config: BrokerConfig,
+        *,
+        durability: str,
+        on_disk: bool,
+        log_dirs: Sequence[str],
+        cluster_id: str | None,
+        waits_for_committer: bool,
+    ) -> None:
+        """Open it: see `Node`."""
+        self._runtime = runtime
+        self._config = config
+        self._served: list[ServedAddress] = []
+        self._node = Node(
+            runtime,
+            directory,
+            config,
+            durability=durability,
+            on_disk=on_disk,
+            log_dirs=log_dirs,
+            cluster_id=cluster_id,
+            waits_for_committer=waits_for_committer,
+        )
+
+    def nodes(self) -> list[Node]:
+        """Those that run."""
+        return [self._node]
+
+    def broker(self, node_id: int | None) -> BrokerNode:
+        """See `Cluster.broker`."""
+        present = self._config.node_id
+        if node_id not in (None, present):
+            raise ConfigError(f"there is no broker {node_id}, only {present}")
+        rack = self._config.broker_rack if self._config.is_set("broker.rack") else None
+        return BrokerNode(present, lambda: self._node, self._connect_to, rack=rack)
+
+    def brokers(self) -> list[BrokerNode]:
+        """All of them."""
+        return [self.broker(None)]
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        return self._node.core.cluster_id
+
+    # Clients
+
+    def connect(
+        self, client_id: str | None, owner: object, *, appends: bool = True
+    ) -> InProcessTransport:
+        """A transport to it: see `Cluster.connect`. `appends`: without requests, too."""
+        core = self._node.core
+        host = LOOPBACK if client_id is None else IN_PROCESS_HOST
+        append_one: AppendOne | None = None
+        if appends:  # to load Produce takes 1 ms
+            from embedlog.broker.apis import produce
+
+            # A method, in one call.
+            append_one = produce.append_one.__get__(core)
+
+        def make_context(api_key: int, version: int) -> RequestContext:
+            return RequestContext(api_key, version, client_id=client_id or "", client_host=host)
+
+        return InProcessTransport(
+            core.handle,
+            make_context,
+            dispatch.versions(self._config),
+            self._runtime,
+            makes_topics=lambda: self._config.auto_create_topics_enable,
+            disk_error=core.disk_error,
+            append_one=append_one,
+            owner=owner,
+        )
+
+    def _connect_to(
+        self, _node_id: int, client_id: str | None, owner: object
+    ) -> InProcessTransport:
+        return self.connect(client_id, owner)
+
+    def listen(
+        self, host: str | None, port: int | None, *, allow_remote_plaintext: bool, owner: object
+    ) -> BrokerListener:
+        """See `Cluster.listen`."""
+        from embedlog.server.addresses import listen
+
+        listener = listen(
+            self._node.core,
+            host,
+            port,
+            allow_remote_plaintext=allow_remote_plaintext,
+            owner=owner,
+        )
+        listener.start()
+        self._served = [each for each in self._served if not each.is_closed]
+        self._served.append(listener.served)
+        return listener
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where it listens."""
+        return [each.address for each in self._served if not each.is_closed]
+
+    # Life
+
+    @property
+    def is_held(self) -> bool:
+        """Is the directory still this process's?"""
+        return self._node.is_held
+
+    def close(self) -> None:
+        """Close it, and its addresses."""
+        for served in self._served:
+            served.close()
+        self._node.close()
