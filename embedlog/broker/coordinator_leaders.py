@@ -10,15 +10,8 @@ if TYPE_CHECKING:
 
     from embedlog.controller.metadata import MetadataDelta, MetadataImage
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
-    from embedlog.coordinator.leadership import Leadership
     from embedlog.coordinator.runtime import CoordinatorRuntime
     from embedlog.coordinator.transaction.transaction_coordinator import TransactionCoordinator
-
-    class Coordinator(Protocol):
-        """Either of the two, as this file knows it."""
-
-        leadership: Leadership
-        runtime: CoordinatorRuntime[Any]
 
     class Broker(Protocol):
         """The broker, as this file knows it."""
@@ -41,8 +34,8 @@ def open_coordinators(broker: Broker, image: MetadataImage, *, is_opening: bool)
         partitions = () if found is None else found.partitions
         led = [each.partition for each in partitions if each.leader == broker.node_id]
         coordinator = _coordinator_of(broker, topic)
-        coordinator.runtime.openings.expect(led if is_opening else ())
-        coordinator.leadership.note(led)
+        coordinator.first_loads.expect(led if is_opening else ())
+        coordinator.leader_changes.note(led)
 
 
 def note_leaders(broker: Broker, delta: MetadataDelta) -> None:
@@ -52,8 +45,10 @@ def note_leaders(broker: Broker, delta: MetadataDelta) -> None:
         moved.setdefault(topic, []).append(index)
     for topic in _TOPICS:
         if topic in moved:
-            _coordinator_of(broker, topic).leadership.note(moved[topic])
+            _coordinator_of(broker, topic).leader_changes.note(moved[topic])
 
 
-def _coordinator_of(broker: Broker, topic: str) -> Coordinator:
-    return broker.group_coordinator if topic == OFFSETS_TOPIC else broker.transaction_coordinator
+def _coordinator_of(broker: Broker, topic: str) -> CoordinatorRuntime[Any]:
+    if topic == OFFSETS_TOPIC:
+        return broker.group_coordinator.runtime
+    return broker.transaction_coordinator.runtime

@@ -8,7 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.broker.coordinator_host import CoordinatorHost
     from embedlog.config import BrokerConfig
     from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.group_coordinator import GroupCoordinator
@@ -76,7 +75,7 @@ class LateParts:
 
         with self._lock:
             if self.group_coordinator is None:
-                self.group_coordinator = GroupCoordinator(self._host())
+                self.group_coordinator = GroupCoordinator(*self._parts())
             return self.group_coordinator
 
     def make_transaction_coordinator(
@@ -90,16 +89,18 @@ class LateParts:
         with self._lock:
             if self.transaction_coordinator is None:
                 self.transaction_coordinator = TransactionCoordinator(
-                    self._host(),
+                    *self._parts(),
                     send_markers=send_markers,
                     transaction_version=transaction_version,
                 )
             return self.transaction_coordinator
 
-    def _host(self) -> CoordinatorHost:
-        from embedlog.broker.coordinator_host import CoordinatorHost
-
-        return CoordinatorHost(
+    def _parts(
+        self,
+    ) -> tuple[
+        Runtime, BrokerConfig, ReplicaManager, DataDirectories, Callable[[], MetadataImage]
+    ]:
+        return (
             self._runtime,
             self._config,
             self._replica_manager,

@@ -13,27 +13,16 @@ from wire.records.decode.choose import tuples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
-
     from embedlog.coordinator.records import RecordFormat
-    from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.storage.log.log import Log
+    from embedlog.coordinator.shard_context import Shard
     from wire.records.legacy import LegacyBatch
-
-    class Replayable(Protocol):
-        """What a log is replayed into."""
-
-        def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int = ...) -> None:
-            """Take one record over; `producer_id` is -1 outside transactions."""
-
-        def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-            """The producer's records so far count from here on, or never."""
 
 
 NO_PRODUCER_ID = -1
 
 
-def replay_log(log: Log, record_format: RecordFormat, shard: Replayable) -> int:
+def replay_log(log: Log, record_format: RecordFormat, shard: Shard) -> int:
     """Replay every record of `log`; return the offset after the last one.
 
     Raises:
@@ -50,7 +39,7 @@ def replay_log(log: Log, record_format: RecordFormat, shard: Replayable) -> int:
 
 
 def _replay_batch(
-    batch: RecordBatch | LegacyBatch, record_format: RecordFormat, shard: Replayable
+    batch: RecordBatch | LegacyBatch, record_format: RecordFormat, shard: Shard
 ) -> None:
     if batch.is_control:
         _replay_markers(batch, shard)
@@ -64,7 +53,7 @@ def _replay_batch(
             shard.replay(record, offset=offset, producer_id=producer_id)
 
 
-def _replay_markers(batch: RecordBatch | LegacyBatch, shard: Replayable) -> None:
+def _replay_markers(batch: RecordBatch | LegacyBatch, shard: Shard) -> None:
     for record in batch.records():
         control_type = parse_control_type(record.key)
         if control_type in (ControlType.ABORT, ControlType.COMMIT):

@@ -22,7 +22,6 @@ from embedlog.common import Generic
 from embedlog.coordinator.answers import failed
 from embedlog.coordinator.append_errors import as_coordinator_error
 from embedlog.coordinator.loading import NO_PRODUCER_ID, replay_log
-from embedlog.coordinator.openings import Openings
 from embedlog.coordinator.pending_write import PendingWrite
 from embedlog.coordinator.result import Result
 from embedlog.coordinator.shard_context import ShardContext
@@ -37,24 +36,16 @@ from wire.records.encode.builder import build_batch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any, Protocol, TypeVar
+    from typing import Any, TypeVar
 
-    from embedlog.coordinator.loading import Replayable
     from embedlog.coordinator.records import RecordFormat
     from embedlog.coordinator.result import CoordinatorRecord
-    from embedlog.coordinator.shard_context import CoordinatorWorld
+    from embedlog.coordinator.shard_context import CoordinatorWorld, Shard
     from embedlog.replication.partition import Partition
     from embedlog.replication.replica_manager import ReplicaManager
+    from embedlog.runtime.scheduler import Scheduler
+    from embedlog.storage.data_directories import DataDirectories
     from embedlog.storage.producers.entry import VerificationState
-
-    class Shard(Replayable, Protocol):
-        """The state of one partition."""
-
-        def loaded(self) -> None:
-            """The log was replayed: begin what runs by the clock."""
-
-        def unloaded(self, error: KafkaError) -> None:
-            """The shard ends here: whoever is parked is told `error`."""
 
     S = TypeVar("S", bound=Shard)
     T = TypeVar("T")
@@ -73,8 +64,7 @@ _BATCH_SIZE = 256 << 10
 class CoordinatorRuntime(Generic[S]):
     """The shards of `topic`. Every method may be called from any thread that holds no shard's lock.
 
-    `make_shard(context)` makes an empty shard. `partitions_with_log` names the partitions that have
-    a log on this broker, loaded or not. `when_opened(shard)` is called after the first load of each
+    `make_shard(context)` makes an empty shard. `when_opened(shard)` is called after the first load of each
     since the broker started; every result of it is appended before the next is asked for.
     """
 
@@ -82,11 +72,11 @@ class CoordinatorRuntime(Generic[S]):
         self,
         world: CoordinatorWorld,
         replica_manager: ReplicaManager,
+        log_manager: DataDirectories,
         *,
         topic: str,
         record_format: RecordFormat,
         make_shard: Callable[[ShardContext], S],
-        partitions_with_log: Callable[[], Iterable[int]],
         commit_timeout_ms: int,
         codec: int = 0,
         when_opened: Callable[[S], Iterable[Result[Any]]] | None = None,
@@ -94,15 +84,16 @@ class CoordinatorRuntime(Generic[S]):
         self.topic = topic
         self._world = world
         self._replica_manager = replica_manager
+        self._log_manager = log_manager
         self._record_format = record_format
         self._make_shard = make_shard
-        self._partitions_with_log = partitions_with_log
         self._commit_timeout_ms = commit_timeout_ms
         self._codec = codec
         self._when_opened = when_opened
         self._lock = ranked_lock(Rank.SHARDS)
         self._slots: dict[int, _Slot[S]] = {}
-        self.openings = Openings()
+        self.leader_changes = LeaderChanges(world.runtime.scheduler, self.follow_leader)
+        self.first_loads = FirstLoads()
         self._is_closed = False
 
     # Operations
@@ -159,6 +150,7 @@ class CoordinatorRuntime(Generic[S]):
 
     def close(self) -> None:
         """End: whoever is parked, and whoever comes after this, is told that there is nobody."""
+        self.leader_changes.close()
         with self._lock:
             self._is_closed = True
         for slot in self._take_slots():
@@ -172,7 +164,20 @@ class CoordinatorRuntime(Generic[S]):
 
     def _all_partitions(self) -> list[int]:
         loaded = [index for index, slot in list(self._slots.items()) if slot.partition.is_leader]
-        return sorted({*loaded, *self._partitions_with_log()})
+        return sorted({*loaded, *self._led_with_log()})
+
+    def _led_with_log(self) -> list[int]:
+        """The partitions that this broker leads and has a log of, opened or not."""
+        topic = self._world.metadata().topics_by_name.get(self.topic)
+        if topic is None:
+            return []
+        with_log = {index for name, index in self._log_manager.partitions() if name == self.topic}
+        node_id = self._replica_manager.node_id
+        return [
+            each.partition
+            for each in topic.partitions
+            if each.leader == node_id and each.partition in with_log
+        ]
 
     def _slot(self, index: int) -> _Slot[S]:
         """The place of a partition's shard. Requires: no lock, as the log may have to be opened.
@@ -387,7 +392,7 @@ class CoordinatorRuntime(Generic[S]):
             raise as_coordinator_error(error) from error
         slot.fill(shard, context, leader_epoch=leader_epoch, end_offset=end_offset)
         shard.loaded()
-        if self._when_opened is not None and self.openings.is_first(slot.index):
+        if self._when_opened is not None and self.first_loads.is_first(slot.index):
             self._append_all(slot, shard, self._when_opened(shard))
         return shard
 
@@ -432,6 +437,66 @@ def _unload_if_led_elsewhere(slot: _Slot[Any]) -> None:
 
 def _nothing(_shard: object) -> None:
     """Loading is all that is wanted."""
+
+
+class LeaderChanges:
+    """A duty that calls `follow(index)` soon for each noted partition, with no lock held.
+
+    Metadata changes under locks that shards must not wait for.
+    """
+
+    __slots__ = ("_follow", "_noted", "_scheduler")
+
+    def __init__(self, scheduler: Scheduler, follow: Callable[[int], None]) -> None:
+        self._scheduler = scheduler
+        self._follow = follow
+        self._noted: dict[int, None] = {}
+
+    def note(self, indexes: Iterable[int]) -> None:
+        """Note partitions that may have another leader. Callable with any lock held."""
+        self._noted.update(dict.fromkeys(indexes))
+        self._scheduler.add(self)
+
+    def run_once(self, _now_ms: int) -> int | None:
+        """Follow the leaders of the noted partitions."""
+        while self._noted:
+            # Removed before the call: a partition that is noted meanwhile is followed once more.
+            index = next(iter(self._noted), None)
+            if index is None:
+                break
+            self._noted.pop(index, None)
+            self._follow(index)
+        return None
+
+    def close(self) -> None:
+        """Stop; forget the noted partitions."""
+        self._scheduler.remove(self)
+        self._noted.clear()
+
+
+class FirstLoads:
+    """Tells the first load of each partition's shard since its process began.
+
+    The first load cleans up after an earlier process. With several brokers, a shard that comes
+    from another broker has been loaded there before.
+    """
+
+    __slots__ = ("_expected", "_seen")
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._expected: set[int] | None = None
+
+    def expect(self, indexes: Iterable[int]) -> None:
+        """Name the only partitions that no broker has loaded before."""
+        self._expected = set(indexes)
+
+    def is_first(self, index: int) -> bool:
+        """Is this the first load of the partition's shard? Asked at each load, and noted."""
+        if index in self._seen or (self._expected is not None and index not in self._expected):
+            return False
+        self._seen.add(index)
+        return True
 
 
 class _Slot(Generic[S]):

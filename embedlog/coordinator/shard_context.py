@@ -9,15 +9,32 @@ from embedlog.purgatory.timing_wheel import TimerTask
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
-    from typing import Any
+    from typing import Any, Protocol
 
     from embedlog.config import BrokerConfig
     from embedlog.config.types import Value
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
+    from embedlog.coordinator.result import CoordinatorRecord
+    from embedlog.errors import KafkaError
     from embedlog.purgatory.purgatory import DelayedOperationPurgatory
     from embedlog.purgatory.timer import Timer
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
+
+    class Shard(Protocol):
+        """The state of one partition: what its records say. Requires: the shard's lock."""
+
+        def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int = ...) -> None:
+            """Apply one record; `producer_id` is -1 outside transactions."""
+
+        def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+            """Apply the producer's records so far, or drop them."""
+
+        def loaded(self) -> None:
+            """Start the timers: the log was replayed."""
+
+        def unloaded(self, error: KafkaError) -> None:
+            """Answer the parked requests with `error`: this shard ends."""
 
     Write = Callable[["ShardContext", Callable[[Any], Result[Any]]], Pending[Any]]
 
@@ -41,7 +58,7 @@ class CoordinatorWorld:
         self,
         runtime: Runtime,
         config: BrokerConfig,
-        metadata: Callable[[], Metadata],
+        metadata: Callable[[], MetadataImage],
         *,
         timer: Timer,
         join_purgatory: DelayedOperationPurgatory,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from embedlog.cluster.cluster import Cluster
@@ -89,23 +89,16 @@ class Rig:
         self.coordinator: CoordinatorRuntime[Notebook] = CoordinatorRuntime(
             world,
             self.manager,
+            cluster.broker().core.log_manager,
             topic=TOPIC,
             record_format=RecordFormat(GROUP_RECORD_TYPES),
             make_shard=self._make,
-            partitions_with_log=self._partitions_with_log,
             commit_timeout_ms=5000,
         )
 
     def _make(self, context: ShardContext) -> Notebook:
         self.shards.append(Notebook(context))
         return self.shards[-1]
-
-    def _partitions_with_log(self) -> Iterable[int]:
-        return [
-            index
-            for topic, index in self.cluster.broker().core.log_manager.partitions()
-            if topic == TOPIC
-        ]
 
     @property
     def partition(self) -> Partition:

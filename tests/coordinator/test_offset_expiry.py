@@ -181,7 +181,7 @@ class _Told(Group):
     protocol_type = "consumer"
     empty = False
     subscribed: frozenset[str] = frozenset()
-    base: Any = staticmethod(lambda offset: offset.commit_timestamp_ms)
+    base: Any = staticmethod(lambda commit_timestamp_ms: commit_timestamp_ms)
 
     def state_name(self) -> str:
         return "Stable"

@@ -12,6 +12,7 @@ from embedlog import errors
 from embedlog.broker import consumer_protocol
 from embedlog.broker.dispatch import settle
 from embedlog.broker.error_texts import message_of
+from embedlog.coordinator.group.group import ClientIdentity
 from embedlog.errors import KafkaError
 from wire.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
@@ -28,8 +29,10 @@ def handle(
 ) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
     if not consumer_protocol.is_served(broker.image, broker.config):
         raise errors.UnsupportedVersion()
+    client = ClientIdentity.of(context.client_id, context.client_host)
     pending = broker.group_coordinator.write(
-        request.group_id, lambda shard: shard.consumer_heartbeat(context, request)
+        request.group_id,
+        lambda shard: shard.consumer_heartbeat(client, request, context.api_version),
     )
     return settle(context, request, pending)
 

@@ -12,22 +12,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from embedlog.common import IN_PROCESS_HOST
+from embedlog.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Protocol
 
     from embedlog.coordinator.result import CoordinatorRecord
 
-    class CommittedOffset(Protocol):
-        """A stored offset, as far as its expiry depends on the group."""
-
-        @property
-        def commit_timestamp_ms(self) -> int: ...
-
-    ExpiryBase = Callable[[CommittedOffset], int]
-
+    ExpiryBase = Callable[[int], int]
+    """From the time of an offset's commit to the time from which its retention counts, both in
+    wall milliseconds."""
 
 _IN_PROCESS = f"/{IN_PROCESS_HOST}"
 
@@ -35,6 +30,19 @@ _IN_PROCESS = f"/{IN_PROCESS_HOST}"
 def is_in_process(client_host: str) -> bool:
     """Was the member, as its record names it, a client in the coordinator's own process?"""
     return client_host == _IN_PROCESS
+
+
+class ClientIdentity(Value):
+    """How a member's client introduces itself, as the member's record spells it."""
+
+    client_id: str
+    client_host: str
+    """With a slash before it, as Java prints an address."""
+
+    @classmethod
+    def of(cls, client_id: str | None, client_host: str) -> ClientIdentity:
+        """Return the identity of the client that sent a request."""
+        return cls(client_id or "", f"/{client_host}")
 
 
 class Group(ABC):
@@ -117,7 +125,7 @@ class Group(ABC):
 
     @abstractmethod
     def offset_expiry_base(self) -> ExpiryBase | None:
-        """From when on a stored offset's retention counts, in wall milliseconds.
+        """Return how to find the time from which a stored offset's retention counts.
 
         None: no offset expires now, whatever its topic. Those of topics that `is_subscribed_to`
         says yes to never do, nor do those with an expiry time of their own before it has come.

@@ -12,7 +12,6 @@ from embedlog import errors
 from embedlog.common import deque
 from embedlog.coordinator.answers import failed
 from embedlog.coordinator.group.group_shard import GroupShard
-from embedlog.coordinator.leadership import Leadership
 from embedlog.coordinator.placement import partition_of
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import Result
@@ -26,29 +25,17 @@ from embedlog.topic_names import OFFSETS_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Protocol, TypeVar
+    from collections.abc import Callable
+    from typing import TypeVar
 
     from embedlog.config import BrokerConfig
-    from embedlog.coordinator.broker_view import Metadata, MetadataChange
+    from embedlog.controller.metadata import MetadataDelta, MetadataImage
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
     from embedlog.runtime.pending import Pending
+    from embedlog.storage.data_directories import DataDirectories
 
     R = TypeVar("R")
-
-    class Broker(Protocol):
-        """What the coordinator needs of the broker that it is part of."""
-
-        runtime: Runtime
-        config: BrokerConfig
-        replica_manager: ReplicaManager
-
-        def metadata(self) -> Metadata:
-            """The present state of the cluster."""
-
-        def partitions_with_log(self, topic: str) -> Iterable[int]:
-            """The partitions that have a log here, opened or not."""
 
 
 _PLACES_MAX = 100_000
@@ -57,32 +44,39 @@ _PLACES_MAX = 100_000
 class GroupCoordinator:
     """The groups of this broker. Every method may be called from any thread."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._scheduler = broker.runtime.scheduler
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: BrokerConfig,
+        replica_manager: ReplicaManager,
+        log_manager: DataDirectories,
+        metadata: Callable[[], MetadataImage],
+    ) -> None:
+        self._clock = runtime.clock
+        self._scheduler = runtime.scheduler
+        self._metadata = metadata
         self._timers: list[Timer] = []
         self.world = CoordinatorWorld(
-            broker.runtime,
-            broker.config,
-            broker.metadata,
+            runtime,
+            config,
+            metadata,
             timer=self._make_timer(),
             join_purgatory=DelayedOperationPurgatory("Rebalance", self._make_timer()),
             heartbeat_purgatory=DelayedOperationPurgatory("Heartbeat", self._make_timer()),
         )
         self.runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             self.world,
-            broker.replica_manager,
+            replica_manager,
+            log_manager,
             topic=OFFSETS_TOPIC,
             record_format=RecordFormat(GROUP_RECORD_TYPES),
             make_shard=lambda context: GroupShard(context, self._group_count),
-            partitions_with_log=lambda: broker.partitions_with_log(OFFSETS_TOPIC),
-            commit_timeout_ms=broker.config.offsets_commit_timeout_ms,
-            codec=broker.config.offsets_topic_compression_codec,
+            commit_timeout_ms=config.offsets_commit_timeout_ms,
+            codec=config.offsets_topic_compression_codec,
             when_opened=GroupShard.opened,
         )
-        self.leadership = Leadership(self._scheduler, self.runtime.follow_leader)
         self._places: dict[str, int] = {}
-        self._changes: deque[MetadataChange] = deque()
+        self._changes: deque[MetadataDelta] = deque()
         self._catching_up = ranked_rlock(Rank.CATCHING_UP)
         self._scheduler.add(self)
 
@@ -91,7 +85,7 @@ class GroupCoordinator:
         return sum(len(shard.groups) for shard in self.runtime.loaded())
 
     def _make_timer(self) -> Timer:
-        timer = Timer(self._broker.runtime.clock, self._scheduler.notify)
+        timer = Timer(self._clock, self._scheduler.notify)
         self._scheduler.add(timer)
         self._timers.append(timer)
         return timer
@@ -99,7 +93,6 @@ class GroupCoordinator:
     def close(self) -> None:
         """Answer the parked requests. Requests after this find no coordinator."""
         self._catch_up()
-        self.leadership.close()
         self.runtime.close()
         self._scheduler.remove(self)
         for timer in self._timers:
@@ -113,7 +106,7 @@ class GroupCoordinator:
         """
         place = self._places.get(group_id)
         if place is None:
-            topic = self._broker.metadata().topics_by_name.get(OFFSETS_TOPIC)
+            topic = self._metadata().topics_by_name.get(OFFSETS_TOPIC)
             if topic is None:
                 raise errors.NotCoordinator()
             if len(self._places) >= _PLACES_MAX:
@@ -152,7 +145,7 @@ class GroupCoordinator:
 
     # Metadata
 
-    def on_metadata(self, change: MetadataChange) -> None:
+    def on_metadata(self, change: MetadataDelta) -> None:
         """Note a change, to act on it soon. Callable with any lock held."""
         self._changes.append(change)
         self._scheduler.notify(self)
@@ -172,7 +165,7 @@ class GroupCoordinator:
                 self._act_on(self._changes[0])
                 self._changes.popleft()
 
-    def _act_on(self, change: MetadataChange) -> None:
+    def _act_on(self, change: MetadataDelta) -> None:
         deleted = [topic.name for topic in change.deleted]
         if OFFSETS_TOPIC in deleted:
             self._places.clear()

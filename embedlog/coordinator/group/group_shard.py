@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from embedlog.coordinator.broker_view import RequestContext
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.consumer.consumer_groups import ConsumerGroups
-    from embedlog.coordinator.group.group import Group
+    from embedlog.coordinator.group.group import ClientIdentity, Group
     from embedlog.coordinator.group.offsets.commit import OffsetCommit
     from embedlog.coordinator.result import CoordinatorRecord
     from embedlog.coordinator.shard_context import ShardContext
@@ -77,18 +76,19 @@ class GroupShard:
 
     # Members
 
-    def join(self, context: RequestContext, request: JoinGroupRequest) -> Result[JoinGroupResponse]:
+    def join(
+        self, client: ClientIdentity, request: JoinGroupRequest, version: int
+    ) -> Result[JoinGroupResponse]:
         """JoinGroup: of either kind of group, as classic clients may join both.
 
         An empty consumer group gives way to a classic one.
         """
-        version = context.api_version
         if not request.member_id:
             self._check_room(request.group_id)
         group = self._consumer_group(request.group_id)
         if group is None or group.is_empty():
-            return self.classic.joins.join(context, request, version=version)
-        return self.consumer.classic_members.join(group, context, request, version)
+            return self.classic.joins.join(client, request, version=version)
+        return self.consumer.classic_members.join(group, client, request, version)
 
     def sync(self, request: SyncGroupRequest) -> Result[SyncGroupResponse]:
         """SyncGroup."""
@@ -112,14 +112,14 @@ class GroupShard:
         return self.consumer.classic_members.leave(group, request, version)
 
     def consumer_heartbeat(
-        self, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+        self, client: ClientIdentity, request: ConsumerGroupHeartbeatRequest, version: int
     ) -> Result[ConsumerGroupHeartbeatResponse]:
         """ConsumerGroupHeartbeat (KIP-848)."""
         from embedlog.coordinator.group.consumer.member import JOIN_EPOCH
 
         if request.member_epoch == JOIN_EPOCH:
             self._check_room(request.group_id)
-        return self.consumer.heartbeats.heartbeat(context, request, context.api_version)
+        return self.consumer.heartbeats.heartbeat(client, request, version)
 
     def _check_room(self, group_id: str) -> None:
         """Refuse what would make a group when there are as many as the broker may have.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from embedlog import errors
 from embedlog.coordinator.answers import failed
-from embedlog.coordinator.leadership import Leadership
 from embedlog.coordinator.placement import Hashes
 from embedlog.coordinator.records import TRANSACTION_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import Result
@@ -28,30 +27,18 @@ from wire.error_codes import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-    from typing import Protocol, TypeVar
+    from collections.abc import Callable, Collection
+    from typing import TypeVar
 
     from embedlog.config import BrokerConfig
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.transaction.markers import Send
     from embedlog.coordinator.transaction.transaction import TopicIndex
     from embedlog.replication.replica_manager import ReplicaManager
     from embedlog.runtime import Runtime
+    from embedlog.storage.data_directories import DataDirectories
 
     R = TypeVar("R")
-
-    class Broker(Protocol):
-        """What the coordinator needs of the broker that it is part of."""
-
-        runtime: Runtime
-        config: BrokerConfig
-        replica_manager: ReplicaManager
-
-        def metadata(self) -> Metadata:
-            """The present state of the cluster."""
-
-        def partitions_with_log(self, topic: str) -> Iterable[int]:
-            """The partitions that have a log here, opened or not."""
 
 
 _COMMIT_TIMEOUT_MS = 5000
@@ -66,28 +53,39 @@ class TransactionCoordinator:
     """
 
     def __init__(
-        self, broker: Broker, *, send_markers: Send, transaction_version: Callable[[], int]
+        self,
+        runtime: Runtime,
+        config: BrokerConfig,
+        replica_manager: ReplicaManager,
+        log_manager: DataDirectories,
+        metadata: Callable[[], MetadataImage],
+        *,
+        send_markers: Send,
+        transaction_version: Callable[[], int],
     ) -> None:
-        scheduler = broker.runtime.scheduler
-        self._broker = broker
+        scheduler = runtime.scheduler
+        self._clock = runtime.clock
+        self._config = config
+        self._metadata = metadata
         self._scheduler = scheduler
-        self._timer = Timer(broker.runtime.clock, scheduler.notify)
+        self._timer = Timer(runtime.clock, scheduler.notify)
         scheduler.add(self._timer)
         purgatory = DelayedOperationPurgatory("Transaction", self._timer)
         self._registrations = purgatory
         self._markers = TransactionMarkers(scheduler, send_markers, self._exists)
         self._hashes = Hashes()
         world = CoordinatorWorld(
-            broker.runtime,
-            broker.config,
-            broker.metadata,
+            runtime,
+            config,
+            metadata,
             timer=self._timer,
             join_purgatory=purgatory,
             heartbeat_purgatory=purgatory,
         )
         self.runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             world,
-            broker.replica_manager,
+            replica_manager,
+            log_manager,
             topic=TRANSACTIONS_TOPIC,
             record_format=RecordFormat(TRANSACTION_RECORD_TYPES),
             make_shard=lambda context: TransactionShard(
@@ -97,10 +95,8 @@ class TransactionCoordinator:
                 when_free=purgatory.check_and_complete,
                 id_count=self._id_count,
             ),
-            partitions_with_log=lambda: broker.partitions_with_log(TRANSACTIONS_TOPIC),
             commit_timeout_ms=_COMMIT_TIMEOUT_MS,
         )
-        self.leadership = Leadership(scheduler, self.runtime.follow_leader)
 
     def load(self) -> None:
         """Load what the broker left behind: tell what was decided, abort what takes too long."""
@@ -108,7 +104,6 @@ class TransactionCoordinator:
 
     def close(self) -> None:
         """Requests after this find no coordinator. What is decided is told after the next start."""
-        self.leadership.close()
         self._markers.close()
         self.runtime.close()
         self._registrations.force_complete_all()
@@ -119,7 +114,7 @@ class TransactionCoordinator:
         return sum(len(shard.transactions) for shard in self.runtime.loaded())
 
     def _exists(self, topic: str, index: int) -> bool:
-        image = self._broker.metadata().topics_by_name.get(topic)
+        image = self._metadata().topics_by_name.get(topic)
         return image is not None and index < len(image.partitions)
 
     # Operations
@@ -131,7 +126,7 @@ class TransactionCoordinator:
 
         Fails with NotCoordinator, too, as long as there is no topic for the id to live in.
         """
-        topic = self._broker.metadata().topics_by_name.get(TRANSACTIONS_TOPIC)
+        topic = self._metadata().topics_by_name.get(TRANSACTIONS_TOPIC)
         if topic is None:
             return failed(errors.NotCoordinator())
         index = self._hashes.partition_of(transactional_id, len(topic.partitions))
@@ -182,7 +177,7 @@ class TransactionCoordinator:
             return Result((), answer)
 
         answer: Pending[dict[TopicIndex, int]] = Pending()
-        clock, config = self._broker.runtime.clock, self._broker.config
+        clock, config = self._clock, self._config
         wait_ms = config.add_partitions_to_txn_retry_backoff_max_ms if is_patient else 0
         give_up_ms = clock.monotonic_ms() + wait_ms
 

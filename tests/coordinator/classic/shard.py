@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import wire
-from embedlog.broker.context import RequestContext
 from embedlog.config import BrokerConfig
 from embedlog.coordinator.group.classic.classic_group import ClassicGroup
 from embedlog.coordinator.group.classic.classic_groups import ClassicGroups
 from embedlog.coordinator.group.classic.heartbeat import heartbeat
-from embedlog.coordinator.group.group import Group
+from embedlog.coordinator.group.group import ClientIdentity, Group
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import CoordinatorRecord, Result
 from embedlog.coordinator.shard_context import CoordinatorWorld, ShardContext
@@ -174,8 +173,8 @@ class Shard:
                 for name, metadata in protocols
             ],
         )
-        context = RequestContext(11, version, client_id=client_id)
-        return self.write(lambda _: self.classic.joins.join(context, request, version=version))
+        client = ClientIdentity.of(client_id, "127.0.0.1")
+        return self.write(lambda _: self.classic.joins.join(client, request, version=version))
 
     def sync(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import wire
-from embedlog.broker.context import RequestContext
+from embedlog.coordinator.group.group import ClientIdentity
 from tests.coordinator.consumer.world import GROUP, REBALANCE_MS, Owned, World
 from wire.error_codes import ErrorCode
 from wire.schemas.consumer_protocol import (
@@ -81,8 +81,8 @@ class ClassicClient:
 
     def send_join(self, request: JoinGroupRequest) -> Any:
         """Send it; the answer may be parked."""
-        context = RequestContext(0, self.version, client_id="classic")
-        return self.world.write(lambda shard: shard.join(context, request))
+        client = ClientIdentity.of("classic", "127.0.0.1")
+        return self.world.write(lambda shard: shard.join(client, request, self.version))
 
     def join(self) -> JoinGroupResponse:
         """Join; with the id that is given out, if one is."""

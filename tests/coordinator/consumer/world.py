@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from embedlog.broker.context import RequestContext
 from embedlog.config import BrokerConfig
 from embedlog.controller.metadata import MetadataImage, PartitionImage, TopicImage
 from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
+from embedlog.coordinator.group.group import ClientIdentity
 from embedlog.coordinator.group.group_shard import GroupShard
 from embedlog.coordinator.records import GROUP_RECORD_TYPES, RecordFormat
 from embedlog.coordinator.result import CoordinatorRecord, Result
@@ -179,9 +179,9 @@ class World:
         request = ConsumerGroupHeartbeatRequest(
             group_id=group_id, member_id=member_id, member_epoch=epoch, **fields
         )
-        context = RequestContext(68, version, client_id="test")
+        client = ClientIdentity.of("test", "127.0.0.1")
         response: ConsumerGroupHeartbeatResponse = self.write(
-            lambda shard: shard.consumer_heartbeat(context, request)
+            lambda shard: shard.consumer_heartbeat(client, request, version)
         ).result()
         return response
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from embedlog.coordinator.group.classic.classic_member import ClassicMember, Protocols
     from embedlog.coordinator.group.classic.group_operation import GroupOperation
-    from embedlog.coordinator.group.group import CommittedOffset, ExpiryBase
+    from embedlog.coordinator.group.group import ExpiryBase
     from wire.schemas.join_group import JoinGroupResponseMember
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
@@ -276,16 +276,16 @@ class ClassicGroup(Group):
     def offset_expiry_base(self) -> ExpiryBase | None:
         """Offsets age from their commit; those of an empty group from when it became empty."""
         if not self._protocol_type:
-            return _commit_timestamp_ms
+            return _same
         if self.state == GroupState.EMPTY:
             emptied_ms = self.state_timestamp_ms
-            return _commit_timestamp_ms if emptied_ms < 0 else lambda offset: emptied_ms
+            return _same if emptied_ms < 0 else lambda _commit_timestamp_ms: emptied_ms
         if (
             self.state == GroupState.STABLE
             and self._protocol_type == CONSUMER_PROTOCOL_TYPE
             and self._subscriptions.topics() is not None
         ):
-            return _commit_timestamp_ms
+            return _same
         return None
 
     def tombstones(self) -> list[CoordinatorRecord]:
@@ -293,5 +293,5 @@ class ClassicGroup(Group):
         return [CoordinatorRecord(GroupMetadataKey(group=self.group_id))]
 
 
-def _commit_timestamp_ms(offset: CommittedOffset) -> int:
-    return offset.commit_timestamp_ms
+def _same(commit_timestamp_ms: int) -> int:
+    return commit_timestamp_ms

@@ -32,10 +32,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from embedlog.coordinator.broker_view import RequestContext
     from embedlog.coordinator.group.classic.classic_member import Protocols
     from embedlog.coordinator.group.classic.rebalances import Rebalances
-    from embedlog.coordinator.group.group import Group
+    from embedlog.coordinator.group.group import ClientIdentity, Group
     from embedlog.coordinator.shard_context import ShardContext
     from embedlog.errors import KafkaError
     from wire.schemas.join_group import JoinGroupRequest, JoinGroupResponse
@@ -66,10 +65,10 @@ class Joins:
         self._rebalances = rebalances
 
     def join(
-        self, request_context: RequestContext, request: JoinGroupRequest, *, version: int
+        self, client: ClientIdentity, request: JoinGroupRequest, *, version: int
     ) -> JoinResult:
         """Answer at once, or park the request until the generation is complete."""
-        joining = _Joining(request_context, request, version)
+        joining = _Joining(client, request, version)
         former = self._groups.get(request.group_id)
         if isinstance(former, ClassicGroup):
             return self._join(former, joining)
@@ -151,7 +150,7 @@ class Joins:
 
     def _join_new(self, group: ClassicGroup, joining: _Joining) -> JoinResult:
         instance_id = joining.request.group_instance_id
-        prefix = joining.client_id if instance_id is None else instance_id
+        prefix = joining.client.client_id if instance_id is None else instance_id
         member_id = f"{prefix}-{_uuid_text(self._context.random.uuid())}"
         if instance_id is not None:
             known_id = group.members.static_ids.get(instance_id)
@@ -181,8 +180,8 @@ class Joins:
         member = ClassicMember(
             member_id,
             instance_id=request.group_instance_id,
-            client_id=joining.client_id,
-            client_host=joining.client_host,
+            client_id=joining.client.client_id,
+            client_host=joining.client.client_host,
             rebalance_timeout_ms=joining.rebalance_timeout_ms,
             session_timeout_ms=request.session_timeout_ms,
             protocols=joining.protocols,
@@ -331,21 +330,17 @@ class _Joining:
     """One JoinGroup: the request, and what it means."""
 
     __slots__ = (
-        "client_host",
-        "client_id",
+        "client",
         "protocols",
         "rebalance_timeout_ms",
         "request",
         "version",
     )
 
-    def __init__(
-        self, request_context: RequestContext, request: JoinGroupRequest, version: int
-    ) -> None:
+    def __init__(self, client: ClientIdentity, request: JoinGroupRequest, version: int) -> None:
         self.request = request
         self.version = version
-        self.client_id = request_context.client_id or ""
-        self.client_host = f"/{request_context.client_host}"
+        self.client = client
         self.protocols: Protocols = protocols_of(request.protocols)
         self.rebalance_timeout_ms = (
             request.rebalance_timeout_ms

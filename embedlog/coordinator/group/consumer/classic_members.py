@@ -32,8 +32,8 @@ from wire.schemas.sync_group import SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.coordinator.broker_view import RequestContext
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
+    from embedlog.coordinator.group.group import ClientIdentity
     from embedlog.coordinator.group.consumer.membership import Membership
     from embedlog.coordinator.group.consumer.migration import Migration
     from embedlog.coordinator.result import CoordinatorRecord
@@ -60,20 +60,20 @@ class ClassicMembers:
     def join(
         self,
         group: ConsumerGroup,
-        context: RequestContext,
+        client: ClientIdentity,
         request: JoinGroupRequest,
         version: int,
     ) -> JoinResult:
         """Join, or join again for the next step."""
         try:
-            return self._join(group, context, request, version)
+            return self._join(group, client, request, version)
         except KafkaError as error:
             return Result((), answers.join_refused(version, error.code))
 
     def _join(
         self,
         group: ConsumerGroup,
-        context: RequestContext,
+        client: ClientIdentity,
         request: JoinGroupRequest,
         version: int,
     ) -> JoinResult:
@@ -103,8 +103,8 @@ class ClassicMembers:
         after = before.replace(
             instance_id=instance_id or before.instance_id,
             rack_id=subscription.rack_id or before.rack_id,
-            client_id=context.client_id or "",
-            client_host=f"/{context.client_host}",
+            client_id=client.client_id,
+            client_host=client.client_host,
             rebalance_timeout_ms=_rebalance_timeout_ms(request),
             topics=frozenset(subscription.topics),
             regex="",

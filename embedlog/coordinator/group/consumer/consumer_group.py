@@ -24,10 +24,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.assignors.spec import Partitions
     from embedlog.coordinator.group.consumer.member import Owned
-    from embedlog.coordinator.group.group import CommittedOffset, ExpiryBase
+    from embedlog.coordinator.group.group import ExpiryBase
     from embedlog.coordinator.result import CoordinatorRecord
 
 EMPTY = "Empty"
@@ -84,9 +84,9 @@ class ConsumerGroup(Group):
         """What the members of the classic protocol support."""
         self.holders = Holders()
         # Not stored: when and for which metadata this was last looked at since the shard loaded.
-        self.metadata_seen: Metadata | None = None
+        self.metadata_seen: MetadataImage | None = None
         self.regexes_matched_ms: int | None = None
-        self.regexes_matched_for: Metadata | None = None
+        self.regexes_matched_for: MetadataImage | None = None
 
     # What the state says
 
@@ -189,7 +189,7 @@ class ConsumerGroup(Group):
 
     def offset_expiry_base(self) -> ExpiryBase | None:
         """Offsets of topics that nobody reads age from their commit on."""
-        return _commit_time
+        return _same
 
     def tombstones(self) -> list[CoordinatorRecord]:
         """Everything of the group."""
@@ -270,5 +270,5 @@ def _check_epoch(member: ConsumerMember, epoch: int) -> None:
     )
 
 
-def _commit_time(offset: CommittedOffset) -> int:
-    return offset.commit_timestamp_ms
+def _same(commit_timestamp_ms: int) -> int:
+    return commit_timestamp_ms

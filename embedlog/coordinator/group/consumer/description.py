@@ -13,14 +13,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
 
 _CLASSIC = 0
 _CONSUMER = 1
 
 
-def described(group: ConsumerGroup, metadata: Metadata, default_assignor: str) -> DescribedGroup:
+def described(group: ConsumerGroup, metadata: MetadataImage, default_assignor: str) -> DescribedGroup:
     """The group and its members, in the order in which they joined. O(members + partitions)."""
     members = []
     for member in group.members.values():
@@ -49,7 +49,7 @@ def described(group: ConsumerGroup, metadata: Metadata, default_assignor: str) -
     )
 
 
-def _shown(held: Iterable[Mapping[bytes, Iterable[int]]], metadata: Metadata) -> Assignment:
+def _shown(held: Iterable[Mapping[bytes, Iterable[int]]], metadata: MetadataImage) -> Assignment:
     numbers: dict[bytes, set[int]] = {}
     for partitions in held:
         for topic_id, some in partitions.items():

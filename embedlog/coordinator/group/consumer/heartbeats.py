@@ -23,9 +23,9 @@ _log = Logger("group")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.coordinator.broker_view import RequestContext
     from embedlog.coordinator.group.assignors.spec import Partitions
     from embedlog.coordinator.group.consumer.member import Owned
+    from embedlog.coordinator.group.group import ClientIdentity
     from embedlog.coordinator.group.consumer.membership import Membership
     from embedlog.coordinator.group.consumer.migration import Migration
     from embedlog.coordinator.group.consumer.regex_matching import RegexMatching
@@ -47,7 +47,7 @@ class Heartbeats:
         self._regexes = regexes
 
     def heartbeat(
-        self, context: RequestContext, request: ConsumerGroupHeartbeatRequest, version: int
+        self, client: ClientIdentity, request: ConsumerGroupHeartbeatRequest, version: int
     ) -> HeartbeatResult:
         """See the module.
 
@@ -58,10 +58,10 @@ class Heartbeats:
         request_checks.check(request, version, known)
         if request.member_epoch < states.JOIN_EPOCH:
             return self._leave(request)
-        return self._join_or_stay(context, request)
+        return self._join_or_stay(client, request)
 
     def _join_or_stay(
-        self, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+        self, client: ClientIdentity, request: ConsumerGroupHeartbeatRequest
     ) -> HeartbeatResult:
         group_id = request.group_id
         records: list[CoordinatorRecord] = []
@@ -71,7 +71,7 @@ class Heartbeats:
         member_id = request.member_id or uuid_to_text(self._context.random.uuid())
         owned = _owned(request)
         before = self._member(group, member_id, request, owned, records)
-        after = _described(before, request, context)
+        after = _described(before, request, client)
         update = MemberUpdate(self._context, group, before, after, records)
         member = update.run(owned)
         self._follow_up(group_id, after, member)
@@ -176,11 +176,9 @@ class Heartbeats:
 
 
 def _described(
-    member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, context: RequestContext
+    member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, client: ClientIdentity
 ) -> ConsumerMember:
     """The member as the request describes it; what the request does not say stays."""
-    client_id = context.client_id or ""
-    client_host = f"/{context.client_host}"
     if (
         request.rebalance_timeout_ms == -1
         and request.subscribed_topic_names is None
@@ -188,8 +186,8 @@ def _described(
         and request.server_assignor is None
         and (request.instance_id is None or request.instance_id == member.instance_id)
         and (request.rack_id is None or request.rack_id == member.rack_id)
-        and member.client_id == client_id
-        and member.client_host == client_host
+        and member.client_id == client.client_id
+        and member.client_host == client.client_host
         and member.classic is None
     ):
         return member
@@ -197,8 +195,8 @@ def _described(
     described = member.replace(
         instance_id=_or(request.instance_id, member.instance_id),
         rack_id=_or(request.rack_id, member.rack_id),
-        client_id=client_id,
-        client_host=client_host,
+        client_id=client.client_id,
+        client_host=client.client_host,
         rebalance_timeout_ms=member.rebalance_timeout_ms
         if request.rebalance_timeout_ms == -1
         else request.rebalance_timeout_ms,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeVar
 
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.assignors.spec import Partitions
     from embedlog.coordinator.group.consumer.member import Owned
 
@@ -40,7 +40,7 @@ def subscription(metadata: bytes) -> ConsumerProtocolSubscription:
     return _read(ConsumerProtocolSubscription, metadata)
 
 
-def assigned(assignment: bytes, metadata: Metadata) -> Partitions:
+def assigned(assignment: bytes, metadata: MetadataImage) -> Partitions:
     """The partitions that an assignment names, of topics that exist. Empty bytes: none.
 
     Raises:
@@ -52,7 +52,7 @@ def assigned(assignment: bytes, metadata: Metadata) -> Partitions:
     return by_topic_id(read.assigned_partitions, metadata)
 
 
-def by_topic_id(topics: Sequence[TopicPartition], metadata: Metadata) -> Partitions:
+def by_topic_id(topics: Sequence[TopicPartition], metadata: MetadataImage) -> Partitions:
     """Partitions by topic id; topics that do not exist are left out."""
     found: dict[bytes, frozenset[int]] = {}
     for topic in topics:
@@ -63,7 +63,7 @@ def by_topic_id(topics: Sequence[TopicPartition], metadata: Metadata) -> Partiti
 
 
 def assignment_for(
-    owned: Owned | Partitions, metadata: Metadata, *, subscription_metadata: bytes
+    owned: Owned | Partitions, metadata: MetadataImage, *, subscription_metadata: bytes
 ) -> bytes:
     """The assignment that gives a member `owned`, in the version its subscription has."""
     (version,) = _VERSION.unpack_from(subscription_metadata)

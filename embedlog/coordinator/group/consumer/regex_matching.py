@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.consumer.member import ConsumerMember
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.shard_context import ShardContext
@@ -95,7 +95,7 @@ class RegexMatching:
 
 
 def _is_assigned_what_it_does_not_read(
-    group: ConsumerGroup, subscriptions: Subscriptions, metadata: Metadata
+    group: ConsumerGroup, subscriptions: Subscriptions, metadata: MetadataImage
 ) -> bool:
     """Shall some member have what its pattern does not match?
 

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.consumer.member import ConsumerMember
     from embedlog.coordinator.group.consumer.regexes import ResolvedRegex
 
@@ -86,7 +86,7 @@ class Subscriptions:
         return _NO_TOPICS if resolved is None else resolved.topics
 
 
-def metadata_hash(topics: Iterable[str], metadata: Metadata) -> int:
+def metadata_hash(topics: Iterable[str], metadata: MetadataImage) -> int:
     """A hash, as an int64, of what an assignor depends on: ids and partition counts of `topics`.
 
     0 when none of them exists.

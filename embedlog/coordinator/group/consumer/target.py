@@ -8,7 +8,7 @@ from embedlog.coordinator.group.consumer import member_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.assignors.spec import Partitions
     from embedlog.coordinator.group.consumer.consumer_group import ConsumerGroup
     from embedlog.coordinator.group.consumer.member import ConsumerMember
@@ -31,7 +31,7 @@ class Target:
 def make_target(
     group: ConsumerGroup,
     updated: ConsumerMember,
-    metadata: Metadata,
+    metadata: MetadataImage,
     *,
     assignor: str,
     epoch: int,
@@ -69,7 +69,7 @@ def make_target(
     return Target(epoch, found, records)
 
 
-def ids_of(topics: frozenset[str], metadata: Metadata) -> frozenset[bytes]:
+def ids_of(topics: frozenset[str], metadata: MetadataImage) -> frozenset[bytes]:
     """The ids of those of `topics` that exist."""
     by_name = metadata.topics_by_name
     return frozenset(by_name[name].topic_id for name in topics if name in by_name)

@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.result import CoordinatorRecord, Producer
     from embedlog.coordinator.shard_context import ShardContext
@@ -51,7 +51,7 @@ class OffsetCommit:
         self,
         request: OffsetCommitRequest,
         version: int,
-        metadata: Metadata,
+        metadata: MetadataImage,
         *,
         producer: Producer | None = None,
     ) -> None:
@@ -64,14 +64,14 @@ class OffsetCommit:
         self._refused: list[OffsetCommitResponseTopic] = []
         self._look_up_all(metadata)
 
-    def _look_up_all(self, metadata: Metadata) -> None:
+    def _look_up_all(self, metadata: MetadataImage) -> None:
         self._metadata = metadata
         self.wanted.clear()
         self._refused.clear()
         for topic in self.request.topics:
             self._look_up(topic, metadata)
 
-    def _look_up(self, topic: OffsetCommitRequestTopic, metadata: Metadata) -> None:
+    def _look_up(self, topic: OffsetCommitRequestTopic, metadata: MetadataImage) -> None:
         if self.version >= _FIRST_WITH_IDS:
             image = metadata.topics_by_id.get(topic.topic_id)
             code = ErrorCode.UNKNOWN_TOPIC_ID

@@ -14,7 +14,7 @@ from wire.schemas.offset_delete import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.coordinator.broker_view import Metadata
+    from embedlog.controller.metadata import MetadataImage
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.group.offsets.store import OffsetStore
     from embedlog.coordinator.result import CoordinatorRecord
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def delete_offsets(
-    request: OffsetDeleteRequest, store: OffsetStore, group: Group | None, metadata: Metadata
+    request: OffsetDeleteRequest, store: OffsetStore, group: Group | None, metadata: MetadataImage
 ) -> Result[OffsetDeleteResponse]:
     """Delete what is asked for and not in use. Requires: the shard's lock.
 

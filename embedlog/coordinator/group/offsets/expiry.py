@@ -59,4 +59,4 @@ def _expired_offsets(
 def _is_expired(stored: StoredOffset, base: ExpiryBase, now_ms: int, retention_ms: int) -> bool:
     if stored.expire_timestamp_ms != NO_EXPIRY:
         return now_ms >= stored.expire_timestamp_ms
-    return now_ms - base(stored) >= retention_ms
+    return now_ms - base(stored.commit_timestamp_ms) >= retention_ms

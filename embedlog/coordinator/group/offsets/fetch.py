@@ -17,7 +17,7 @@ from wire.schemas.offset_fetch import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from embedlog.coordinator.broker_view import Metadata, TopicFacts
+    from embedlog.controller.metadata import MetadataImage, TopicImage
     from embedlog.coordinator.group.group import Group
     from embedlog.coordinator.group.offsets.store import OffsetStore, StoredOffset
     from wire.schemas.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
@@ -36,7 +36,7 @@ class OffsetFetch:
     def __init__(
         self,
         store: OffsetStore,
-        metadata: Metadata,
+        metadata: MetadataImage,
         group_id: str,
         *,
         by_id: bool,
@@ -96,7 +96,7 @@ class OffsetFetch:
     def _topic(
         self,
         name: str,
-        image: TopicFacts | None,
+        image: TopicImage | None,
         partitions: list[OffsetFetchResponsePartitions],
     ) -> OffsetFetchResponseTopics:
         if self._by_id:
@@ -105,7 +105,7 @@ class OffsetFetch:
         return OffsetFetchResponseTopics(name=name, partitions=partitions)
 
     def _partition(
-        self, name: str, image: TopicFacts | None, number: int
+        self, name: str, image: TopicImage | None, number: int
     ) -> OffsetFetchResponsePartitions:
         if self._require_stable and self._store.is_open(self._group_id, name, number):
             return nothing(number, ErrorCode.UNSTABLE_OFFSET_COMMIT)
